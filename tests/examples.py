@@ -1,7 +1,5 @@
 """How many examples a property is tried with: few in `make test`, many times more in `make properties`, before a release."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

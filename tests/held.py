@@ -1,7 +1,5 @@
 """What was checked, and whether it held: numbered lines, and one at the end."""
 
-from __future__ import annotations
-
 import time
 import traceback
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a run took, folder by folder: printed after the tests."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 

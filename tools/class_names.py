@@ -4,8 +4,6 @@ A name of the API stands once in each version. Documents that others read (contr
 their own subject does, so that a name of theirs may stand elsewhere, too: `PUBLISHED`.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections import defaultdict

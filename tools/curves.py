@@ -4,8 +4,6 @@ The first line has the names, and `goal` in the first column makes a line of goa
 first column is drawn to a logarithmic scale, the others begin at 0.
 """
 
-from __future__ import annotations
-
 import csv
 import html
 import math

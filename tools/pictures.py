@@ -4,8 +4,6 @@
 the text that it was drawn from.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import shutil

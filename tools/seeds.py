@@ -3,8 +3,6 @@
 A row is one line of a table: what a seed asks for, its state, and the tests that show it or the reason why not.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import re

@@ -1,7 +1,5 @@
 """The cases: bad manifests, each with the exact words in which it is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache

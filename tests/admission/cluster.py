@@ -1,7 +1,5 @@
 """The cluster that cases are sent to: what it serves next to our kinds, and requests as kubectl makes them."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

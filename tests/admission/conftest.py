@@ -1,7 +1,5 @@
 """A control plane for admission alone: webhooks that fail closed have no business next to other tests."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Valid manifests of every kind and version, and changes of them, as typing errors, broken tools or attackers cause."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

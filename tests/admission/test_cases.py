@@ -1,7 +1,5 @@
 """Every bad manifest of `cases/`, sent to a real API server as kubectl would: refused in exactly its words, and not stored."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 from collections.abc import AsyncIterator

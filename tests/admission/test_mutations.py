@@ -1,7 +1,5 @@
 """A thousand mutations of valid manifests against the webhooks at work: every answer is an answer, and memory stays."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

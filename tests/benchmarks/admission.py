@@ -5,8 +5,6 @@ second for five seconds each of `/validate`, `/mutate` and `/convert`. Latencies
 was due, in milliseconds, TLS included. `peak_rss_mib` is the most memory that the process ever had.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import base64

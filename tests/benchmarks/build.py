@@ -6,8 +6,6 @@ requests at once for another tag. It fails unless the registry has each image un
 takes less than a second, and the ten requests make one build.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

@@ -4,8 +4,6 @@
 a time. `objects_per_s`: objects that exist before the watcher starts, from its first to its last message.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import time

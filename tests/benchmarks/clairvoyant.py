@@ -7,8 +7,6 @@ exact. The price runs from high to low, which gives the plans that no other beat
 not a bound: queues that one split leaves to the next are counted with the split that was run alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@
 Goals: 30 and 100 ms for the list, 250 ms for p99 of streams, 60 ms for the dry run, 1 s for the first answer, 150 MiB.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import gc

@@ -6,8 +6,6 @@ four GPUs by AI Configurator (a few minutes; --measured leaves them out). Models
 that are mixed; the others are held out.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -8,8 +8,6 @@ What none of them keeps for some GPU time, no policy of this kind keeps, however
 may, where it can be predicted. Requests are counted as those of the plan in hindsight (`clairvoyant.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import product
 from math import ceil

@@ -4,8 +4,6 @@ Usage: python -m tests.benchmarks.generated_profiles; the estimator's benchmark 
 the tables that AI Configurator ships, so no GPU is needed. Points are few and uneven as a profiler's are; made once a version.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The graph that the benchmarks create: a frontend, a prefill and a decode component (vLLM, one GPU each worker)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS

@@ -7,8 +7,6 @@ policies' are. Targets are what one engine bears within the latency target at 70
 a load test.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from math import ceil

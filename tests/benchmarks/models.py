@@ -5,8 +5,6 @@ creating the DynamoModel until the last worker has it, `status_s` until the stat
 it is gone. Each worker is asked three times: what it has, to load, and what it has then. With `--bad`, some hang.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -4,8 +4,6 @@ The profiler runs next to a health endpoint, as in the service; a process of its
 profiled at once. `--long` adds DeepSeek-V3 on 32 GPUs, which takes a minute or two.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """`make bench-ready`: seconds from creating a graph to `successful`, with scheduler and KWOK nodes, one graph at a time."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

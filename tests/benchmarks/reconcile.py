@@ -4,8 +4,6 @@ Without scheduler and nodes, so that only the platform and the API server are me
 created one at a time; `dgd_per_s` is of N created at once, from the first request to the last Deployment.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import time

@@ -1,7 +1,5 @@
 """Results of simulations, kept on disk: a run is exact, so the same input and code give the same output again."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 The first run pays for what Python does once; the figures are of the twenty after it.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 

@@ -1,7 +1,5 @@
 """What the API server asks of admission, as bodies: reviews of a v1alpha1 graph of 25 components, about 21 KB of JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

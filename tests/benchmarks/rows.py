@@ -4,8 +4,6 @@
 of a write and a read of each, in the ledger with the subject.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import tracemalloc

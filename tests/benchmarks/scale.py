@@ -9,8 +9,6 @@ is how long it takes until the graph has the number, too, which may come a littl
 these and those of their Deployments, each sent when its adapter's is answered. No platform can be faster than the second one.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import time

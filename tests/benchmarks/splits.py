@@ -6,8 +6,6 @@ tokens with so many decode replicas (and prefill replicas enough). Where prompts
 do than that says, but these requests are late anyhow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@ otherwise it is rebuilt from the traces' statistics: requests a minute, and quan
 copies of the trace, which make its load large enough for some GPUs, lie within seconds.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """Leadership as a test decides it."""
 
-from __future__ import annotations
-
 import asyncio
 
 

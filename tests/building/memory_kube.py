@@ -3,8 +3,6 @@
 `tests/integration/test_memory_kube.py` holds it against a real API server, verb by verb.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any

@@ -1,7 +1,5 @@
 """Programs that run next to a test."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress

@@ -1,7 +1,5 @@
 """A Prometheus on 127.0.0.1 that scrapes the given targets, for tests of planning."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field

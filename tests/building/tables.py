@@ -1,7 +1,5 @@
 """Tables of tests whose rows are a world and its outcome, in one line of text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs the pods of build Jobs as processes of this machine: their commands and variables, in a folder of their own."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import os

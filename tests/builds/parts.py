@@ -1,7 +1,5 @@
 """A registry and a buildkitd as processes of a test."""
 
-from __future__ import annotations
-
 import base64
 import json
 import urllib.request

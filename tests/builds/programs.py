@@ -1,7 +1,5 @@
 """BuildKit and a registry, built from their Go modules into the cache of the local cluster's programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dynamo_devcluster.cache import ProgramCache

@@ -1,7 +1,5 @@
 """`make chaos`: rounds of work during which parts are broken; after each, everything is as the specs say."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

@@ -1,7 +1,5 @@
 """What the API server's audit log says of who wrote what, held against who held the claim. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Who holds which partition, read from etcd ten times a second."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import defaultdict

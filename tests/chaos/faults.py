@@ -1,7 +1,5 @@
 """What is broken in a round: a replica killed, another stopped for 15 s, and one of the servers."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Work that goes on whatever breaks: graphs come, are scaled, change and go; and what they must have become in the end."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """`python -m tests.charts`: every test of the charts, and one last line with the counts. `--update` writes the goldens."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

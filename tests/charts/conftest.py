@@ -1,7 +1,5 @@
 """Nothing here works without Helm."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.charts import helm

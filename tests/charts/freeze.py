@@ -3,8 +3,6 @@
 There is one archive of each version, and it never changes.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import sys

@@ -1,7 +1,5 @@
 """Helm, as these tests call it."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 from functools import cache

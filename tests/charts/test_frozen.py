@@ -1,7 +1,5 @@
 """Released versions of the charts: they never change, and one can be upgraded from the other in place."""
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 from typing import Any

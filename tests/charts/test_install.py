@@ -1,7 +1,5 @@
 """The commands of README and guides, as they stand, against a real API server (without nodes: no pod runs)."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

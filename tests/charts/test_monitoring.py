@@ -1,7 +1,5 @@
 """Alerts and dashboards name metrics and headings that exist."""
 
-from __future__ import annotations
-
 import json
 import re
 

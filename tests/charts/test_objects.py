@@ -1,7 +1,5 @@
 """Every rendered object goes to a real API server as a dry run, in namespaces that enforce restricted Pod Security."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

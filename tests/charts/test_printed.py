@@ -1,7 +1,5 @@
 """What Helm prints after an installation. `helm template` leaves it out, so a copy of the chart has it in an object."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

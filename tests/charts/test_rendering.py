@@ -1,7 +1,5 @@
 """Renderings: the committed ones, and what holds for all of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Values that are refused, each with its message."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.charts import helm

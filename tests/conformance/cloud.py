@@ -1,7 +1,5 @@
 """What the clouds of the examples have and KWOK's nodes have not: network cards, volumes for claims."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import NODES, PERSISTENT_VOLUME_CLAIMS, Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists

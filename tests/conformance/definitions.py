@@ -1,7 +1,5 @@
 """What a cluster has when the cases are run: the orchestrators' kinds, a DeviceClass, the ClusterRoles that are bound."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Where our objects may differ from the recorded ones: `differences.toml`, each entry with its reason."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass

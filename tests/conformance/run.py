@@ -4,8 +4,6 @@ Every case gets a namespace of its own; its manifests go through the webhooks an
 the namespace when nothing changes any more is compared with the recording. The last line counts what is equal.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import importlib

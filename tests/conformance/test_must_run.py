@@ -3,8 +3,6 @@
 With Deployments the pods are KWOK's. Grove's controller does not run here: the tests write the status that it would write.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -3,8 +3,6 @@
 What is built from them behaves as it would where a registry is reached; a stand-in says so in its environment.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import tempfile

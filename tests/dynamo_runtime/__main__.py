@@ -3,8 +3,6 @@
 With `--optional`, a machine that cannot run it gets a message, and the exit code is 0: the tests that need it are skipped.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

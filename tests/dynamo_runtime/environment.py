@@ -4,8 +4,6 @@
 shall not depend on what the runtime depends on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

@@ -3,8 +3,6 @@
 What its handlers answer is what `dynamo.vllm` answers (ai-dynamo 1.6); routes, escaping, statuses and bodies are the runtime's.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator

@@ -4,8 +4,6 @@ A byte-level BPE tokenizer of 256 bytes and a few special tokens, with the confi
 read the configuration and the tokenizer alone. `python make_tiny_model.py DIRECTORY`.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

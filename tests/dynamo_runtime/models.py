@@ -1,7 +1,5 @@
 """The model that the tests' workers serve: generated, a few dozen kilobytes, nothing is fetched."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

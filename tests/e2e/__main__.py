@@ -1,7 +1,5 @@
 """`python -m tests.e2e [PYTEST ARGUMENTS]`: the tests of this folder, on a node of their own. `make e2e-runtime` calls it."""
 
-from __future__ import annotations
-
 import sys
 
 from .confined import confined

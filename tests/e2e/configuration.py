@@ -1,7 +1,5 @@
 """The configuration of a node's programs. Pure: addresses and folders in, the texts of files out."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from ipaddress import IPv4Address, ip_network

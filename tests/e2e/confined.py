@@ -1,7 +1,5 @@
 """Running a command on a node's machine: prepared for, confined, its logs kept where it failed."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import sys

@@ -5,8 +5,6 @@ packet filters with their last process. Control groups and the folder of the nod
 outside removes them, or the next run if that process was killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

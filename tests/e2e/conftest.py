@@ -1,7 +1,5 @@
 """One node, the platform on it and one graph for the whole session; nothing is collected outside of a node's namespaces."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator
 

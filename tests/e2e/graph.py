@@ -1,7 +1,5 @@
 """Graphs of real frontends and mocker workers, as a user would write them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dynamo_shared.api.objects import KubeObject

@@ -1,7 +1,5 @@
 """What the platform publishes, as a NATS client hears it that knows nothing of us."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

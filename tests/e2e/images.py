@@ -4,8 +4,6 @@ Built once into the cache. What decides about the content is hashed into the nam
 generator, and this recipe. Packages of Debian are those of the day; which ones is kept next to the image.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

@@ -4,8 +4,6 @@ Gives the node its addresses and its own places in the file system, runs the com
 others leave behind, as the first process of a namespace has to.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What this machine has to be and to have: Linux, root, Debian's packages. Installs the missing ones."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

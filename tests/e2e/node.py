@@ -3,8 +3,6 @@
 `python -m tests.e2e.node` brings one up, says how to reach it, and waits; `Node` is what tests take.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

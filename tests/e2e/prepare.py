@@ -1,7 +1,5 @@
 """Everything that takes the network, while there is one: packages of Debian, programs, images. All of it is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

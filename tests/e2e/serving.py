@@ -1,7 +1,5 @@
 """What users and operators do with a graph: ask its frontend, list its workers, kill one."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import time

@@ -3,8 +3,6 @@
 One graph for all of them: each leaves it as it was.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from functools import partial

@@ -1,7 +1,5 @@
 """`python -m tests.e2e_compose`: `make e2e-compose` calls it."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.e2e.confined import confined

@@ -1,7 +1,5 @@
 """What takes the network, while there is one: podman, the platform's images, and stand-ins for those of its servers."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

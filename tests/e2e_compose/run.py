@@ -1,7 +1,5 @@
 """The checks. Runs in namespaces of its own, so that bridges and packet filters are not the machine's; see __main__.py."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

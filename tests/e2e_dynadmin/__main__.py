@@ -1,7 +1,5 @@
 """`python -m tests.e2e_dynadmin`: `make e2e-dynadmin` calls it. `--only WORD` runs the checks whose name has the word."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import shutil

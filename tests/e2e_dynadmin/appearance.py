@@ -1,7 +1,5 @@
 """How accessible the page is: axe, keyboard alone, phone width."""
 
-from __future__ import annotations
-
 from playwright.async_api import expect
 
 from .browser import Person

@@ -1,7 +1,5 @@
 """The browser: Debian's Chromium, installed where it is missing, and what a person does with the page."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

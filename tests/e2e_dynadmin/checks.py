@@ -1,7 +1,5 @@
 """What must hold of the page, in the order in which a team would meet it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from .appearance import every_view_is_accessible, the_keyboard_is_enough, the_page_fits_a_phone

@@ -1,7 +1,5 @@
 """Deploying: from an empty form to a graph that serves, and every field on its way."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

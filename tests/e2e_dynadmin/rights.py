@@ -1,7 +1,5 @@
 """Two users with different rights."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from playwright.async_api import expect
 

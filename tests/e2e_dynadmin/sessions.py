@@ -1,7 +1,5 @@
 """Sessions that end, and that another tab replaces; and the keyboard in the list of namespaces."""
 
-from __future__ import annotations
-
 from playwright.async_api import expect
 
 from .browser import Person

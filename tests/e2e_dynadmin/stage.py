@@ -1,7 +1,5 @@
 """What the checks run on: the local platform, two users, and a dynadmin of its own that can be killed."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import os

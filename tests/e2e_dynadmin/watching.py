@@ -1,7 +1,5 @@
 """Watching: conflicts, scaling, logs, replays, and a service that is killed in the middle of it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

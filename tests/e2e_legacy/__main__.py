@@ -1,7 +1,5 @@
 """`python -m tests.e2e_legacy`: the printed examples of the kinds before graphs on a node of their own."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.e2e.confined import confined

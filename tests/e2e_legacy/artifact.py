@@ -1,7 +1,5 @@
 """The archive that the examples name, and what its image does: it serves what it was started with."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 

@@ -1,7 +1,5 @@
 """What is checked, in the order in which a user would do it."""
 
-from __future__ import annotations
-
 import asyncio
 import urllib.request
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What takes the network, while there is one: that of a node, BuildKit, a registry, and the images of builds' pods."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Mapping

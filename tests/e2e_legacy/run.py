@@ -4,8 +4,6 @@ Next to the cluster run a store of archives, a registry that asks for a login, a
 `dynamoctl run all` runs them, and knows these from the variables that seed 003 lists.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """`python -m tests.e2e_platform`: both charts on a node of their own. `make e2e-platform` calls it."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.e2e import prepare as node

@@ -1,7 +1,5 @@
 """What a platform team types: `helm` and `kubectl` on the node's cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """What is installed and used: values of the charts, and graphs of the real frontend and mocker."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject

@@ -1,7 +1,5 @@
 """The installed platform, as the stages use it: Helm on its release, its graphs, and what shows that it works."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from pathlib import Path

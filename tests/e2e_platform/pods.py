@@ -1,7 +1,5 @@
 """The pods of a release, as the API server and the kubelet report them."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from dynamo_shared.api.objects import KubeObject

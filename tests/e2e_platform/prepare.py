@@ -1,7 +1,5 @@
 """What takes the network, while there is one: that of a node, Helm, the platform's own images and those of its servers."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The stages, on the node's machine; see __main__.py."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -4,8 +4,6 @@ Fails on an answer of 5xx, and on a status, media type or body that the document
 printed with a curl command. `--examples` sets how many requests each operation gets, `--seed` which.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import logging

@@ -1,7 +1,5 @@
 """`make hostile`: each attack of the table in turn, and after each what must hold whatever a tenant does."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

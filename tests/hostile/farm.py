@@ -4,8 +4,6 @@ KWOK's pods have addresses at which nothing listens. Requests that the platform 
 arrive here in absolute form; so do those of a tenant's own addresses.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

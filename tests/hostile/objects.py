@@ -1,7 +1,5 @@
 """Objects that attacks are made of; each builder gives a valid one unless its arguments say otherwise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api import resources

@@ -3,8 +3,6 @@
 Used by the attacks on a cluster and by the unit tests of each reader.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -3,8 +3,6 @@
 `admission_platform` runs the service in this process, `admission_process` as `dynamoctl run admission`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping

@@ -1,7 +1,5 @@
 """A store of archives, and a registry of artifacts, as a small HTTP server of the tests' own."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

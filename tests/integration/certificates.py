@@ -1,7 +1,5 @@
 """A webhook that lets everything in, called by the real API server: every object that is created is one handshake."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import itertools

@@ -1,7 +1,5 @@
 """cert-manager on the tests' control plane: its kinds, and its controllers and cainjector as one process."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """dynamoctl and kubectl as processes."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

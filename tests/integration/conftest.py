@@ -1,7 +1,5 @@
 """Real servers for integration tests: started once a session, a namespace of its own for each test."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """GPUs for dynamic resource allocation, as a driver publishes them, on nodes that run no driver."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

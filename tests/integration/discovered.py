@@ -1,7 +1,5 @@
 """What tests of worker discovery share: events as they are heard, STATE as it is read, processes of the real runtime."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """What tests do to the etcd of a control plane."""
 
-from __future__ import annotations
-
 import aiohttp
 from dynamo_devcluster.controlplane import ControlPlane
 

@@ -1,7 +1,5 @@
 """Grove in tests: its definitions for a while, and what its controller, which does not run here, would do."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial

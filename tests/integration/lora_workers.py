@@ -3,8 +3,6 @@
 The proxy stands where a cluster's network would be; requests reach it in absolute form, so it knows which pod is meant.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """metrics.k8s.io as the API server offers it to autoscalers: served by the test, with whatever load it says pods have."""
 
-from __future__ import annotations
-
 import datetime
 import ssl
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """DynamoModels on a real API server: the objects of the tests, and waiting for what becomes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Ends a test's namespace without deleting it, which costs the API server two requests for each kind that it serves."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from dynamo_shared.api import resources

@@ -1,7 +1,5 @@
 """The platform in the test's own process, and waiting for what it does."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,7 +1,5 @@
 """A request whose profiling has two points as its result."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS

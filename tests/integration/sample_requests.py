@@ -4,8 +4,6 @@ AI Configurator is the real one, which takes a minute or two; `make test` has it
 (test_rapid_simulation.py). Of thorough requests the Job is shown: what its pod would measure takes GPUs.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The webhooks on a real API server: what they fill in, what they refuse and how that reads, what they warn of."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Admission accepts reviews from the API server alone, if it knows the client certificate of the API server."""
 
-from __future__ import annotations
-
 import json
 import ssl
 from base64 import b64decode

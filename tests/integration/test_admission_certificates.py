@@ -1,7 +1,5 @@
 """The whole admission service while its certificates change: webhooks and conversion answer, and it stays ready."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

@@ -4,8 +4,6 @@ Objects are created as it was recorded to make them, by another manager and with
 the platform starts.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Making one object right on a real API server: created, corrected, replaced, refused."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Archives are resolved and fetched over HTTP: from a store's routes, and from a registry."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """The printed DynamoDeployment, from its artifact to running pods: request, build, image, graph. The build's pod is played."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The platform and the users of this control plane are one account, which is not o
 writes into graphs passes admission because it is what their adapters say.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

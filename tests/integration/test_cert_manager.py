@@ -1,7 +1,5 @@
 """Certificates of the real cert-manager: its controllers fill the Secret, its cainjector says whom to trust."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The webhooks' certificates with a real API server, which calls a real webhook through every change of them."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime

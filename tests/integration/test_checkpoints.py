@@ -1,7 +1,5 @@
 """Checkpoints on a real API server, with the Job controller. Tests play the snapshot agent, which is another project's."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any

@@ -3,8 +3,6 @@
 docs/compose.md says why other tests start programs.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

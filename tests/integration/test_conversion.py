@@ -1,7 +1,5 @@
 """Both versions on a real API server: what is written in one is read in the other, changed there, and still whole."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,5 @@
 """The CRDs on a real API server: accepted, and those of graphs and components in v1beta1 holding to what they say."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

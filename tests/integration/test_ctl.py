@@ -1,7 +1,5 @@
 """dynamoctl against real servers: what it prints, what it starts, and how it ends."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The older commands of dynamoctl with `--server`: what they show and change over the REST API."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """GPUs of claims on a real API server with its scheduler: in budgets, in planning, and on the nodes that dynadmin shows."""
 
-from __future__ import annotations
-
 import json
 from contextlib import AsyncExitStack
 from typing import Any

@@ -1,7 +1,5 @@
 """dynamoctl dgdr: points of a request's front, drawn and deployed."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_ctl.commands.dgdr import points
 from dynamo_ctl.errors import CtlError

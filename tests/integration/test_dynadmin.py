@@ -1,7 +1,5 @@
 """The REST API on a real API server and NATS: who may do what, conventions, streams."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

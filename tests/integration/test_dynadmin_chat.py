@@ -1,7 +1,5 @@
 """Chats over the REST API: through a real API server's proxy to a frontend, with the rights of the caller."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Conventions of the REST API on real servers: request ids, and estimates."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import uuid

@@ -1,7 +1,5 @@
 """The examples of docs/dynadmin.md, run as they stand: curl, Python and TypeScript get the same from one service."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

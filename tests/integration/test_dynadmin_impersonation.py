@@ -1,7 +1,5 @@
 """Constrained impersonation (KEP-5284): with the chart's rules dynadmin acts as users in its own requests, and in no others."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import AsyncIterator

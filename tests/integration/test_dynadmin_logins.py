@@ -1,7 +1,5 @@
 """Tokens of an OIDC issuer, and browsers that log in there: against a real issuer and a real API server."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

@@ -1,7 +1,5 @@
 """Replays of a graph's traffic over the REST API, simulated in the worker processes of the planner."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Streams of the REST API besides those of collections: Kubernetes Events, and decisions about replicas."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

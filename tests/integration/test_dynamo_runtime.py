@@ -1,7 +1,5 @@
 """The environment of the real runtime: made once, never half, and what is said where it cannot be made."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

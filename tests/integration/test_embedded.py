@@ -5,8 +5,6 @@ unknown field. The API server's answer to a strict dry run is the truth: 400 mea
 422 that its handwritten validation refuses it. The platform implements a part of that validation.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import importlib.util

@@ -1,7 +1,5 @@
 """GPUs that containers share, claimed from a real scheduler; and engines between pods that are replaced whole."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

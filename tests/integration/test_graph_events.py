@@ -1,7 +1,5 @@
 """A graph's life as any NATS client sees it: CloudEvents on subjects that can be filtered, each valid by its schema."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path

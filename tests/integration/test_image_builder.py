@@ -1,7 +1,5 @@
 """Requests for images on a real API server: one build for all, its answer, and what the news of it are. Builds are played."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 
 import pytest

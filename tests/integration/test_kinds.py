@@ -4,8 +4,6 @@ Versions that a webhook converts are here each a kind of its own, in a group of 
 said about it holds without any service of the platform.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

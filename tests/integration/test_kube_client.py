@@ -1,7 +1,5 @@
 """The client against a real API server: each verb, each error that callers catch, Events as kubectl shows them."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import ssl

@@ -1,7 +1,5 @@
 """The local cluster with its real programs: pods get ready on GPU nodes, and data outlives every kind of stop."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,7 +1,5 @@
 """LoRA adapters on workers, with the real API server and its EndpointSlices; the workers are behind a proxy that plays them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

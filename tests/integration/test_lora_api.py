@@ -1,7 +1,5 @@
 """What the client of workers makes of what they answer: real connections, every way a worker can misbehave."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

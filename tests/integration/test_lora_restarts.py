@@ -1,7 +1,5 @@
 """Adapters survive restarts of the service and of NATS: final state right, nothing loaded twice, nothing left."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from functools import partial
 

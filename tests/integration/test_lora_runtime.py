@@ -1,7 +1,5 @@
 """Adapters on a worker of the real Dynamo runtime: its routes, its escaping, its statuses."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The API server in memory answers as the real one does, verb by verb."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """/metrics with `secure: true`: TLS of our own, and only for whom the API server lets in. Probes stay plain."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import ssl

@@ -1,7 +1,5 @@
 """DynamoModels of base models, from a graph's `modelRef` to `kubectl get dm`, with the real API server and pod-builder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from typing import Any

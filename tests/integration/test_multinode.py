@@ -1,7 +1,5 @@
 """Graphs whose replicas span nodes, on a cluster that has LeaderWorkerSet, or gets it later."""
 
-from __future__ import annotations
-
 import base64
 
 from cryptography.hazmat.primitives import serialization

@@ -1,7 +1,5 @@
 """A platform of one namespace next to one of all: each graph is managed by one of them."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer

@@ -1,7 +1,5 @@
 """A service's own writes, held against a real API server where STATE does not confirm them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_devcluster.controlplane import ControlPlane

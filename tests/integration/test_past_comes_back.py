@@ -1,7 +1,5 @@
 """Backups that are restored below a running platform: STATE and its readers equal the API server again, without a hand."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator

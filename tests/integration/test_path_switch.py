@@ -1,7 +1,5 @@
 """Graphs move between Deployments and Grove while they serve: the new way first, then the old one goes; Services stay."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

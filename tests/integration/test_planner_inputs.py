@@ -1,7 +1,5 @@
 """Inputs of SLA planning from the real things: a Prometheus, a NATS, and the Dynamo runtime itself."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,7 +1,5 @@
 """Planning from end to end: Prometheus, planner, scaler, adapters, pods, on a real API server with controllers and nodes."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 

@@ -1,7 +1,5 @@
 """Pods that cannot serve, on a real API server: the graph's and the component's conditions, and events, say why."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Following a prefix of a foreign etcd: pages, changes, compaction, outages, and a server that lost its data."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

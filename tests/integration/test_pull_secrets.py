@@ -1,7 +1,5 @@
 """Pull secrets and service accounts of a namespace, selected for pods on a real API server."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Requests profiled by the planner service itself, with AI Configurator, up to graphs that serve on simulated nodes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Rapid profiling with the real AI Configurator, offline: figures of its own tables, and requests of many kinds."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path

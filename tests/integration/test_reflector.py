@@ -1,7 +1,5 @@
 """The reflector on a real API server that is restarted, killed, stopped and compacted under it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """Two replicas of the pod-builder share the graphs, and one takes over what the other leaves."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
 

@@ -1,7 +1,5 @@
 """Deployment requests on a real API server: from the first to the last phase, and restarts. The tests play the profiling."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A v1alpha1 request, converted by the real webhooks on its way in and out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES, ObjectKey

@@ -1,7 +1,5 @@
 """`spec.restart` on a real API server: every pod is replaced, component by component, and nothing else is."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

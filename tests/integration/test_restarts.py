@@ -3,8 +3,6 @@
 Pods are held back while the part restarts, so that the roll-out cannot be over before it.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack

@@ -1,7 +1,5 @@
 """Exchanging workers while every change of their pods is watched: never fewer that serve than the margins allow."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager

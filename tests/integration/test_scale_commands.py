@@ -1,7 +1,5 @@
 """Scale commands against a real API server and a real NATS: pods follow, budgets hold, each answer says what was done."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path

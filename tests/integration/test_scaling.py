@@ -1,7 +1,5 @@
 """Scaling through adapters: from /scale to pods, and back into every status, whatever happens in between."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The examples that the seeds print, applied as they stand by kubectl: the whole platform, and pods of KWOK."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack

@@ -1,7 +1,5 @@
 """Several clusters, each with a NATS of its own, feed one integrator: their NATS are leaves of a hub (docs/several-nats.md)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

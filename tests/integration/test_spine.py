@@ -1,7 +1,5 @@
 """A graph's whole life on a real API server with controllers, scheduler and nodes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Without etcd one replica works and the others stand by, by a Lease of a real API server; a late write is not sent."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

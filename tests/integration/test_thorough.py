@@ -1,7 +1,5 @@
 """Thorough profiling: the Job on a real API server, and its relay as a real process with the rights of the Job's account."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import signal

@@ -1,7 +1,5 @@
 """One change of a graph is one trace, from the watcher over NATS to the writes of the pod-builder."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.runtime import controller

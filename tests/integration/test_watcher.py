@@ -1,7 +1,5 @@
 """The watcher between a real API server and a real nats-server, either of which may go away."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

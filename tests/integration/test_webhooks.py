@@ -1,7 +1,5 @@
 """The registration of the webhooks on a real API server, and what becomes of requests while replicas come and go."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

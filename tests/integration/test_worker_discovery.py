@@ -1,7 +1,5 @@
 """Worker discovery against NVIDIA's real runtime: a frontend and two mockers are discovered, killed, and reported missing."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The pods are KWOK's; each has a process of the real runtime that takes itself for it. Readiness is the pod's.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A graph under waves of traffic: a frontend's metrics without a frontend, a real Prometheus, and the whole platform."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -3,8 +3,6 @@
 Takes ten minutes. `make test` does not run it, and has a quicker one (test_planning.py). Prints a line every ten seconds.
 """
 
-from __future__ import annotations
-
 import time
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """The files of the page: of the sources, small, and of no other origin."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page's logic in Node's own test runner, and the committed files as the sources become them here."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools.page.__main__ import same

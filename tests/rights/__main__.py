@@ -3,8 +3,6 @@
 `--logs FOLDER` compares logs that are there, for example of an installed platform, and runs nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

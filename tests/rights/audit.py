@@ -1,7 +1,5 @@
 """What services asked the API server for, from its audit log, by the user agent that each service has."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Requests next to rights: what is not covered, and what is never used."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

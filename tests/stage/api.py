@@ -3,8 +3,6 @@
 Unlike the platform's own client it retries nothing and refuses nothing, and so can send what a hostile user would.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

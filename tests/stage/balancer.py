@@ -1,7 +1,5 @@
 """What a Service is in a cluster: one address of the webhooks, new connections to the replicas that are ready."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """The stage: a control plane, NATS, etcd, and the services of the platform as processes, each a user of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence

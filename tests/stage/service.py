@@ -1,7 +1,5 @@
 """A service of the platform as a process of its own: its configuration, its end points, what it uses."""
 
-from __future__ import annotations
-
 import re
 import sys
 import urllib.request

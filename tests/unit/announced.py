@@ -1,7 +1,5 @@
 """An announcer for tests: it keeps the facts instead of writing them."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.runtime.facts import Announcer, Fact
 

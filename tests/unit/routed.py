@@ -1,7 +1,5 @@
 """What follows from a change, by a service's routes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api.objects import KubeObject

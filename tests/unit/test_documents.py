@@ -2,8 +2,6 @@
 and to lines that fit.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

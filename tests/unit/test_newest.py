@@ -1,7 +1,5 @@
 """What a bounded dictionary keeps."""
 
-from __future__ import annotations
-
 from dynamo_shared.newest import Newest
 
 

@@ -1,7 +1,5 @@
 """The project's own files: what users copy from them works, and nothing of a maker's machine is in them."""
 
-from __future__ import annotations
-
 import operator
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Text that a tenant can write is read in one place: only the files below parse YAML, JSON or times by themselves."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every reason of a Kubernetes Event stands in the `events.py` of its service, and docs/reference/reasons.md lists it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rights: rules of them, what they cover, and how an audit log is held against them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Texts by text: what is put in is there again, whatever it says and however many there are."""
 
-from __future__ import annotations
-
 from dynamo_shared.text_table import TextTable
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A writer of statuses for tests: it keeps them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from dynamo_shared.api.objects import KubeObject

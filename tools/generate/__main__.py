@@ -3,8 +3,6 @@
 With `--check` nothing is written: exit code 1 and the names of the files that differ.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """CRDs, schemas of contracts, and the pages of docs/reference that are made from the API's types."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dynamo_shared.api.crds.build import build, file_name

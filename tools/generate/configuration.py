@@ -1,7 +1,5 @@
 """The settings' page and their JSON Schema."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin

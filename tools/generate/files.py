@@ -1,7 +1,5 @@
 """Generated files: written, or compared with what should be in them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

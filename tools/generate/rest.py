@@ -1,7 +1,5 @@
 """dynadmin's documents: openapi.json and docs/reference/rest.md."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

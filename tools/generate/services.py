@@ -1,7 +1,5 @@
 """What is made of all services: docs/reference/metrics.md and reasons.md, and parts of helm/."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """The rules as a page for people, printed from what they are registered with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from dynamo_shared.api.validation.check import REFUSING, WARNING

@@ -1,7 +1,5 @@
 """`python -m tools.images [--parts planner] [--twice]`: build an image of the platform. `make image` calls it."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Images without a registry or a container engine: an archive as `docker save` writes it, of one layer."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -4,8 +4,6 @@ The stand-in has the same distribution, the same minor version of Python and the
 the same name on the registry `localhost`, so that it cannot be taken for it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import tempfile

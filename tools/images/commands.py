@@ -1,7 +1,5 @@
 """Running the programs of others: their words are shown only where they fail."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 

@@ -4,8 +4,6 @@ The three take nearly the same arguments. buildah comes first: it needs no daemo
 (`--isolation chroot`), so that it works within a container, too.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

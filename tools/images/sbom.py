@@ -3,8 +3,6 @@
 Created from files, not from the image: pip installed exactly the lock.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 import uuid

@@ -3,8 +3,6 @@
 `check` takes no Node: the built files say which sources they are of. `check --built` builds again and compares bytes.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

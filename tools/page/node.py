@@ -1,7 +1,5 @@
 """Node and the page's packages, in a folder of their own: installed once, and again when a lock changes."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The sources of the page, and whether the built files are of them. Takes no Node."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 changed against the deprecation policy (docs/policy.md), `freeze` writes the file of the release that is made.
 """
 
-from __future__ import annotations
-
 from tools.releases.compare import Change, breaking, compare
 from tools.releases.history import releases
 from tools.releases.policy import NOTICE_RELEASES, violations

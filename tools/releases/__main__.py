@@ -2,8 +2,6 @@
 far the API is on its way to v1 (`graduation`).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

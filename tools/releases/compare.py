@@ -1,7 +1,5 @@
 """What is different between two surfaces, and whether users of the older one notice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A field as a release remembers it: type, default, choices, bounds, rules, and no descriptions, which may change freely."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

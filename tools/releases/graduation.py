@@ -1,7 +1,5 @@
 """How far the API is on its way to v1: the criteria of the formalization proposal, each computed from the checkout."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

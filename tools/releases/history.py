@@ -1,7 +1,5 @@
 """The releases so far: one file each, next to this module, written when a release is made and never changed after it."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Mapping

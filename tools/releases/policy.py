@@ -1,7 +1,5 @@
 """The deprecation policy: nothing that users rely on goes, or changes, without notice in two releases before."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 

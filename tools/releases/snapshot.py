@@ -4,8 +4,6 @@ Kinds, registries and contracts come from the types. Events, commands and settin
 they are read from what their generators publish below `proto/`, which `make verify` holds to the code.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

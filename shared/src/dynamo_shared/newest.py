@@ -1,7 +1,5 @@
 """A dictionary that forgets: memory for as many entries as it is worth, whatever others ask for."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from typing import TypeVar
 

@@ -4,8 +4,6 @@ In a dict an entry takes 100 bytes, and each text 49 bytes more than it has char
 text, and a row takes some 25 bytes more than its characters. A read takes a microsecond, a write two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 ROWS = 4

@@ -3,8 +3,6 @@
 It imports nothing of the project. cryptography takes some MiB: a process that may do without imports this where it is needed.
 """
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 

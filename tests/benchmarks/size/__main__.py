@@ -18,8 +18,6 @@ What each process uses, and the figures as they come, go to standard error.
 Goals: react_p99 below twice the empty platform's; 0.1 MiB a graph; no write where nothing changed.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -1,7 +1,5 @@
 """Graphs by the thousand: created in many namespaces at once, and one of them changed to see how fast the platform reacts."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import defaultdict

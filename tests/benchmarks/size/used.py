@@ -1,7 +1,5 @@
 """What services use: processor time, memory, writes, and what NATS keeps."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

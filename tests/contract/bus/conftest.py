@@ -1,7 +1,5 @@
 """Both buses, the NATS one on a real server of its own, with a way to break each of them in the same manner."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A publisher of STATE and what it publishes, for the tests of STATE."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Commands on every bus: done once answered, tried again, given up, never lost."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """What every bus does with work that wants an answer."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

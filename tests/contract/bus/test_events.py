@@ -1,7 +1,5 @@
 """Events on every bus: identity, order, and waiting."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

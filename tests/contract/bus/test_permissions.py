@@ -1,7 +1,5 @@
 """The users of the platform's NATS, on a real server: each can do its work, and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

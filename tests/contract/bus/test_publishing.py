@@ -1,7 +1,5 @@
 """What every bus does with a message that is published."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What one reader asks for is bounded, in messages and in bytes, and nothing is lost by it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path

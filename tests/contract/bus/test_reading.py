@@ -1,7 +1,5 @@
 """What every bus guarantees to a reader of a stream in order."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

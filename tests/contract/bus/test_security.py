@@ -1,7 +1,5 @@
 """NATS with TLS, client certificates, passwords and tokens: with the right ones it works, with wrong ones it says so."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

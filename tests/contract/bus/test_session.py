@@ -1,7 +1,5 @@
 """A lost connection ends its session, whatever the library was doing when it was lost."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """STATE from end to end, on every bus: fenced publishing, reading, and what both do when the server goes away."""
 
-from __future__ import annotations
-
 import asyncio
 import zlib
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The wire contract in its three forms, held together by the golden messages: .proto, JSON Schema, msgspec Structs."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -1,7 +1,5 @@
 """What a platform team does with an installation, in the order in which it does it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from tests.e2e_platform.platform import Platform

@@ -3,8 +3,6 @@
 One of them chats with the graph of the real frontend and mocker, as the page does.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import aiohttp

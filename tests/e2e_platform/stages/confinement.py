@@ -1,7 +1,5 @@
 """`helm test`, Pod Security, and NetworkPolicies."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 
 from tests.e2e_platform import pods

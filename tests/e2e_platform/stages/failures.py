@@ -1,7 +1,5 @@
 """Pods that are killed, and a node that is drained."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from tests.e2e_platform import pods

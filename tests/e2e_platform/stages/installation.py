@@ -1,7 +1,5 @@
 """From nothing to the first chat completion."""
 
-from __future__ import annotations
-
 import time
 
 from tests.e2e_platform import objects, pods

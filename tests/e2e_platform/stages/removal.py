@@ -1,7 +1,5 @@
 """`helm uninstall` of both charts, and installing them again."""
 
-from __future__ import annotations
-
 from tests.e2e_platform import pods
 from tests.e2e_platform.cluster import eventually
 from tests.e2e_platform.objects import CRDS, NAMESPACE, RELEASE

@@ -1,7 +1,5 @@
 """The API server's audit log of this installation, held against the rights of each service."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from tests.e2e_platform.objects import NAMESPACE, RELEASE, SERVICES

@@ -1,7 +1,5 @@
 """A second platform, for one namespace, with Roles only."""
 
-from __future__ import annotations
-
 import asyncio
 
 from tests.e2e_platform import objects, pods

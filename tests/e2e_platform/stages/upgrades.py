@@ -1,7 +1,5 @@
 """`helm upgrade` from the frozen chart, and `helm rollback`, while graphs change."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

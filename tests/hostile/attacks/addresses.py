@@ -1,7 +1,5 @@
 """Addresses and namespaces that a PlannerConfig names, and exporters that a pod pretends to be."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

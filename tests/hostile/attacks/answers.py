@@ -1,7 +1,5 @@
 """What a tenant's pods answer over HTTP to LoRA management, and what he asks of our own servers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl

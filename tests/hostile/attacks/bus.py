@@ -1,7 +1,5 @@
 """NATS: who may connect, what each credential may do, and what a stolen one of the watcher's amounts to."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json

@@ -1,7 +1,5 @@
 """Documents within objects: PlannerConfigs, annotations, requests' texts, legacy configurations, pull secrets."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -1,7 +1,5 @@
 """Leases by which a tenant says that another platform manages the namespace, or that a checkpoint is being taken."""
 
-from __future__ import annotations
-
 import asyncio
 
 from dynamo_shared.api import resources

@@ -1,7 +1,5 @@
 """Objects of odd shape: forged status and labels, owners, finalizers, managed fields, worker records, autoscalers."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

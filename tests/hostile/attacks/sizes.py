@@ -1,7 +1,5 @@
 """Objects at the API server's limits, and numbers at those of their types."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api import resources

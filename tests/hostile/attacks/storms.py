@@ -4,8 +4,6 @@
 seconds, at most 400; the order of the queue, which is what matters, is the same. DYNAMO_HOSTILE_GRAPHS=5000 runs all of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from dynamo_shared.api import resources

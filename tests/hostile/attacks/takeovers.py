@@ -1,7 +1,5 @@
 """Objects with the names that the platform would use, created by the tenant first: they stay the tenant's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api import resources

@@ -1,7 +1,5 @@
 """Questions to ask, and a world to ask them in; no server, no cluster."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_admission.wire import AdmissionRequest, GroupVersionKind, UserInfo

@@ -3,8 +3,6 @@
 Objects come as the API server writes them, with sorted keys. What it refuses by itself has `offline`, our own words for it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

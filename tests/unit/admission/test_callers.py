@@ -1,7 +1,5 @@
 """Who may send reviews, by what a request shows."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """What the rules know about the cluster: from settings, environment and what the API server lists."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Patches are small, and make what they should."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is registered, and when that counts as true."""
 
-from __future__ import annotations
-
 import base64
 import copy
 

@@ -1,7 +1,5 @@
 """What is answered to what is asked."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

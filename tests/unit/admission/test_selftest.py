@@ -1,7 +1,5 @@
 """The self test finds what would fail when the API server calls, before it calls."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

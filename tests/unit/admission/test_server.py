@@ -1,7 +1,5 @@
 """The HTTP side without TLS and without a cluster: junk, size, numbers, and failures of our own."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -1,7 +1,5 @@
 """The wire: reviews as an API server of Kubernetes 1.35 sent them, and answers as it reads them."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Waits double up to a limit, are spread at random, and start over after a success."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_shared.aio import Backoff, delay, spread
 from hypothesis import given

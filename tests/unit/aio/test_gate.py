@@ -1,7 +1,5 @@
 """A gate: so many at once, in order, and none waits for long."""
 
-from __future__ import annotations
-
 import asyncio
 
 from dynamo_shared.aio import Gate

@@ -1,7 +1,5 @@
 """Large work in threads, few at a time."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

@@ -1,7 +1,5 @@
 """A part that fails is reported and begun again; its supervisor ends by cancellation only."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

@@ -1,7 +1,5 @@
 """Tasks side by side have ended when the function that began them returns, whichever way it does."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

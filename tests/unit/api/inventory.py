@@ -1,7 +1,5 @@
 """The field inventory of the reference, read: one page a kind, one table a version."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """Whose number counts while a component has an adapter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

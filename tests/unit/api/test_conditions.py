@@ -1,7 +1,5 @@
 """Conditions: the API server takes each of them, wherever its reason comes from."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """The documents within the platform's objects: schemas, examples, and the messages for invalid values."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

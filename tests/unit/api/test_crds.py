@@ -1,7 +1,5 @@
 """The generated CRDs: small, structural, explained, and the same as what is packaged."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

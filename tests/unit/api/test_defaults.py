@@ -1,7 +1,5 @@
 """What creation fills in, in either version, and that it leaves everything else alone."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

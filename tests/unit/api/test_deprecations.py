@@ -1,7 +1,5 @@
 """The registry of deprecations: what it covers, how use is detected and reported."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """GPUs that pods claim through dynamic resource allocation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of inference engines, against every place that publishes its words."""
 
-from __future__ import annotations
-
 import re
 from enum import StrEnum
 from typing import get_args

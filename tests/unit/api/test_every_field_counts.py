@@ -4,8 +4,6 @@ What acts is read by a module of the platform, by its name; definitions of types
 lists of names do not count as reading. v1alpha1 fields that v1beta1 has not are read by those who ask for v1alpha1.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

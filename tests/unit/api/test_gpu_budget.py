@@ -1,7 +1,5 @@
 """GPU budgets: the numbers of the planner.md (c) 5, cases 19 and 20, and what holds for all numbers."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_shared.api.gpu_budget import BudgetFit, Pair, band_tolerance, bounds, clamp_pair, clamp_single, tolerance
 from hypothesis import given

@@ -1,7 +1,5 @@
 """GPUs of one replica: containers times nodes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The CRDs against the field inventory of the reference: every row of it, and nothing beyond but what is listed here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The kinds before graphs against the page that documented them: its tables and its examples."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What only v1alpha1 can say of a graph is parsed once for each generation that is stored."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The kinds before graphs as graphs: every field that a graph has a place for gets there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

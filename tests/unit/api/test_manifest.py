@@ -1,7 +1,5 @@
 """Manifests of people: every error at once, where it is, what is wrong, what is allowed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import textwrap

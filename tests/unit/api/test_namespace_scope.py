@@ -1,7 +1,5 @@
 """The lease by which a platform of one namespace is known."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

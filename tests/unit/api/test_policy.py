@@ -1,7 +1,5 @@
 """docs/policy.md says of versions what the registry and the kinds say, and answers every line of the proposal."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

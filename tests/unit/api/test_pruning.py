@@ -1,7 +1,5 @@
 """What is dropped of an object, as the API server drops it."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Quantities: what is one, how much it is, and that no digit is lost."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The generated reference: every kind, field and name is there once, links lead somewhere, generators agree with it."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,6 +1,5 @@
 """The registries: one meaning a name, names that Kubernetes takes, and a page that lists them."""
 
-# No `from __future__ import annotations`: it would bind the name of a module under test.
 import ast
 import re
 from functools import cache

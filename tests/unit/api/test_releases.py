@@ -1,7 +1,5 @@
 """Releases: what counts as a breaking change, and that the policy lets none through without notice."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a request says in v1alpha1 alone, as conversion keeps it, and the spec that its reconcilers read."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

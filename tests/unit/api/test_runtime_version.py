@@ -1,7 +1,5 @@
 """Which version counts: the author's word, or else the tag of the image."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Every kind in every version against its own schema: what is wrong, where, in the words of that version."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Precedence of versions, as semver.org gives it."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Types: reading what the API server gives, writing what it takes, losing nothing on the way."""
 
-from __future__ import annotations
-
 import copy
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Headers of NATS messages are read as the library reads them, which takes four times as long."""
 
-from __future__ import annotations
-
 from dynamo_shared.bus.nats.session import _Client
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Subjects that are listened to last, whatever the library fails with while it subscribes."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any, cast

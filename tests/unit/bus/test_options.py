@@ -1,7 +1,5 @@
 """NATS options: contradictions are refused, secrets stay secret."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Messages that come at an awkward moment."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

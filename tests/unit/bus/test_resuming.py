@@ -1,7 +1,5 @@
 """Reading goes on after whatever interrupts it."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """A local cluster gives `view` and `edit` the rights that the chart gives them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

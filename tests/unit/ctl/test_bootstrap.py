@@ -1,7 +1,5 @@
 """Credentials of an installation: created once, kept, renewed when they end or on request, never taken from others."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 from collections.abc import Mapping

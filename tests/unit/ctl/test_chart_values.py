@@ -1,7 +1,5 @@
 """What the README of a chart says is generated from the comments of its values."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`dynamoctl chat` without a message: each line of standard input is one."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

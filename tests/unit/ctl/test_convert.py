@@ -1,7 +1,5 @@
 """`dynamoctl convert`, and rendering what is written in v1alpha1."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

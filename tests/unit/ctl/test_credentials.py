@@ -1,7 +1,5 @@
 """Passwords that this machine makes up: random, kept, and for their owner alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

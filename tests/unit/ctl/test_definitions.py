@@ -1,7 +1,5 @@
 """`dynamoctl crds --install` where the API server does not answer yet."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_ctl.commands.crds import definitions
 from dynamo_shared.kube.errors import Unavailable

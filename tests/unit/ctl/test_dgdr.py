@@ -1,7 +1,5 @@
 """dynamoctl dgdr: fronts as characters, SVG files and pages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`dynamoctl workers` and `dynamoctl models`: what is in STATE, for people and for programs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

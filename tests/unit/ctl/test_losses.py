@@ -1,7 +1,5 @@
 """`dynamoctl crds --check`: what objects of a newer operator would lose, and what to do about it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """`dynamoctl scale`: what it sends, and how it prints the answer."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Worker processes of dynadmin do replays of the planner next to what those of the profiler do."""
 
-from __future__ import annotations
-
 from dynamo_ctl.simulations.worker import replayed
 from dynamo_planner.replay.job import Replays
 from dynamo_profiler.profiling.simulation.wire import JobStatus

@@ -1,7 +1,5 @@
 """The trial of an installation."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Certificates of the local cluster, of which an earlier start may have written a part."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs out of Debian packages: what is taken, and what is passed over with its reason."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

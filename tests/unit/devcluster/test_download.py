@@ -1,7 +1,5 @@
 """Downloads: only what its publisher vouches for gets into the cache."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import http.server

@@ -1,7 +1,5 @@
 """Certificates, ports, locks, nodes: what is written and what stays the same on a second start."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """What a build reports on its way: a Go of our own says what is built already."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dynamo_devcluster.cache import ProgramCache

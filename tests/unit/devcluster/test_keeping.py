@@ -1,7 +1,5 @@
 """A server that dies is started again; what is stopped on purpose is not; what dies again and again ends the work."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

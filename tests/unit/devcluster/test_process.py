@@ -1,7 +1,5 @@
 """A managed process starts, dies, stops and never stays behind."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """From which source a program is taken, and what the error says if no source has it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from pathlib import Path

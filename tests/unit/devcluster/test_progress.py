@@ -1,7 +1,5 @@
 """Progress as lines: what is counted, and how long the rest may take."""
 
-from __future__ import annotations
-
 import io
 
 from dynamo_devcluster.progress import LineProgress

@@ -1,7 +1,5 @@
 """Who is acted for, sessions, selectors, GPUs: the pure parts of the REST API."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

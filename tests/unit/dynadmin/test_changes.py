@@ -1,7 +1,5 @@
 """Changes of a stream, and its silence."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from types import SimpleNamespace

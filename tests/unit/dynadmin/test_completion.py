@@ -1,7 +1,5 @@
 """Completions: what a frontend is sent, what is read of its stream, and the times."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

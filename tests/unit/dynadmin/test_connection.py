@@ -1,7 +1,5 @@
 """What the HTTP parser refuses is a problem, too."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import uuid

@@ -1,7 +1,5 @@
 """Rows of decisions."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an intent becomes: each field of the form has its place in the object, or is reported."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

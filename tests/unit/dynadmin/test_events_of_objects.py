@@ -1,7 +1,5 @@
 """Kubernetes Events of an object, among those of a namespace."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

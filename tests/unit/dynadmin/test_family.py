@@ -1,7 +1,5 @@
 """What belongs to an object, by owner references."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_dynadmin.api.family import descendants, tree

@@ -1,7 +1,5 @@
 """Whether the GPUs that pods claim are there: what a graph wants, what nodes have, and what of it is in use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The GPUs in use: a list of all pods, which one caller's requests share, and no other caller's."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any, cast

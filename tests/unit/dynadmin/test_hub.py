@@ -1,7 +1,5 @@
 """Hub: what it knows of the stream that it reads."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

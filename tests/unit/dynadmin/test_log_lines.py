@@ -1,7 +1,5 @@
 """Lines of logs, each with its time: what pods write is not trusted."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace

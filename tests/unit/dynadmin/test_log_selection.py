@@ -1,7 +1,5 @@
 """Whose logs are read: a pod or a container that is not there is an error, and a component without pods is not."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_dynadmin.api.logs import require_selected
 from dynamo_dynadmin.api.logs.sources import LogSelection, starts

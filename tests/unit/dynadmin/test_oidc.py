@@ -1,7 +1,5 @@
 """Whose a verified token of the issuer is."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import time

@@ -1,7 +1,5 @@
 """The page has words for conditions and reasons that services give, and for no others."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

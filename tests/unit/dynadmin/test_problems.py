@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from dynamo_dynadmin.api.logs import require_component
 from dynamo_dynadmin.deploy.problems import FieldProblem

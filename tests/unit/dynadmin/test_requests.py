@@ -1,7 +1,5 @@
 """Requests as they arrive over HTTP, up to what handlers get."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import time

@@ -1,7 +1,5 @@
 """The traffic of a replay, from decisions."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

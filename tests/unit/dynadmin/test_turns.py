@@ -1,7 +1,5 @@
 """Simulations take turns: one of a user at once, a few of all users, and no endless queue."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """What a real node is made of, as far as it can be checked without one."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

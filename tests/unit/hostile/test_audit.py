@@ -1,7 +1,5 @@
 """What chaos reads from the audit log: who wrote at whose time."""
 
-from __future__ import annotations
-
 import json
 
 from dynamo_shared.api.resources import ObjectKey

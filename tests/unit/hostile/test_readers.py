@@ -4,8 +4,6 @@ The fast half of `make hostile`: the same texts, no server. A reader that does t
 fail here but does not end, and the suite's time-out ends it; a message that repeats its text whole fails.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Whatever stands on STATE, its reader reads on: damaged and forged messages cost their own subject at most."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """Requests, Jobs and pods of builds, as the API server stores them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

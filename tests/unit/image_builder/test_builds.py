@@ -1,7 +1,5 @@
 """Tags, images of tags, and what makes two builds the same."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_image_builder.builds import BentoTag, InvalidTag, parse_tag, target_of
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder

@@ -1,7 +1,5 @@
 """Archives over connections that break."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import io

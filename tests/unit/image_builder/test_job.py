@@ -1,7 +1,5 @@
 """The Job of a build."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_image_builder.job import arguments, build_job
 from dynamo_shared.api.objects import KubeObject

@@ -1,7 +1,5 @@
 """How a build stands, from its Job and pods."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

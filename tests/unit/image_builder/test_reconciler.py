@@ -1,7 +1,5 @@
 """The reconciler of requests: what is built, what is shared, and what the status says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

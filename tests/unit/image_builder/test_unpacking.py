@@ -1,7 +1,5 @@
 """Archives are unpacked within bounds, and only below their folder."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

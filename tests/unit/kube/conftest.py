@@ -1,7 +1,5 @@
 """An API server that follows a test's script: for faults that a test cannot cause in a real one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import deque

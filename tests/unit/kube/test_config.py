@@ -1,7 +1,5 @@
 """How a cluster is reached: kubeconfigs of all kinds, pods, and what is refused."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

@@ -1,7 +1,5 @@
 """Whether an object as the server returns it has what was asked for."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """JSON that is nested deeper than a decoder goes."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Waiting for types: what each answer of the server means."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Which error an answer becomes, and what it keeps of it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

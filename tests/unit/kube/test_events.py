@@ -1,7 +1,5 @@
 """Events: what is written, how often, and that a failure to report never affects the reporter."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections import Counter

@@ -1,7 +1,5 @@
 """Fields written by create become fields owned by apply, in one entry, and no one else's entries change."""
 
-from __future__ import annotations
-
 from dynamo_shared.kube.field_ownership import applied, predecessors
 
 OTHER = {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {"f:paused": {}}}}

@@ -1,7 +1,5 @@
 """The versions that were reported last, by key."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube.known import Known
 from hypothesis import given

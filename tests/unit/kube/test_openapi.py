@@ -1,7 +1,5 @@
 """Reading what the API server publishes: what each answer means, and what stays when it does not answer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Which proxy leads to the API server."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_shared.kube.proxies import proxy_for
 

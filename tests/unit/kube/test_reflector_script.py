@@ -1,7 +1,5 @@
 """The reflector against everything a server and a network can do to it."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

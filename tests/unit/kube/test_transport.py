@@ -1,7 +1,5 @@
 """Requests that fail on their way: what is repeated, what is not, and what callers see."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

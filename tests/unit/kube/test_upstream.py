@@ -1,7 +1,5 @@
 """The library's configuration code comes without its client."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """When a Lease of Kubernetes may be taken: nothing that it says about time is believed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Which partitions are claimed, drained and released, case by case."""
 
-from __future__ import annotations
-
 from dynamo_shared.leases.claims import Claim, ClaimDecision, Claims
 from dynamo_shared.leases.rendezvous import best_member
 

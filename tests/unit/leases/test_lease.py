@@ -1,7 +1,5 @@
 """The lease of a process: trusted until its own deadline, lost early, got again. The clock stands until it is moved."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

@@ -4,8 +4,6 @@ A model of etcd and of replicas on a network that delays, loses and reorders req
 caller's time-out. The decisions (`Claims`, `Term`) are the real ones.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a replica keeps of its partitions when the part that watches over them fails."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

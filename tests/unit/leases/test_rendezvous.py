@@ -1,7 +1,5 @@
 """Keys fall into partitions and partitions to members alike everywhere, and few move when members change."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from dynamo_shared.api.resources import ObjectKey

@@ -1,7 +1,5 @@
 """The deadline of a lease never lies after what the server counts."""
 
-from __future__ import annotations
-
 from dynamo_shared.leases.term import Term, lease_clock, margin
 from hypothesis import given
 from hypothesis import strategies as st

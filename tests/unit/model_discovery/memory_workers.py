@@ -1,7 +1,5 @@
 """Workers that load adapters, in memory, as Dynamo's do behind their HTTP API."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Many models at many workers: none waits for a failing worker, and all pending work is done or reported."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """What worker discovery keeps of pods and EndpointSlices, and which of their changes concern it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

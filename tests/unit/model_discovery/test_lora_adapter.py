@@ -1,7 +1,5 @@
 """What adapter a model asks for, what is remembered of it, and what workers' answers mean."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

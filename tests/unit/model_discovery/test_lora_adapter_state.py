@@ -1,7 +1,5 @@
 """One model at one worker: whatever goes wrong on the way, the worker ends as it shall be."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Which models are reconciled when something changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

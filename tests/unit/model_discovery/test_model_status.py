@@ -1,7 +1,5 @@
 """What a model's status says."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

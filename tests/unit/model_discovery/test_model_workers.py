@@ -1,7 +1,5 @@
 """Which pods are workers that may be called."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

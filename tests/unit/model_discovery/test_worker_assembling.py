@@ -1,7 +1,5 @@
 """Records become workers, in whatever order, and workers find their pods."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

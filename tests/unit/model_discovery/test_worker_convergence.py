@@ -1,7 +1,5 @@
 """Whatever the order of news: the set converges, and the events alone make the same set."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Worker discovery on a bus in memory: an incomplete read reports nothing, and one replica takes over from another."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

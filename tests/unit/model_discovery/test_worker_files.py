@@ -1,7 +1,5 @@
 """Discovery by files: percent-encoded names, files that no one touches any more, and those that come and go."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """DynamoWorkerMetadata of several releases, and when its pod counts."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

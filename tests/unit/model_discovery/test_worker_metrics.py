@@ -1,7 +1,5 @@
 """Metrics of workers: the platform sets their labels, whatever workers report."""
 
-from __future__ import annotations
-
 from dynamo_model_discovery.metrics import WorkerMetrics
 from prometheus_client import CollectorRegistry
 

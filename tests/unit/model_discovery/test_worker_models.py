@@ -1,7 +1,5 @@
 """When a model is available: the frontend's rules."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_model_discovery.workers.served_models import served
 from dynamo_shared.api.resources import ObjectKey

@@ -1,7 +1,5 @@
 """Workers on the bus: reported once in spite of restarts, and available to late subscribers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

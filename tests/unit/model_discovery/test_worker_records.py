@@ -1,7 +1,5 @@
 """Dynamo's records as several releases write them, and invalid records."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

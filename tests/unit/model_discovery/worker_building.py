@@ -1,7 +1,5 @@
 """Records, pods and views for the tests of worker discovery."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """A cache as the pod-builder keeps it, and the routes over it."""
 
-from __future__ import annotations
-
 from dynamo_pod_builder import artifact_images, checkpoints, children, cohorts, name_waits, pods, surroundings
 from dynamo_pod_builder.routing import routes
 from dynamo_shared.api import resources

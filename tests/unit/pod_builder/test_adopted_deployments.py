@@ -1,7 +1,5 @@
 """What the pod-builder keeps in memory of Deployments of the reference operator goes with them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_pod_builder.applying import Applier

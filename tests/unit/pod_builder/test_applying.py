@@ -1,7 +1,5 @@
 """What an answer of the API server says of an object, and what it does not: the cache forgets what is gone, and nothing else."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest

@@ -1,7 +1,5 @@
 """CheckpointReconciler: what stands in the way of a checkpoint, and what is reported of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from typing import Any

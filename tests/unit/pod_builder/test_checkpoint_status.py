@@ -1,7 +1,5 @@
 """Status of checkpoints, from Jobs, the agent's word and its Lease; which checkpoint a component finds."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """GPUs that components claim: where they are read, and who is reconciled when a claim changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_pod_builder import claims

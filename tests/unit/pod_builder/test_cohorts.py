@@ -1,7 +1,5 @@
 """An engine over several nodes is replaced whole when one of its pods ends, and no one else's pods are."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_pod_builder.cohorts import cohort, engine_has_ended
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler

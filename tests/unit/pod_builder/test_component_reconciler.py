@@ -1,7 +1,5 @@
 """ComponentReconciler: what a component deployment becomes, and what is reported of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

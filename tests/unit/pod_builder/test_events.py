@@ -1,7 +1,5 @@
 """What users and programs learn of graphs, restarts and checkpoints."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Kinds before graphs become a graph of their own, through the renderer of graphs, and are ready as that is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

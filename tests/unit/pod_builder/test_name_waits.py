@@ -1,7 +1,5 @@
 """A graph or a component that another object's name keeps from being created is tried again when that object goes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

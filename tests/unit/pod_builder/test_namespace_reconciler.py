@@ -1,7 +1,5 @@
 """NamespaceReconciler: what graphs share goes with the last of them, and nothing else does."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.render import RenderConfig

@@ -1,7 +1,5 @@
 """PodEvents: which Events explain a pod that does not start."""
 
-from __future__ import annotations
-
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.status.pods import troubles
 from dynamo_shared.api.objects import KubeObject

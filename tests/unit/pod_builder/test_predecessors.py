@@ -1,7 +1,5 @@
 """A graph that is deleted and created again finds what the garbage collector has not deleted yet."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains

@@ -1,7 +1,5 @@
 """What reconcilers report instead of raising it, and which of that is tried again."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.reconcilers.graph.carry_out import all_written

@@ -1,7 +1,5 @@
 """`remembered`: the same inputs are worked on once, and what is remembered is bounded."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import pytest

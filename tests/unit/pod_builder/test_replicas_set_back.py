@@ -1,7 +1,5 @@
 """Another client scales what the platform owns: the number is set back, and users learn who it was and what to do instead."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Replica maths of managed rolling updates: the promises hold at every step, and every roll-out ends."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_pod_builder.render import RenderError
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step

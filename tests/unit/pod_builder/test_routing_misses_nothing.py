@@ -1,7 +1,5 @@
 """In whatever order a component's status and its workload's arrive: a graph never keeps a conclusion that no longer holds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Whom a change of a child concerns: who owns it, who owned it, and who shares it; what it says of itself does not count."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Which reconciler runs when a pod changes, and that it runs only if the pod's trouble changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A change of replicas alone: pods first, then rendering and reports, later where very many change at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Which changes of an object's own ask for its reconcile: all but the status that the platform writes itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """ScalingReconciler: the short way of an adapter's number to the workload of its component."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

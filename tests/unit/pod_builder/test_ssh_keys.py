@@ -1,7 +1,5 @@
 """The key pairs of namespaces with graphs, and the one that an administrator gives all of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Status of components and graphs as tables: what is observed on the left, what is reported on the right."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which secrets and which account a namespace has for pods, from a scripted API server, under a test's clock."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -1,7 +1,5 @@
 """Topology domains, as Grove reports them and as a graph's condition does."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

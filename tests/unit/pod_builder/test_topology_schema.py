@@ -1,7 +1,5 @@
 """Which fields of a topology constraint the cluster's Grove serves, by the schema that the API server publishes."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import msgspec

@@ -1,7 +1,5 @@
 """What pods' status says of their trouble, as tables: the kubelet's and the scheduler's words left, the platform's right."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

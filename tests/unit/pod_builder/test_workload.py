@@ -1,7 +1,5 @@
 """What a workload's status says of it, whichever kind it is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Small graphs and components for tests, and readers of the objects they become."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_pod_builder import render

@@ -5,8 +5,6 @@ Kubernetes' defaults below, so that both must be equal: a field that we set and 
 field that we do not set and Kubernetes does not either, both show.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import importlib.util

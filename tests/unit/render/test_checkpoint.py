@@ -1,7 +1,5 @@
 """What takes a checkpoint: its identity, its Job, its storage, and the DynamoCheckpoint that is made for a component."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

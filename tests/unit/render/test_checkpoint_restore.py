@@ -1,7 +1,5 @@
 """Pods that start from a checkpoint, whatever runs them, and what may not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Command lines are read in every form that people write them in, and given flags where the engine sees them."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 

@@ -1,7 +1,5 @@
 """Rendered objects equal those that the reference operator was recorded to make of the same input."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

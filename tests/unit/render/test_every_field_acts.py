@@ -4,8 +4,6 @@
 type of component, with Grove and without.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """Faults of the reference operator that have no better place: each is right here."""
 
-from __future__ import annotations
-
 from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.render.context import context_of
 from dynamo_pod_builder.render.network.service import needs_service

@@ -1,7 +1,5 @@
 """Gateways and meshes before a graph."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

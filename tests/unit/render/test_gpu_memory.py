@@ -1,7 +1,5 @@
 """GPU memory that engines share, and engines that fail over: rules that the recorded graphs do not show."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

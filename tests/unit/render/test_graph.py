@@ -1,7 +1,5 @@
 """What a graph becomes besides pods: component deployments, access, labels, refusals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How Grove replaces the pods of a graph, as the graph's annotation says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

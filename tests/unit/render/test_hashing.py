@@ -1,7 +1,5 @@
 """The worker hash changes when and only when pods of workers would."""
 
-from __future__ import annotations
-
 import copy
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """The KAI scheduler: queues of graphs on Grove."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How many replicas of a component Grove starts together."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

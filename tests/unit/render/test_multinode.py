@@ -1,7 +1,5 @@
 """Replicas over several nodes: the arguments of leaders and workers of each engine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

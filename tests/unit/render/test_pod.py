@@ -1,7 +1,5 @@
 """The pod of a component: what the defaults are and what the user's template changes."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The PriorityClass of a graph: of its pods, or of the gangs that Grove places."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

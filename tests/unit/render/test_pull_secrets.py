@@ -1,7 +1,5 @@
 """Which secrets an image gets: hosts of references and of docker configurations, as tables."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

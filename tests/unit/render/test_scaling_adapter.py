@@ -1,7 +1,5 @@
 """Which components of a graph have a scaling adapter, and what it says to begin with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .building import component, graph, graph_children, of_kind

@@ -1,7 +1,5 @@
 """How a PodCliqueSet names the domain that pods are packed in: each release of Grove has other fields for it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

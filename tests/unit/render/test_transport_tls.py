@@ -1,7 +1,5 @@
 """TLS of the infrastructure, as the operator's configuration of 1.5 names it: variables of main containers."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_pod_builder.configuration import render_config
 from dynamo_pod_builder.render.pod.env import standard

@@ -1,7 +1,5 @@
 """What only v1alpha1 can say is acted on, whether a graph says it or a component deployment of its own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

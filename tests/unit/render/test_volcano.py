@@ -1,7 +1,5 @@
 """The Volcano scheduler: queues of graphs, whatever runs them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

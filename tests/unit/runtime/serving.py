@@ -1,7 +1,5 @@
 """A controller that serves Deployments, on a bus in memory."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The garbage collector of a service."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

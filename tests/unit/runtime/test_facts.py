@@ -1,7 +1,5 @@
 """One fact is a Kubernetes Event, a CloudEvent, or both."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import pytest

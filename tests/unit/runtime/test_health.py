@@ -1,7 +1,5 @@
 """Readiness is what the parts say."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,7 +1,5 @@
 """A process lives through failing services and absent servers, says how it is, and ends in order."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ssl

@@ -1,7 +1,5 @@
 """Nothing secret reaches a log line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

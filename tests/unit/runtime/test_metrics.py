@@ -1,7 +1,5 @@
 """Metrics that more than one service has."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 from dynamo_shared.kube.event_series import EventOutcome

@@ -1,7 +1,5 @@
 """Names that tenants give are resolved once, and lead to no address of this host, of a cloud or of the platform."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

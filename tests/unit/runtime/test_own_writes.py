@@ -1,7 +1,5 @@
 """A write that STATE does not confirm is asked for, and only what is known to be gone is taken out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

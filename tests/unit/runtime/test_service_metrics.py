@@ -1,7 +1,5 @@
 """Metrics of a service leave the registry with it."""
 
-from __future__ import annotations
-
 from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry, Counter
 

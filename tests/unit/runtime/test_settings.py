@@ -1,7 +1,5 @@
 """Settings: the reference's file is read, variables override it, and all mistakes are reported at once."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_shared.runtime import InvalidSettings, load_settings
 from dynamo_shared.runtime.leasing import stands_by

@@ -1,7 +1,5 @@
 """Storage of checkpoints in the settings: all of it, or none."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_shared.runtime.settings.operator import Checkpoint
 from pydantic import ValidationError

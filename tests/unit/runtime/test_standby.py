@@ -1,7 +1,5 @@
 """A Lease of Kubernetes has one holder, whatever the API server and the clocks do."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

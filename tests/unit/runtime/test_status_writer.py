@@ -1,7 +1,5 @@
 """A status is written where it differs: at once where it matters, a little later where more may follow, never after the end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

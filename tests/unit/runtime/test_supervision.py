@@ -1,7 +1,5 @@
 """A failing part fails alone, and one bad object costs nothing but itself."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sized
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """What a listening socket offers, and how certificates and keys come into it."""
 
-from __future__ import annotations
-
 import os
 import socket
 import ssl

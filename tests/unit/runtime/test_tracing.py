@@ -1,7 +1,5 @@
 """Traces go to the configured endpoint; without one nothing of the SDK is even imported."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The work queue: a key is never worked on twice at once, the newest request wins, failures are retried later."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """How work ends: when the queue is stopped, when its keys move to another replica, and when they are lost."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator, MutableMapping
 from contextlib import asynccontextmanager

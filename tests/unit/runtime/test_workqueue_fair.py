@@ -1,7 +1,5 @@
 """However much one namespace has, the others' keys are taken in turn, retried at their own pace, and find a worker."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter, defaultdict
 

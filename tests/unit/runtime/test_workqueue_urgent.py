@@ -1,7 +1,5 @@
 """Urgent keys go first, and hold up the others while they are worked on, within a bound."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

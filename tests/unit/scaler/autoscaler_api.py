@@ -1,7 +1,5 @@
 """An API server that stores autoscalers, with KEDA's webhook, and what a scaler that writes to it announced."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """One reconcile of a graph's adapters: what is reported, and what the trouble of one of them leaves of the others."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """What an adapter's status says, who wrote its number, and what its graph is given."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

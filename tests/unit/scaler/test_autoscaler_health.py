@@ -1,7 +1,5 @@
 """What an HPA or a ScaledObject says of itself reaches the users of its adapter."""
 
-from __future__ import annotations
-
 import copy
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Several autoscalers of one adapter, as far as the platform reads them, are a trouble."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is written when a component gets another autoscaler, in which order, and what is said of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

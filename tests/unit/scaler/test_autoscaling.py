@@ -1,7 +1,5 @@
 """What autoscaler a graph asks for, in either version, and what it becomes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

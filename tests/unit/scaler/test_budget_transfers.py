@@ -1,7 +1,5 @@
 """The Global Planner's rules: planner.md (c) 5, case 24, with its numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a command asks for: where it is meant, and how much of it is taken in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

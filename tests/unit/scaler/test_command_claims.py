@@ -1,7 +1,5 @@
 """Budgets of commands where pods get their GPUs by claims."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_scaler.budgets.pools import DesiredPool

@@ -1,7 +1,5 @@
 """Commands from request to report: written once, recorded, and continued after any interruption."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Commands that take time: what rests, what goes in steps, and what is held until it may be done."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Which components a command means."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.commands.targets import resolve

@@ -1,7 +1,5 @@
 """Work that one replica does at a time begins, ends and moves with the key that it is owned by."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """How far and when a component may be scaled."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The examples of docs/scale-commands.md are understood, and its reasons are those that there are."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The object cache: what it takes in, what it refuses, what it can be asked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Messages of STATE whose subject, headers and payload do not say the same: what is wrong is said, and nothing is taken in."""
 
-from __future__ import annotations
-
 import zlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What STATE is known to have: what is remembered of a subject, counts, and what a list lacks."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.state.publisher import ledger
 from dynamo_shared.state.publisher.ledger import LastMessage, Ledger

@@ -1,7 +1,5 @@
 """Packed objects: equal to those that came in, whatever happens to them, in a fraction of the memory."""
 
-from __future__ import annotations
-
 import gc
 import random
 import tracemalloc

@@ -1,7 +1,5 @@
 """Objects that STATE does not take: reported for as long as that is so, and not longer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

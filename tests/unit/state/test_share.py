@@ -1,7 +1,5 @@
 """Which partitions are read: those that are needed, and for a while those that were."""
 
-from __future__ import annotations
-
 from dynamo_shared.state.share import FORGET_AFTER, Share
 
 from tests.building.clock import ManualClock

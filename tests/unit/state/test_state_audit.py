@@ -1,7 +1,5 @@
 """What the publisher of STATE takes for a loss, and what it does not."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

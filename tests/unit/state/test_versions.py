@@ -1,7 +1,5 @@
 """Versions of objects."""
 
-from __future__ import annotations
-
 from dynamo_shared.state.versions import resource_version
 
 

@@ -1,7 +1,5 @@
 """One meaning a class name: what counts as a duplicate."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools import class_names

@@ -1,7 +1,5 @@
 """Curves: each column a panel, with its points where its figures put them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree

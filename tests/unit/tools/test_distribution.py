@@ -1,7 +1,5 @@
 """How files of tests are dealt out to processes."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What an image's bill of materials is made from, and what its base is called."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

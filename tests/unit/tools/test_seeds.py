@@ -1,7 +1,5 @@
 """docs/seeds.md: its rows name tests that exist, and nothing that the seeds name is left out."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Each folder here is named by a release and was written by the code of that relea
 same as the API server stored them, what the pod-builder made of graphs, and one message of each type.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The watcher without servers: what it publishes of the changes it receives, and when it starts over."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable

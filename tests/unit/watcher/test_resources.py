@@ -1,7 +1,5 @@
 """Which objects are published."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Pods in STATE: what services read is there, and nothing that their users wrote for the node."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.registry.annotations import RESTART_AT

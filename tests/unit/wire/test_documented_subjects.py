@@ -1,7 +1,5 @@
 """Subscriptions that the documents show to integrators are among the rights of the NATS user `integrator`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

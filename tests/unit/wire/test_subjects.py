@@ -1,7 +1,5 @@
 """Subjects: whatever a name holds, it comes back, and it is one token."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.wire import subjects

@@ -1,7 +1,5 @@
 """Parts of the charts that are made of the code: rights, the schema of values, tables of values, dashboards."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tools.generate.charts import dashboards, heads, rights, values

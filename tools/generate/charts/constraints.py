@@ -1,7 +1,5 @@
 """Which values the chart allows, by path, as JSON Schema. Entries of a service hold for each service."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Schema = dict[str, Any]

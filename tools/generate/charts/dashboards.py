@@ -1,7 +1,5 @@
 """Grafana dashboards: panels as one line each, out as Grafana's JSON."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, NamedTuple
 

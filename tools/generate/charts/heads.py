@@ -1,7 +1,5 @@
 """What the READMEs of the charts say above their tables of values."""
 
-from __future__ import annotations
-
 _MADE = "<!-- Made by `make generate` from values.yaml and tools.generate.charts; change it there. -->"
 
 PLATFORM = f"""# dynamo-platform

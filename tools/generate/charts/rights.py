@@ -1,7 +1,5 @@
 """`files/rights.yaml` of the chart: the RBAC rules of each service, by where they hold and what switches them off."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

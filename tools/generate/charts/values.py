@@ -1,7 +1,5 @@
 """The values of dynamo-platform: read from values.yaml with their comments, out as a JSON Schema and as a table."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

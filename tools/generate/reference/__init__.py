@@ -3,8 +3,6 @@
 Those of what stands above the API (events, settings, metrics) are made by the generators of their layers.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dynamo_shared.api.contracts import CONTRACTS

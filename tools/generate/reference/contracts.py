@@ -1,7 +1,5 @@
 """Page of the contracts: documents within our objects, with their fields and schemas."""
 
-from __future__ import annotations
-
 import json
 
 from dynamo_shared.api.contracts import CONTRACTS, Contract

@@ -1,7 +1,5 @@
 """Page of the versions: which are served, stored and deprecated, and every field that goes away."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.deprecations import DEPRECATIONS, of
 

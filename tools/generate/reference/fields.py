@@ -1,7 +1,5 @@
 """The fields of a schema, one after the other, with their paths: `spec.components[].name`, `spec.services{}.replicas`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

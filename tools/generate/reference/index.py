@@ -1,7 +1,5 @@
 """The index of the reference."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 
 from tools.generate.reference import kinds

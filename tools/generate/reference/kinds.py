@@ -1,7 +1,5 @@
 """Pages of the kinds: an overview, and one page with all fields for each kind and version."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Markdown of the generated pages: their first lines, and tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

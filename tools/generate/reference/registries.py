@@ -1,7 +1,5 @@
 """Pages of the registries: labels, annotations, ports, environment variables."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.registry import CATALOGS, Catalog
 
 from tools.generate.reference.markdown import code, page, table

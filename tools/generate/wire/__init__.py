@@ -1,7 +1,5 @@
 """The AsyncAPI document, schemas, golden messages and docs/reference/events.md, from the tables of the bus."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 AsyncAPI's NATS bindings know nothing of JetStream, so what a stream keeps stands under `x-jetstream`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.bus import streams

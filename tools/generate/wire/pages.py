@@ -1,7 +1,5 @@
 """docs/reference/events.md: every event and command, from the tables that the code publishes by."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.bus import streams

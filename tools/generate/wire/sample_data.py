@@ -1,7 +1,5 @@
 """What golden messages say: the data of each kind, and what single events say otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Written to `proto/golden/` for integrators in other languages to test against, and held to the schemas by our own tests.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

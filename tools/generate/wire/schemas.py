@@ -1,7 +1,5 @@
 """JSON Schemas of what is on the wire, from the Structs that write and read it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

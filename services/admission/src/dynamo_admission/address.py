@@ -1,7 +1,5 @@
 """Where the API server finds the webhooks: through a Service of the cluster, or straight at a URL."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 

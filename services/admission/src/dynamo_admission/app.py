@@ -1,7 +1,5 @@
 """Composition root: all that the admission service is made of, on one page."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

@@ -4,8 +4,6 @@ The API server shows one where its AdmissionConfiguration names a kubeconfig for
 webhook, so conversion is open: it answers with what it was asked, and knows nothing of the cluster.
 """
 
-from __future__ import annotations
-
 import hmac
 import secrets
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """What the rules ask about the cluster, looked up now and then so that no review waits for it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

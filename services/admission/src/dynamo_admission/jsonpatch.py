@@ -1,7 +1,5 @@
 """The smallest JSON patch (RFC 6902) between two versions of an object that differ in little."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

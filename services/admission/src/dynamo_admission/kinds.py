@@ -1,7 +1,5 @@
 """The kinds and versions that the webhooks are asked about."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import resources
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.resources import Resource

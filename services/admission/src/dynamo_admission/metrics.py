@@ -1,7 +1,5 @@
 """Every metric of the admission service, in one place; the first three under the reference operator's names."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What owns the webhook configurations: the garbage collector deletes them with it, and no uninstallation forgets them."""
 
-from __future__ import annotations
-
 import structlog
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CLUSTER_ROLES, ObjectKey, owner_reference

@@ -1,7 +1,5 @@
 """Keeping the registration correct: written when the authorities change, checked now and then, repaired where it differs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import structlog

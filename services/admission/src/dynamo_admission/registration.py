@@ -3,8 +3,6 @@
 Rules name every version. A request then comes as its author wrote it, and messages name fields that the author knows.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterable

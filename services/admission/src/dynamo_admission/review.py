@@ -4,8 +4,6 @@ The first webhook that sees an object gives every error of it, those of the sche
 checks the schema itself and would name nothing else. The second one repeats the check on what will be stored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """What the admission service may do."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import resources
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SCRAPED, WEBHOOK_SECRET, Right, RightScope

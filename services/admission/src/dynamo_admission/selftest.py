@@ -5,8 +5,6 @@ or a wrong path shows here, and not in the first user's refused manifest. Not th
 for a replica that is not ready.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import Iterable, Mapping

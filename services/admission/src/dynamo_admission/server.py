@@ -4,8 +4,6 @@ A user's mistake is an answer with 200 and a refusal in it, junk is a 400 with a
 wait and ask again within its time-out. A fault of the platform refuses, too, and is logged.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import ssl

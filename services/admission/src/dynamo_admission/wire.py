@@ -3,8 +3,6 @@
 The envelope is typed; the objects in it are plain dicts, since judging them is the work of others.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from typing import Any

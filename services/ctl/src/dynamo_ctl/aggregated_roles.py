@@ -3,8 +3,6 @@
 The chart installs the same rules (templates/aggregated-roles.yaml).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_shared.api import resources

@@ -1,7 +1,5 @@
 """Claims for GPUs that manifests have, for rendering without a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NotRequired
 

@@ -3,8 +3,6 @@
 Rooms import what they work with only when they are called, so that --help and completion are quick.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 One file a user, `<folder>/<user>`, kept over restarts, so that commands and integrations of this machine find the way in.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import string

@@ -3,8 +3,6 @@
 An error is one line: what is wrong, where, and what to do. Exit codes are part of the interface (docs/dynamoctl.md).
 """
 
-from __future__ import annotations
-
 import errno
 from enum import IntEnum
 

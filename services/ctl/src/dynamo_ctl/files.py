@@ -1,7 +1,5 @@
 """Manifests from files, folders and standard input."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path

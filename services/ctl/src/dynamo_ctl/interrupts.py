@@ -1,7 +1,5 @@
 """Running until done, on the event loop of libuv. Ctrl-C: the first ends in order, the second at once."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -3,8 +3,6 @@
 A thread that reads a line cannot be cancelled, and a process waits for its threads.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncGenerator

@@ -3,8 +3,6 @@
 Owner references are left out of what is returned: they need the uid of an owner that does not exist yet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 

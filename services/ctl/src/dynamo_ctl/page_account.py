@@ -1,7 +1,5 @@
 """The user of the page on a local cluster: a service account that may do what a team's engineer may, and its token in a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

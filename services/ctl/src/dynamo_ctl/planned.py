@@ -1,7 +1,5 @@
 """What a manifest would become, as a tree: the pod-builder's rendering for those that may not import it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The platform's REST API, for commands: requests with the caller's token, problems as messages, streams as events."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

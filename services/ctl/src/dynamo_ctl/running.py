@@ -5,8 +5,6 @@ It counts while the process that wrote it holds the lock of its folder, which th
 however it ends: the number of a process may be another's by now.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Settings as commands take them: a file, the environment, and what a command adds."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

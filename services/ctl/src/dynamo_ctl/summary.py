@@ -1,7 +1,5 @@
 """Graphs and components as one line each: what `get` prints and the demo shows. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

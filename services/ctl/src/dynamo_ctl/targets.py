@@ -1,7 +1,5 @@
 """Which cluster and which NATS server a command uses: of its options, of the settings, or of the platform that runs here."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Admission on this machine: an address on loopback that a local API server can call, and what it needs in the cluster."""
 
-from __future__ import annotations
-
 import contextlib
 from ipaddress import ip_address
 from urllib.parse import urlsplit

@@ -3,8 +3,6 @@
 For trying the platform on a laptop and for its integration tests. Nothing listens on anything but 127.0.0.1.
 """
 
-from __future__ import annotations
-
 from .certs import CertificateAuthority, KeyPair
 from .controlplane import ControlPlane
 from .errors import (

@@ -1,7 +1,5 @@
 """`python -m dynamo_devcluster`: run a control plane in the foreground, or fetch the programs it takes."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import signal

@@ -1,7 +1,5 @@
 """The folder that keeps obtained programs. A file in it is complete: it appears under its name by one rename."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """The programs a local cluster is made of: which version we pin, which other versions will do, how each is built."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A throw-away certificate authority, and the certificates and keys a local cluster needs (ECDSA P-256)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

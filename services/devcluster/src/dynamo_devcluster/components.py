@@ -1,7 +1,5 @@
 """Command lines of the Kubernetes programs. Pure: options and paths in, arguments out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

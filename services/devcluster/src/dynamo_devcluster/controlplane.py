@@ -3,8 +3,6 @@
 Any number can run at once. Everything is below one directory, and a second start on it goes on where the first ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import os

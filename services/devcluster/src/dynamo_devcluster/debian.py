@@ -3,8 +3,6 @@
 `apt-get download` takes the package from wherever this machine takes its packages, and checks its signed digest.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

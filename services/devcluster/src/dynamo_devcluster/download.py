@@ -1,7 +1,5 @@
 """Official release downloads, verified by SHA-256. Without a network this source gives way at once."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import http.client

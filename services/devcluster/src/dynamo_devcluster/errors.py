@@ -1,7 +1,5 @@
 """Errors of the local cluster: one class for each decision a caller can take."""
 
-from __future__ import annotations
-
 
 class LocalClusterError(Exception):
     """Anything that keeps a local cluster from working. The message is one line: what is wrong and what to do."""

@@ -1,7 +1,5 @@
 """Building programs from Go modules, locked by our go.mod and go.sum files (package data below `go/`)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -3,8 +3,6 @@
 Only `dynamoctl up` and `demo` do so. Tests end servers to see what happens without them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,7 +1,5 @@
 """Kubeconfig files with everything embedded, so that one file can be handed around."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -4,8 +4,6 @@ A program of its own, because the request has to be made in the child between fo
 (`preexec_fn`) runs in a copy of a process with threads: with gRPC's among them, such children crash now and then.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """Locks between processes. The kernel's: a holder that is killed leaves them free."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

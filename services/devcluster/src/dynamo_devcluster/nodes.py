@@ -1,7 +1,5 @@
 """The nodes KWOK plays: H100 machines as the NVIDIA GPU operator and node feature discovery label them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a local control plane consists of."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Free TCP ports on 127.0.0.1, and remembering them so that a second start on the same data keeps its addresses."""
 
-from __future__ import annotations
-
 import functools
 import json
 import random

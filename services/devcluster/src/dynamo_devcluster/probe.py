@@ -1,7 +1,5 @@
 """The few HTTP requests that starting servers takes: health probes, and creating nodes. Not a Kubernetes client."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import json

@@ -4,8 +4,6 @@ Nothing here belongs to an event loop, so a process started by a session-wide fi
 a test that runs in another loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -4,8 +4,6 @@ The order is from cheap to dear. Sources that create files do so under a lock of
 processes may ask at once and one of them works.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

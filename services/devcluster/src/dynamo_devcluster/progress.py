@@ -1,7 +1,5 @@
 """How long steps (downloads, builds) report where they are."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

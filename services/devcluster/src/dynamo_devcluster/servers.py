@@ -1,7 +1,5 @@
 """etcd and NATS as single local servers with data of their own, to run the platform on and for tests to break."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Sources of programs that take no work: installed ones, the cache, and what a Python package brings."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.metadata
 import os

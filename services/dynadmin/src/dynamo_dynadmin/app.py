@@ -1,7 +1,5 @@
 """Composition root: all that the dynadmin service is made of, on one page."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from collections.abc import Callable

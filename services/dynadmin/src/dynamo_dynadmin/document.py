@@ -1,7 +1,5 @@
 """The API's documents: the OpenAPI document and its page, made of the route table."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -4,8 +4,6 @@ Where the API server constrains impersonation (KEP-5284), dynadmin may act as a 
 Service accounts stay unconstrained there: that mode takes their name alone, without the extras of their tokens.
 """
 
-from __future__ import annotations
-
 from dynamo_shared.api import resources
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.api.rights import Right, RightScope

@@ -1,7 +1,5 @@
 """Composition root: all parts of the image-builder service, on one page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Which archive a tag names now, asked of the store or registry: fetch.py in threads, a few at a time."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """What is to be built: the tag of a request, the image it becomes, and what makes two builds the same. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

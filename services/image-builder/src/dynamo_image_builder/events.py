@@ -1,7 +1,5 @@
 """What is reported about DynamoNimRequests: reasons of Kubernetes Events, and CloudEvents."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import objects
 from dynamo_shared.api.legacy import BuildPhase
 from dynamo_shared.api.objects import KubeObject

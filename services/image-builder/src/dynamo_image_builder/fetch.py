@@ -6,8 +6,6 @@ answers `GET /api/v1/dynamo_nims/NAME/versions/VERSION/download` (seed 003; an o
 the archive is the only layer of the artifact `HOST/PATH/NAME:VERSION`.
 """
 
-from __future__ import annotations
-
 import base64
 import errno
 import hashlib

@@ -1,7 +1,5 @@
 """The Job of a build: an init container fetches the archive, BuildKit builds and pushes the image. Pure."""
 
-from __future__ import annotations
-
 import math
 from importlib import resources
 

@@ -1,7 +1,5 @@
 """Every metric of the image-builder, in one place."""
 
-from __future__ import annotations
-
 from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry
 

@@ -1,7 +1,5 @@
 """How a build stands, from its Job and the Job's pods. Pure. What pods say is quoted short and without secrets."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@
 3. Any other request learns its archive's digest, once. Then the image is there already, or the build's Job is joined or created.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the image-builder may do: it writes the status of its kind, and runs Jobs in the namespace of builds alone."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, EVENTS, JOBS, PODS
 from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right, RightScope
 

@@ -1,7 +1,5 @@
 """Composition root: all that the model-discovery service is made of, on one page."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

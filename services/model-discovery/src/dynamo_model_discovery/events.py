@@ -1,7 +1,5 @@
 """What is reported about DynamoModels: reasons of Kubernetes Events (the reference's), and CloudEvents."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Every metric of model-discovery, in one place."""
 
-from __future__ import annotations
-
 from collections import Counter as Count
 from collections.abc import Iterable, Mapping
 

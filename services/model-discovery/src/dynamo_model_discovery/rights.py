@@ -1,7 +1,5 @@
 """What model-discovery may do."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import DYNAMO_MODELS, EVENTS
 from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
 

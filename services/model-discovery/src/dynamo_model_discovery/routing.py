@@ -1,7 +1,5 @@
 """Which models to reconcile when an object changes, and the indexes for that."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Composition root: all that the planner service is made of, on one page."""
 
-from __future__ import annotations
-
 from contextlib import AsyncExitStack
 
 from dynamo_shared.bus.nats import NatsListener

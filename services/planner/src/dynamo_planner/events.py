@@ -1,7 +1,5 @@
 """What the planner reports: reasons of Kubernetes Events."""
 
-from __future__ import annotations
-
 from dynamo_shared.runtime.facts import EventReason
 
 PLANNED = EventReason("Planned", "The planner asks for other replicas of a graph.", action="Plan")

@@ -1,7 +1,5 @@
 """Metrics of the planner: those of Dynamo's planner by their names (planner.md, section a.11), for each graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import isfinite
 from time import monotonic

@@ -1,7 +1,5 @@
 """Reads measured profiles from disk: files, or the folder that a profiler left."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the planner may do: it reads what planning needs, and reports. The scaler scales."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS
 from dynamo_shared.api.rights import RACE, SCRAPED, SERIES, STANDBY, Right
 

@@ -1,7 +1,5 @@
 """Composition root: all that the pod-builder is made of, on one page."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 

@@ -10,8 +10,6 @@
 5. It is managed, and the reference operator wrote it: the same, and fields that it wrote and that are not desired are removed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import enum
 import hashlib

@@ -4,8 +4,6 @@ The artifact `frontend:v1` (a DynamoNimDeployment writes `frontend--v1`) has the
 runs it. A request of that name that exists is used, also one of a user.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass

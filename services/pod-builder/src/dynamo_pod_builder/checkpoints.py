@@ -1,7 +1,5 @@
 """Checkpoints in the cache: by identity, those that components ask for, and who is reconciled again when one changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from dynamo_shared.api import objects

@@ -1,7 +1,5 @@
 """Whose child an object is, and which children are no longer desired."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from dynamo_shared.api import objects, resources

@@ -1,7 +1,5 @@
 """GPUs that components claim in place of counting them, and who waits for a claim to change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

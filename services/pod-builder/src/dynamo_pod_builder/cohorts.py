@@ -1,7 +1,5 @@
 """Engines between pods that fail over together: the pods, one a rank, that are one engine over several nodes."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.registry import labels

@@ -1,7 +1,5 @@
 """Builds the configuration of rendering from the settings."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Errors that reconcilers decide on, next to those of rendering and of the API server."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import Resource

@@ -1,7 +1,5 @@
 """What the pod-builder reports: reasons of Kubernetes Events, and CloudEvents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from dynamo_shared.api import objects

@@ -1,7 +1,5 @@
 """Component types that pods carry from v1alpha1: selectors of a workload cannot change, and its pods need not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from dynamo_shared.api import objects

@@ -1,7 +1,5 @@
 """Graphs and components that cannot be created since another object has a name of theirs: they are tried again when it goes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from dynamo_shared.api import objects, resources

@@ -1,7 +1,5 @@
 """Whose pods are whose: pods by the workload that runs them, and whom their troubles concern."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_shared.api import objects

@@ -4,8 +4,6 @@ An object is reconciled many times while it is rolled out: its status changes, i
 should become is the same each time. Comparing the inputs takes microseconds, and rendering a tenth of a millisecond and more.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps

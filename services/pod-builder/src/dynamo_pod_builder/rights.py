@@ -1,7 +1,5 @@
 """What the pod-builder may do; what it gives pods of a graph it must be allowed itself."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,

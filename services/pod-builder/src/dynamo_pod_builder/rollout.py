@@ -4,8 +4,6 @@ Changing a worker changes its hash and so the name of its DynamoComponentDeploym
 shrink, within the surge and the unavailability that the pod template allows (reference behaviour, section 1.8). Pure.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

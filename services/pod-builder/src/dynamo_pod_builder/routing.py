@@ -1,7 +1,5 @@
 """Which reconciler gets which key when an object changes, and how soon."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 

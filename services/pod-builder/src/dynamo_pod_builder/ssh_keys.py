@@ -7,8 +7,6 @@ that run hold it, and a new pod would not be let in by the old ones. Where the p
 administrator, and pods wait for the Secret.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

@@ -3,8 +3,6 @@
 Pure; `checkpoints` reads from the cache what this decides on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ The document needs no right that an authenticated caller lacks. It has a megabyt
 and again only where its hash in the index is another one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

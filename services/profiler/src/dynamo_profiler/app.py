@@ -1,7 +1,5 @@
 """Composition root: all that the profiler service is made of, on one page."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from dynamo_shared.runtime import ServiceContext

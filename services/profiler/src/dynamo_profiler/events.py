@@ -1,7 +1,5 @@
 """What the profiler reports: reasons of Kubernetes Events, and CloudEvents about requests."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact

@@ -1,7 +1,5 @@
 """Metrics of the profiler. Their names are from before it was a service of its own."""
 
-from __future__ import annotations
-
 from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry
 

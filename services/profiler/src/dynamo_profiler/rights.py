@@ -1,7 +1,5 @@
 """What the profiler may do; what it gives a profiling Job it must be allowed itself."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,

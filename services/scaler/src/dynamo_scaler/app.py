@@ -1,7 +1,5 @@
 """Composition root: all parts of the scaler service, on one page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api import objects

@@ -1,7 +1,5 @@
 """What is reported about adapters and scale commands: reasons of Kubernetes Events, and CloudEvents."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Every metric of the scaler, in one place."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from dynamo_shared.runtime.metrics import ServiceMetrics

@@ -1,7 +1,5 @@
 """What the scaler may do."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,

@@ -1,7 +1,5 @@
 """Which graph to reconcile after a change, and how soon."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """What the watcher reports about objects: reasons of Kubernetes Events."""
 
-from __future__ import annotations
-
 from dynamo_shared.runtime.facts import EventReason
 
 TOO_LARGE = EventReason("ObjectTooLarge", "An object does not fit into a NATS message.", "Warning", "Publish")

@@ -1,7 +1,5 @@
 """The active watcher: all resources, one publisher, and what happens when STATE is lost."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 

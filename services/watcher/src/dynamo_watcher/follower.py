@@ -1,7 +1,5 @@
 """Takes one resource from the API server to STATE."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing

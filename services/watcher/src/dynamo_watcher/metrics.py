@@ -1,7 +1,5 @@
 """Every metric of the watcher, in one place. Those of publishing (latency, backlog) are the bus's."""
 
-from __future__ import annotations
-
 import time
 
 from dynamo_shared.runtime.metrics import ServiceMetrics

@@ -1,7 +1,5 @@
 """What is watched: the one table. A resource added here is in STATE, and in the cache of every service that reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

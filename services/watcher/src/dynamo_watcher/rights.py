@@ -1,7 +1,5 @@
 """What the watcher may do: list and watch what it publishes, report objects that are too large, announce its namespaces."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import EVENTS, LEASES, NODES, RESOURCE_SLICES
 from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Right, RightScope

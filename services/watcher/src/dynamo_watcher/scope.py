@@ -1,7 +1,5 @@
 """Announces that this platform manages its one namespace: a lease, renewed while it does."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable

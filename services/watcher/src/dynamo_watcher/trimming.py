@@ -4,8 +4,6 @@ What users and engines write into their pods stays there: variables, commands, a
 passwords, no service reads it, and it is most of a pod's bytes. A service that needs another field adds it here.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject

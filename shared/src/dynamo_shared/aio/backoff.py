@@ -4,8 +4,6 @@ A wait doubles with each failure up to a limit, and is spread at random: what fa
 together. Randomness decides nothing but this spread, so that it need not be a secret, and tests pass in their own.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import TypeAlias

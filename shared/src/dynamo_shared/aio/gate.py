@@ -1,7 +1,5 @@
 """A bound on how many do something at once, for those who would rather exceed it than wait for long."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

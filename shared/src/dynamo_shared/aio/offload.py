@@ -1,7 +1,5 @@
 """Work whose time grows with what a user wrote: small inputs at once, large ones in a thread, few of them at a time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Keeping a part of a process at work: what fails is reported and started again, and the other parts do not notice."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

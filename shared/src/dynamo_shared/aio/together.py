@@ -1,7 +1,5 @@
 """Tasks side by side: each is owned by the function that began it, and has ended when that function returns."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable
 from typing import Any, Protocol, TypeVar, cast

@@ -4,8 +4,6 @@ The graph's own number is bookkeeping then: the scaler writes it after the adapt
 read the same everywhere. Every part that renders a graph asks here, so that the rule is in one place. Pure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

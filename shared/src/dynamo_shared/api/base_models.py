@@ -1,7 +1,5 @@
 """How workers of a base model are selected: by a hash of its name, since names may hold what labels and object names cannot."""
 
-from __future__ import annotations
-
 import hashlib
 
 

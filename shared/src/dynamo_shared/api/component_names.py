@@ -1,7 +1,5 @@
 """Names of the objects of a graph's components, which more than one service needs to know. Pure."""
 
-from __future__ import annotations
-
 
 def component_deployment(graph: str, component: str, worker_hash: str = "") -> str:
     """Name of a component's DCD, Deployment and selector; only workers carry a hash."""

@@ -1,7 +1,5 @@
 """Conditions as the API conventions want them: one a type, and a transition time that moves only when the status does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import datetime

@@ -5,8 +5,6 @@ Replicas of roles are filled in at each write: roles may be added later.
 Defaults that a schema can state are the API server's; these depend on other fields or on the platform.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable

@@ -9,8 +9,6 @@ Most claims say how many GPUs they want. A request for all devices of a node doe
 that the number is not known, which is not 0.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """GPUs that drivers of dynamic resource allocation publish as ResourceSlices. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple

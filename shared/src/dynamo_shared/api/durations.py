@@ -1,7 +1,5 @@
 """Durations as Go writes them: `30s`, `15m`, `1h30m`."""
 
-from __future__ import annotations
-
 import re
 
 #: Longer than any duration that means something. Characters.

@@ -1,7 +1,5 @@
 """Namespaces in Dynamo's own sense, within which workers and frontends find each other."""
 
-from __future__ import annotations
-
 GLOBAL = "dynamo"
 
 

@@ -1,7 +1,5 @@
 """Why a manifest is refused: every wrong field at once, each with the path that its author wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """pydantic's findings in the words of a manifest's author: where it is, what is wrong, what is allowed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches

@@ -6,8 +6,6 @@ a band narrower than one could otherwise not be met. A bound of -1 means no boun
 shares are floors of exact fractions, never of floats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """How many GPUs containers and replicas ask for, whatever the resource is called."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

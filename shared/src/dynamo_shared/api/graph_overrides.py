@@ -1,7 +1,5 @@
 """`overrides.dgd` of a request: a part of a graph, in one of two versions (planner.md, section b.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

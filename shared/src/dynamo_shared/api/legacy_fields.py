@@ -3,8 +3,6 @@
 It is parsed once for each generation of a stored object, not in each reconcile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar

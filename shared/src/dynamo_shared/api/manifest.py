@@ -4,8 +4,6 @@ What the API server would refuse is refused here, in the same terms: types, boun
 it would silently prune, an unknown field, is refused too, since it is a slip of the keyboard nearly always.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """What all API types share: how they are read, written and described to the CRD generator."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ Everyone who may write Leases in that namespace can write the lease; the Cluster
 costs that namespace: the services leave it alone. It does not switch off a webhook: see the settings' `trustedNamespaces`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase

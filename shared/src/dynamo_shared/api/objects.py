@@ -1,7 +1,6 @@
 """Kubernetes objects as they come from the API server: decoded JSON, and what is read from any of them.
 
 Use it as a module, `objects.labels(pod)`: the registries of label and annotation names have the same short names. Pure.
-(Without the import of `annotations` from `__future__`: that name is a function here.)
 """
 
 from collections.abc import Mapping

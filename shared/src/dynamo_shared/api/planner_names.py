@@ -1,7 +1,5 @@
 """Names of the ConfigMaps that the profiler creates and the planner reads. Pure."""
 
-from __future__ import annotations
-
 _CONFIG = "planner-config-"
 _PROFILE = "planner-profile-data-"
 

@@ -1,7 +1,5 @@
 """What is read from any pod: whether it still runs, or will. Pure."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 

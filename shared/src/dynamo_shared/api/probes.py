@@ -1,7 +1,5 @@
 """Probes of a container: their fields, and what one may ask."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ The grammar is the one of apimachinery's resource.Quantity: a signed decimal num
 decimal one (n..E) or an exponent. Values are Decimals, so that `0.1` and `100m` are the same amount.
 """
 
-from __future__ import annotations
-
 import re
 from decimal import Context, Decimal, Inexact
 from functools import lru_cache

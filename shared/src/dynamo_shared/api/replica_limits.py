@@ -1,7 +1,5 @@
 """The most replicas of a component, and nodes of a replica: what is beyond is a mistake that would flood the cluster."""
 
-from __future__ import annotations
-
 from typing import Final
 
 MOST_REPLICAS: Final = 150_000

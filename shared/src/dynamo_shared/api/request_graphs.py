@@ -1,7 +1,5 @@
 """Graphs of a request's profiling: which there are, and what identifies one as created for the request."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from copy import deepcopy
 

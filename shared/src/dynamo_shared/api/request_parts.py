@@ -3,8 +3,6 @@
 `spec_of` is the spec that a request has with it, in the words of v1beta1: every part that works on a request reads that one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a service may do in Kubernetes, declared once: the charts are generated from it, and audit logs are held against it."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Each is written twice, side by side: in CEL for the API server, in Python for ma
 A test holds the two together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ engine, and an upgrade of the platform replaces no pod. Warnings go by the tag, 
 began with (`nvidia.com/dynamo-operator-origin-version`) is another thing.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from dynamo_shared.api import semver

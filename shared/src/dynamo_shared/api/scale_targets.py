@@ -1,7 +1,5 @@
 """What an HPA or a ScaledObject scales, where that is one of our adapters."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 

@@ -1,7 +1,5 @@
 """Semantic versions: as much of semver.org 2.0.0 as gates on a version need, parsing and precedence."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

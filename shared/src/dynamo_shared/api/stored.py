@@ -1,7 +1,5 @@
 """Objects as the API server gives them, as types. Unknown fields are passed over: a newer CRD may have more of them."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from pydantic import ValidationError

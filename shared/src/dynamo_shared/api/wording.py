@@ -1,7 +1,5 @@
 """Words of messages that depend on a number."""
 
-from __future__ import annotations
-
 
 def many(count: int, noun: str) -> str:
     """A number of things: `1 pod`, `2 pods`; `noun` is in the singular."""

@@ -1,7 +1,5 @@
 """YAML as Kubernetes' own tools read it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

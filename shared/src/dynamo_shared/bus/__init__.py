@@ -4,8 +4,6 @@ Only this package imports nats. `NatsBus` and `MemoryBus` are the same to their 
 holds them to that.
 """
 
-from __future__ import annotations
-
 from dynamo_shared.bus.errors import BusError, BusUnavailableError
 from dynamo_shared.bus.events import EventPublisher
 from dynamo_shared.bus.memory import MemoryBus

@@ -13,8 +13,6 @@ What can become of a command:
 A command may be carried out more than once: handlers are idempotent, by `id` of the command where need be.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress

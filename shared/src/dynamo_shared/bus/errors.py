@@ -4,8 +4,6 @@ Only errors that someone handles in a way of its own have a class. Everything th
 `BusUnavailableError`, whatever its cause: no connection, no answer in time, a server that is still starting.
 """
 
-from __future__ import annotations
-
 
 class BusError(Exception):
     """Something the bus was asked for did not happen; retrying the same call does not help."""

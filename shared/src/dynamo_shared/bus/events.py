@@ -5,8 +5,6 @@ dropped and counted (`dynamo_events_dropped_total`): the newest say most about h
 never overtaken by later ones of the same object.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Every metric of the bus, in one place. They are those of the process, in prometheus_client's own registry."""
 
-from __future__ import annotations
-
 from prometheus_client import Counter, Gauge, Histogram
 
 CONNECTED = Gauge("dynamo_bus_connected", "1 while the bus can be reached, 0 while it cannot")

@@ -18,8 +18,6 @@ stream reads all of it, and a stolen credential can put a misplaced message into
 subject, headers and payload against each other, and the watcher holds STATE against the API server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 an environment variable of the server.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

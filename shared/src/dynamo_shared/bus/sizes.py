@@ -1,7 +1,5 @@
 """What a server accepts, checked before sending: NATS ends a connection that sends more, and with it all other work on it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from dynamo_shared.bus.errors import MessageTooLargeError

@@ -3,8 +3,6 @@
 Replicas are a matter of the installation (1 on a single server, 3 on a cluster), so the bus adds them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

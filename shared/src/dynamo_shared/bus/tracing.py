@@ -1,7 +1,5 @@
 """Trace context over NATS headers (W3C `traceparent`): one change of an object is one trace through all services."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 

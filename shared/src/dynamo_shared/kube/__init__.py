@@ -3,8 +3,6 @@
 Objects are plain dicts. Nothing here knows what the platform does with them.
 """
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube.client import KubeClient, get_if_present
 from dynamo_shared.kube.credentials import ConfigError

@@ -4,8 +4,6 @@ Refuses to know types: which fields an object has is `dynamo_shared.api`'s busin
 manager, so that the API server knows the owner of each field.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial

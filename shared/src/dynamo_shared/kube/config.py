@@ -4,8 +4,6 @@ Refuses what would make the connection unsafe: TLS is always verified, and crede
 except to this machine itself (`kubectl proxy`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import ssl

@@ -13,8 +13,6 @@ and amounts come back written otherwise. So the question is one-sided: what is a
   digits as a string are the same (int-or-string), but not in `value`: environment variables are strings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Any
 

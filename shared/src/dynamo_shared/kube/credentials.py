@@ -5,8 +5,6 @@ background loop and never after a refusal. Here renewal is part of a request: `r
 expired token, and again when the server answers 401.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import time

@@ -4,8 +4,6 @@ Where a schema keeps unknown fields, the API server stores objects of ten thousa
 stop every reader of the resource. No meaningful object has a tenth of the levels allowed here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """What the API server offers, and making it offer our own types."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable

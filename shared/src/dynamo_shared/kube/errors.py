@@ -5,8 +5,6 @@ never reached a server (refused connections, resets, time-outs) is `Unavailable`
 decision that belongs here is `retriable`: whether the same request may succeed later without anyone changing anything.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

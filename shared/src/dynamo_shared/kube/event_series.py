@@ -1,7 +1,5 @@
 """Which Events are worth a write: identical ones are one series, and a reason of an object has a few a minute. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 

@@ -5,8 +5,6 @@ create it again where it has expired. Within two minutes of its last occurrence 
 What cannot be written within a few attempts is dropped, with a log line: Events are news, not state.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time

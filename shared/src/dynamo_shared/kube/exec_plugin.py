@@ -4,8 +4,6 @@ kubernetes_asyncio 36 leaves a plugin that outlives its time-out behind, one mor
 before its errors, so that one that writes many errors first never ends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -7,8 +7,6 @@ create counts as an "Update", and apply removes only what the same manager appli
 rewritten, as client-go's csaupgrade does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whose rights a request is made with, where they are not those of this process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

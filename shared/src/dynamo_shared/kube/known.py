@@ -1,7 +1,5 @@
 """The version of each object that was reported last, so that a relist reports nothing twice and misses no deletion."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Mapping
 
 from dynamo_shared.api.objects import KubeObject

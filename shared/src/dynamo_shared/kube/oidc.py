@@ -5,8 +5,6 @@ issuer's certificate only where a CA is given, and then hands aiohttp a file nam
 a client secret and on a new refresh token, which are both optional.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import contextlib

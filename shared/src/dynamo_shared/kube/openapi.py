@@ -5,8 +5,6 @@ again. The platform has no copy to fall back to: it would refuse fields of a new
 one does not know.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, Final

@@ -4,8 +4,6 @@
 Python's own reading of NO_PROXY knows no CIDR blocks, and clusters are usually named by those, so it is read here.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit

@@ -22,8 +22,6 @@ What can happen, and what is done:
 Backpressure: an iterator that is not asked reads nothing; the socket's buffer fills and the API server waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

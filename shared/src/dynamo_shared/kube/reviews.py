@@ -1,7 +1,5 @@
 """Questions to the API server about another user's request: whose token this is, and what that user may do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

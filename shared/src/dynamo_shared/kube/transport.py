@@ -4,8 +4,6 @@ Knows nothing of objects. Built for many small requests: the URL is assembled as
 bodies are bytes, and tracing costs nothing unless a recording span is current.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket

@@ -5,8 +5,6 @@ only what changed; a watch is cut into lines whatever the chunks that it comes i
 not what an API server sends: a gateway has answered in its place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypeVar
 

@@ -3,8 +3,6 @@
 With one replica none of it is needed: `AllKeys` owns everything and `AlwaysLeader` leads.
 """
 
-from __future__ import annotations
-
 from dynamo_shared.leases.ownership import AllKeys, AlwaysLeader, Drainer, GainListener, Leadership, Listener, Ownership
 
 __all__ = ["AllKeys", "AlwaysLeader", "Drainer", "GainListener", "Leadership", "Listener", "Ownership"]

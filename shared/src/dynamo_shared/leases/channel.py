@@ -5,8 +5,6 @@ URLs, so the channel to the current one is replaced by one to the next when it d
 channel is made: rotated certificates and passwords are taken up with the next connection.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager

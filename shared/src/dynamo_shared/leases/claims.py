@@ -7,8 +7,6 @@ A partition that this replica holds goes through these phases:
     RELEASING  the claim is being deleted: never held again, since a deletion whose answer got lost may still come true
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

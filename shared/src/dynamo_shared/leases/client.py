@@ -9,8 +9,6 @@ working around any of them.
 Nothing here repeats a request: whether a write that timed out was done is for the caller to find out by reading.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType

@@ -1,7 +1,5 @@
 """The active replica: its lease holds a key, which is created only where it does not exist."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import NamedTuple
 

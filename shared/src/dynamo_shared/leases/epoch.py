@@ -6,8 +6,6 @@ writes it together with a key under a fresh lease of one lifetime, which is not 
 key exists. The very first start waits as well: once in the life of an etcd.
 """
 
-from __future__ import annotations
-
 import structlog
 
 from dynamo_shared.leases.client import EtcdClient

@@ -1,7 +1,5 @@
 """What can go wrong between us and etcd, as the decisions that callers take on it."""
 
-from __future__ import annotations
-
 
 class EtcdError(Exception):
     """An answer of etcd that is not success. Messages hold no secrets."""

@@ -5,8 +5,6 @@ kilobytes: they are read in pages, changes are taken from the watch, and all is 
 compacted, and now and then. Values that are longer than any of use are kept as empty ones.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

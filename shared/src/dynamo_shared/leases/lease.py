@@ -5,8 +5,6 @@ time it is asked, so that it is right also when the server is unreachable, the l
 paused.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

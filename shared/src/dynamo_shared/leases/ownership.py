@@ -1,7 +1,5 @@
 """The two questions that a replica asks before it works: is this key mine, and am I the active one?"""
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable

@@ -4,8 +4,6 @@
 it is deleted only after the work on it has ended, and only if it is still the one we made.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import structlog

@@ -1,7 +1,5 @@
 """Making an etcd ask for a password: for one that the platform brings along itself."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 import grpc

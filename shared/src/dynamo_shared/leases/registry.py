@@ -1,7 +1,5 @@
 """Who is there: each replica of a service has a key that lives as long as its lease."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 

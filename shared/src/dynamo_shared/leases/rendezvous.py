@@ -4,8 +4,6 @@ Rendezvous hashing: each member has a score for each partition, the highest wins
 partitions where they are; one that comes takes only those where it wins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from hashlib import blake2b

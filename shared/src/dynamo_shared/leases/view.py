@@ -4,8 +4,6 @@ A watch can skip, hang and be compacted; what was read is right. So each batch o
 compaction and a period lead to one more reading of the prefix. It holds a few dozen keys.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What a service runs on: settings, life cycle, work queue, health, metrics, traces, logs."""
 
-from __future__ import annotations
-
 from dynamo_shared.runtime.controller import Controller
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.lifecycle import Running, running

@@ -1,7 +1,5 @@
 """Python's garbage collector as fits a service: it works on what was created since the start, and seldom."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Opening the connections that settings describe, and reporting their health."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

@@ -5,8 +5,6 @@ is here, once: the cache, the queue, partitions shared with other replicas, name
 traces, metrics.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter, defaultdict

@@ -3,8 +3,6 @@
 What people wait for is done first; what only reports it follows, spread out, so that it does not come at once either.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 

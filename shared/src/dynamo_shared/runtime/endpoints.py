@@ -1,7 +1,5 @@
 """The HTTP endpoints of a process: /healthz and /readyz on one port, /metrics on another."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """What works and what does not, as reported by the parts themselves, for /healthz and /readyz."""
 
-from __future__ import annotations
-
 import asyncio
 import enum
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A service that fails is started again after a pause that grows; the others do no
 (NATS, etcd, the API server) is waited for, with /readyz saying so, since in a cluster everything starts at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager

@@ -4,8 +4,6 @@ Lines carry what is bound (`key`, `service`) and the trace id. Values of fields 
 and passwords in URLs, are masked in every line.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import re

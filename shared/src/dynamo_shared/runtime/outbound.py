@@ -1,7 +1,5 @@
 """Connections to servers that tenants name: a name is resolved once, and only a checked address is connected to."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

@@ -5,8 +5,6 @@ the service alone believes in what it wrote: it would be refused (409) with each
 away, STATE is behind for as long, and has still what the service deleted.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import structlog

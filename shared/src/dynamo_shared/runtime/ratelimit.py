@@ -1,7 +1,5 @@
 """A limit on how often something may happen."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

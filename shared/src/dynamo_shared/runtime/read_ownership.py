@@ -1,7 +1,5 @@
 """Ownership of keys whose objects have been read: with half of them, a reconciler takes the others for missing."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases import Drainer, GainListener, Listener, Ownership
 from dynamo_shared.state import StateReader

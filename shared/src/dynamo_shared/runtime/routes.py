@@ -1,7 +1,5 @@
 """What a controller is wired with: which tasks a change asks for, how soon, and what reconciles them."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -5,8 +5,6 @@ bounded time and in a bounded number, few questions are asked at once, and few w
 from reading metrics for a moment at worst, and costs the API server little.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time

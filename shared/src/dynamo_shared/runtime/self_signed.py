@@ -4,8 +4,6 @@ It keeps what is read from being read on the way, and vouches for nothing: a cli
 certificate that it can verify.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 import time

@@ -4,8 +4,6 @@ The holder works on everything, for as long as its own clock says that no other 
 was stopped for a while (SIGSTOP, a paused machine) holds nothing when it goes on, before any message reaches it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Writing status: only what changed, at once where it matters, otherwise a little later so that counts settle into one write."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ A part is a background coroutine. It is started again when it fails; meanwhile `
 failed where the service cannot do its work without it. An object that cannot be handled costs a log line and a count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ holds the certificate of now; loading another certificate into it instead would 
 kind of key differs.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 import tempfile

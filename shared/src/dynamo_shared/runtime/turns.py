@@ -3,8 +3,6 @@
 A lane is a namespace. However many keys one lane has, another lane's first key is taken within one round of all lanes.
 """
 
-from __future__ import annotations
-
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator

@@ -9,8 +9,6 @@ their own lane, and that of others by no more than every second turn. A lane's f
 part of the workers is reserved, so that work of one lane that hangs does not hold up the others.
 """
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import itertools

@@ -1,7 +1,5 @@
 """Reading all that STATE has of some resources, once."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable
 
 from dynamo_shared.api.resources import Resource

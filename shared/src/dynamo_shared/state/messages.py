@@ -16,8 +16,6 @@ payload say the same of one object; where they do not, the message is damaged, a
 | `traceparent` | the trace that the change belongs to, where it is known |
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Objects of a resource are much alike: of a Deployment of 4.6 KB some 500 bytes a
 takes some 10 microseconds, unpacking 20 to 70.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections import OrderedDict
 from typing import Any, Generic, TypeVar

@@ -17,8 +17,6 @@ What can happen, and what the reader does:
    the API server, sees to that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable

@@ -1,7 +1,5 @@
 """Which partitions a reader of STATE reads: those that its replica keeps, and for a while those that it kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 FORGET_AFTER = 60.0

@@ -5,8 +5,6 @@ that was set back counts its resourceVersions again from a lower number, a clock
 as large as its author likes.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject

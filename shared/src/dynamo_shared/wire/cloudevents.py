@@ -4,8 +4,6 @@ The id is a hash of what makes the event this event, so publishing it again is p
 the second one by its `Nats-Msg-Id`, and a consumer that remembers ids drops later ones.
 """
 
-from __future__ import annotations
-
 import hashlib
 from datetime import UTC, datetime
 from typing import Any, Generic, Literal, TypeVar

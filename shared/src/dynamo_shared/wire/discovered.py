@@ -11,8 +11,6 @@ any other resource:
 service that can do without them uses a separate reader for them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

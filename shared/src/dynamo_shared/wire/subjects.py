@@ -12,8 +12,6 @@ Tokens are percent-encoded: all but ASCII letters, digits, `-` and `_` becomes `
 included, since names may hold dots and NATS splits subjects at them. `v1` is a token so that a v2 can run next to it.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import NamedTuple

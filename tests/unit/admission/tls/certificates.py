@@ -1,7 +1,5 @@
 """Parsed certificates for tests, and a store in memory."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The authorities of client certificates change while admission runs: a cluster replaces those of its API server."""
 
-from __future__ import annotations
-
 import ssl
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Given files: what is wrong with them is said at the start; changed ones are served without a restart or a refusal."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

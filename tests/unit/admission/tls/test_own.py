@@ -1,7 +1,5 @@
 """Our own authority, over real handshakes: a whole rotation without a refused one, lost races, a store that is away."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import time

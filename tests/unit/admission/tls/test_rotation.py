@@ -1,7 +1,5 @@
 """The steps of an authority and its certificate: a table of what follows from which state."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

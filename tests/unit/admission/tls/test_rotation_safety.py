@@ -1,7 +1,5 @@
 """Whatever happens to replicas, Secret and registration: what is served can be verified, and everybody ends up agreed."""
 
-from __future__ import annotations
-
 import asyncio
 
 from hypothesis import HealthCheck, event, given

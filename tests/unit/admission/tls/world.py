@@ -1,7 +1,5 @@
 """Replicas that share one Secret and one registration, with all that can happen to them, in seconds of a set clock."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Iterator

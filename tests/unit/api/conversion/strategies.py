@@ -3,8 +3,6 @@
 Where a Kubernetes type is embedded, realistic parts of pods come, with now and then something that does not belong.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache, partial
 from typing import Any

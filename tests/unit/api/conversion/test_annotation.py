@@ -1,7 +1,5 @@
 """The one annotation: when it is there, what else may stand in its place, and that it stays within bounds."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

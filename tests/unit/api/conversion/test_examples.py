@@ -1,7 +1,5 @@
 """Examples of other kinds than graphs: each is valid, and says the same in both versions where it has two."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

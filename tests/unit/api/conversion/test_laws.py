@@ -1,7 +1,5 @@
 """What must hold for every object, whatever is in it: nothing is lost on the way there and back."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What a field of one version is in the other one, and what is kept of what it cannot say."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

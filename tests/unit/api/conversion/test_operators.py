@@ -1,7 +1,5 @@
 """Graphs that the Go operator stored, with what it kept in its annotation."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Component deployments and requests that the Go operator stored, with what it kept in its annotations."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

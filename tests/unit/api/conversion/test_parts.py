@@ -1,7 +1,5 @@
 """What the API server has converted of an object while it prunes fields."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

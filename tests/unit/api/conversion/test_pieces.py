@@ -1,7 +1,5 @@
 """Pieces of what one version says and the other cannot: few, whatever an object holds, and the object comes back."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -3,7 +3,6 @@
 The recording has component deployments: a component with what the graph adds to each of them. That is taken off.
 """
 
-# No `from __future__ import annotations`: it would bind the name of a module of this project.
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fields that a manager applies no longer, where the other version has no path for them."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Deployment requests: the profiler's settings, its pod, and what became of it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

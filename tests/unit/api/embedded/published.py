@@ -5,8 +5,6 @@
 writes it again from a cluster; an integration test says when that is due.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """Where types of Kubernetes are embedded, and what their documents may look like."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is wrong with a pod template, in the words that its author reads."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Times and spans of stored objects: any text is answered, and what comes back can be calculated with."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

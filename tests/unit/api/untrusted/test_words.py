@@ -1,7 +1,5 @@
 """What others wrote is repeated short, on one line, without what looks like a secret."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

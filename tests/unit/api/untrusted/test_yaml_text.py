@@ -1,7 +1,5 @@
 """YAML of tenants: whatever it is, little work is done, and what comes back is a small value of JSON or a short refusal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from typing import Any

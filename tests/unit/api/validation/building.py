@@ -1,7 +1,5 @@
 """Manifests of either version, in few words, and the table of cases that the tests of this folder share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """All cases of this folder."""
 
-from __future__ import annotations
-
 from tests.unit.api.validation import (
     cases_annotations,
     cases_changes,

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - messages stand here whole
 """Cases about annotations of graphs: autoscalers, limits of scale commands, and the others."""
 
-from __future__ import annotations
-
 from tests.unit.api.validation.building import GROVE, Case, annotated, component, components, service, services
 
 CASES = [

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - messages stand here whole
 """Cases about updates: what stays, who may scale, when a restart waits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - messages stand here whole
 """Cases about components, in a graph and alone: exposure, volumes, endpoint pickers, images, roles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.unit.api.validation.building import (

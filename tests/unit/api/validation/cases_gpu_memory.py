@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - messages stand here whole
 """Cases about GPUs that several share: claims, shared GPU memory, failover, checkpoints of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

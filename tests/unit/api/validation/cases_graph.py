@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - messages stand here whole
 """Cases about graphs as a whole: components, names, labels, restarts, claims, topology."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.unit.api.validation.building import GROVE, PLAIN, Case, alone, component, components, service, services

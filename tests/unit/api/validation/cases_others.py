@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - messages stand here whole
 """Cases about requests, models and checkpoints, and about kinds without rules of their own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

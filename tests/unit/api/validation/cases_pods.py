@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - messages stand here whole
 """Cases about what Kubernetes or rendering would refuse later: pods, claims, ingresses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.unit.api.validation.building import (

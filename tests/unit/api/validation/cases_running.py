@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - messages stand here whole
 """Cases about what Kubernetes or rendering would refuse later: engines that cannot run as asked."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.unit.api.validation.building import (

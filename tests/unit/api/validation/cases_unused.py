@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - messages stand here whole
 """Cases about fields that say nothing where they stand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.unit.api.validation.building import (

@@ -1,7 +1,5 @@
 """Manifests with junk in them: anything may stand anywhere."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """docs/validation.md says what the code does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dynamo_shared.api.validation.check import REFUSING, WARNING

@@ -1,7 +1,5 @@
 """Anything may have any type: rules skip what they cannot read, and say the same twice."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

@@ -3,8 +3,6 @@
 Its examples that it accepts and then cannot run are accepted, too; this platform runs them.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

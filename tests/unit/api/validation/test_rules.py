@@ -4,8 +4,6 @@ Of what is refused, tests/admission/cases has a manifest for each message and ve
 they do not show is here: warnings, what is fine, and the borders between.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterator

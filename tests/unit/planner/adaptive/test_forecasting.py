@@ -1,7 +1,5 @@
 """Forecasts: each shape of traffic finds the way that predicts it, margins are what was missed, nothing is below zero."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """How long replicas are held: as long as the traffic of the last two hours shows that it pays."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

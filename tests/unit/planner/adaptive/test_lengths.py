@@ -1,7 +1,5 @@
 """How unlike prompts are, learnt from the iterations that engines report."""
 
-from __future__ import annotations
-
 from math import inf, nan
 from random import Random
 

@@ -1,7 +1,5 @@
 """What came before planning began: a planner that starts again forgets neither bursts nor waves, and adds no reserve."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from math import cos, pi

@@ -1,7 +1,5 @@
 """The policy: what it decides for what it sees, and above all when it decides nothing."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """The promised share: an aim above it, higher while it is not kept; the fewest GPUs that keep it; why it may not be kept."""
 
-from __future__ import annotations
-
 import re
 from math import exp
 from typing import Any

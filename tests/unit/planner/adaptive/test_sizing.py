@@ -1,7 +1,5 @@
 """Sizes of pools: monotone in load and replicas, and near to what a simulation of the same pool shows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

@@ -1,7 +1,5 @@
 """What replicas bring for their price: enough where a load lasts, none where it is over first, both pools or neither."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The common setup of the numeric cases: TTFT 500 ms, ITL 50 ms, sensitivity 80, one GPU an engine, 2048 batched tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_planner.core.decision import Effects, Tick

@@ -1,7 +1,5 @@
 """The plan in hindsight that planning is held against: it pays for starts, waits for them, and keeps what can be kept."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Plans that follow the load: they know how high it gets, and not when; fixed splits are among them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

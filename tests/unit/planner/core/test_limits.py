@@ -1,7 +1,5 @@
 """Budgets as the policy applies them: cases 19 and 20 of the planner.md, section c.5."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import EngineCapabilities, Pool

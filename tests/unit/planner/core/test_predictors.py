@@ -1,7 +1,5 @@
 """Foretelling load: case 22 of the planner.md, section c.5, and what each predictor promises besides."""
 
-from __future__ import annotations
-
 import math
 from datetime import timedelta
 

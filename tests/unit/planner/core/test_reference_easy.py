@@ -1,7 +1,5 @@
 """Targets with fixed thresholds: cases 14 to 18 of the planner.md, section c.5."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_planner.core.observing import EngineCapabilities
 from dynamo_planner.core.reference import LoadReason, ReferencePolicy

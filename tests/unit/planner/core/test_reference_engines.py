@@ -1,7 +1,5 @@
 """Models of engines: what they learn, estimate and refuse. Case numbers are those of the planner.md, section c.5."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

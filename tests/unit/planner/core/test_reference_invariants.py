@@ -1,7 +1,5 @@
 """What holds for every decision, whatever is observed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dynamo_planner.core.limits import Limits

@@ -1,7 +1,5 @@
 """Predictive scaling. Case numbers are those of the planner.md, section c.5."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

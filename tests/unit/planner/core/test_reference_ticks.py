@@ -1,7 +1,5 @@
 """When the policy asks to be called: case 21 of the planner.md, section c.5."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dynamo_planner.core.reference.ticks import Schedule

@@ -1,7 +1,5 @@
 """The measured profiles that the project has at hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

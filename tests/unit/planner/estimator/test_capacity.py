@@ -1,7 +1,5 @@
 """What an engine is able to: within its targets, never by numbers that no engine has."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity
 from dynamo_planner.core.estimator.engine import EngineEstimator

@@ -1,7 +1,5 @@
 """The estimator learns from observed engines: soon, within bounds, and never so that more work takes less time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """How far off the estimator is at points of measured profiles that it was not given."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

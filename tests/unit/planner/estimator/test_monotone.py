@@ -1,7 +1,5 @@
 """The curves: never falling, true at straight data, tame where there is little, noisy or no data."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

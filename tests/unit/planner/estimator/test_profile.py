@@ -1,7 +1,5 @@
 """Profiles: every form that Dynamo writes becomes the same points; what is wrong is said with file and key."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What engines report on the runtime's NATS."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec

@@ -1,7 +1,5 @@
 """Samples of the past, from what Prometheus knows of each minute."""
 
-from __future__ import annotations
-
 from math import inf, nan
 
 from dynamo_planner.core.observing import PastTraffic, Traffic

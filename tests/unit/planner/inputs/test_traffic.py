@@ -1,7 +1,5 @@
 """Traffic of a graph as Prometheus reports it, and a reason for each case in which it does not."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Workers, start-up times and capabilities from Kubernetes objects."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_planner.core.observing import EngineCapabilities, Missing, Pool, PoolCounts
 from dynamo_planner.inputs import InputError, InputUnavailable

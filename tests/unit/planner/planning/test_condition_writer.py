@@ -1,7 +1,5 @@
 """The condition `Planning`: written to exactly the graph that it was concluded from."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What of STATE concerns a graph."""
 
-from __future__ import annotations
-
 from contextlib import AsyncExitStack
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """The metrics that Dynamo's planner has, for each graph: its dashboard shows them."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_planner.metrics import PlanMetrics
 from prometheus_client import CollectorRegistry

@@ -1,7 +1,5 @@
 """Which graphs are planned, by what, and what is said where that cannot be."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Which ticks are announced to users, and as what."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """One graph's planning, with a clock of the test's: when a policy is asked, what follows, and what goes wrong."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace

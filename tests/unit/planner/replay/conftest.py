@@ -1,7 +1,5 @@
 """A small profile whose figures can be checked by hand."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 

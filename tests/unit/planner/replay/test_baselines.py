@@ -1,7 +1,5 @@
 """What planning is held against in its benchmark: an HPA on concurrency, fixed splits, recorded traffic."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from dynamo_planner.core.decision import Effects

@@ -1,7 +1,5 @@
 """What `make bench-plan` rests on: results that are kept on disk, and recorded traces from a folder of one's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

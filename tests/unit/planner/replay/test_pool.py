@@ -1,7 +1,5 @@
 """A simulated pool, whose replicas are objects: their number is bounded, whatever a configuration names."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The simulation: single requests by hand, queues by what must hold, replicas by their life."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Traces: read with errors that name the line, generated the same each time."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

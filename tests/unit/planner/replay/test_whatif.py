@@ -1,7 +1,5 @@
 """The same traffic with a configuration as it is and a changed one: the job of a worker process, and its rows."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

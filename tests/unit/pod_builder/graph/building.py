@@ -1,7 +1,5 @@
 """Graphs and what has become of them, as a reconcile observes them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Step `adopt`: a worker generation that makes the same pods is the desired one, whatever its hash."""
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What is written of a plan, in which order, and what is known afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any

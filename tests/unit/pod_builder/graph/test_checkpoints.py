@@ -1,7 +1,5 @@
 """Step `take_checkpoints`: which checkpoints a graph has created for its components."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

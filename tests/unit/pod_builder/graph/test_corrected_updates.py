@@ -1,7 +1,5 @@
 """An update that is corrected or taken back in its middle: some generation of workers serves all along with all components."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Step `desire`: what a graph should become, and what of it is kept as it is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

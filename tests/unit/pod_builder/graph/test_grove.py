@@ -1,7 +1,5 @@
 """What Grove takes and says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

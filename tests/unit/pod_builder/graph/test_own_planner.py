@@ -1,7 +1,5 @@
 """What a planner among a graph's components learns of the generation of workers that serves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """GraphReconciler as a whole: a graph, its cache, and what is written, with nothing behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import pytest

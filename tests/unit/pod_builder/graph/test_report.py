@@ -1,7 +1,5 @@
 """What a graph's status is concluded from, and when the next reconcile is due."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Step `restart`: what is there on the left, which components carry the id and what is reported on the right."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

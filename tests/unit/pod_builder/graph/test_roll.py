@@ -1,7 +1,5 @@
 """Step `roll`: which component deployments a rolling update moves, old generations of workers from before hashes among them."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

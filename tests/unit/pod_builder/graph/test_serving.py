@@ -1,7 +1,5 @@
 """Which new workers a rolling update counts: those that frontends have admitted, and that have their counterparts."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Step `switch`: graphs that move between Deployments and Grove: what goes when, and what changes hands."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

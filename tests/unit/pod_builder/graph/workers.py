@@ -1,7 +1,5 @@
 """Component deployments of several generations of workers."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY

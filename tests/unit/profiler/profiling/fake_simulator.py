@@ -1,7 +1,5 @@
 """Speaks as a worker process of profiling does; what it does with a job, the job's own words say."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Requests, points and settings that tests of profiling begin with."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

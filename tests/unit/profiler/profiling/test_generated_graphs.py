@@ -1,7 +1,5 @@
 """Graphs of layouts, for each backend."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

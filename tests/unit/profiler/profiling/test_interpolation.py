@@ -1,7 +1,5 @@
 """Engines of a graph without a profile, as its PlannerConfig describes them."""
 
-from __future__ import annotations
-
 from dynamo_profiler.profiling.interpolation import curves_of
 from dynamo_shared.api.contracts.planner_interpolation import AicInterpolation
 

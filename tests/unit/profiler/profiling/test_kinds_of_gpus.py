@@ -1,7 +1,5 @@
 """Memory of GPUs, and smaller models of a kind."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_profiler.profiling.gpus import smaller_vram, vram_of
 

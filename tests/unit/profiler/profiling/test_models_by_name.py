@@ -1,7 +1,5 @@
 """What is known of models."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

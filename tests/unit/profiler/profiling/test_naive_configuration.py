@@ -1,7 +1,5 @@
 """Deployments by memory alone."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture
 from dynamo_profiler.profiling.naive import naive

@@ -1,7 +1,5 @@
 """What requests change of generated graphs."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 from typing import Any

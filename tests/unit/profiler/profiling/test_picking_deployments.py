@@ -1,7 +1,5 @@
 """Which deployment is chosen among simulated ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Rapid profiling from request to result, with a simulator that needs no AI Configurator."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

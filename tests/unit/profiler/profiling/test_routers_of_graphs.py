@@ -1,7 +1,5 @@
 """How frontends of generated graphs choose workers."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The version of Dynamo that a request gives the components of its graph."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Curves of engines, with times of the test's."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from dynamo_profiler.profiling.simulation import curves

@@ -1,7 +1,5 @@
 """Worker processes: how many, how large, how long, and what ends them."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

@@ -1,7 +1,5 @@
 """A worker process that is tuned reads what AI Configurator ships as it is read otherwise."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a thorough profiling Job leaves, and what it would measure."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

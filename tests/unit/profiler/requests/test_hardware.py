@@ -1,7 +1,5 @@
 """Which GPUs a request is planned for: product names, nodes, what is left out, what cannot be known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The profiling Job, what overrides make of it, and what is concluded from how it goes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

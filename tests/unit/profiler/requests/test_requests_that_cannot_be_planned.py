@@ -1,7 +1,5 @@
 """What a request is refused for before anything is profiled."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

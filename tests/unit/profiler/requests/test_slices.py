@@ -1,7 +1,5 @@
 """GPUs of nodes that drivers publish as ResourceSlices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_profiler.requests.finding import HardwareFinder

@@ -1,7 +1,5 @@
 """What the status reports of a result: whether the objective is met, missed, or cannot be judged; cut to the size limit."""
 
-from __future__ import annotations
-
 import pytest
 from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingResult, Remark
 from dynamo_profiler.requests.reconciler import _objective

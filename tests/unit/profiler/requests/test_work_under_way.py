@@ -1,7 +1,5 @@
 """Profiling that is under way: in turn by namespace; it ends with its request, and before another replica begins it."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """The certificates of the webhooks, made in one of three ways: by ourselves, by cert-manager, or given as files."""
 
-from __future__ import annotations
-
 from dynamo_admission.tls.certificates import Certificates, Unusable
 from dynamo_admission.tls.opening import open_certificates
 

@@ -1,7 +1,5 @@
 """What the server and the registration need to know of certificates, and how every source of them is kept up to date."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime
 import ssl

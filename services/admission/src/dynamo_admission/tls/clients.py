@@ -1,7 +1,5 @@
 """Whom a client certificate has to be signed by: authorities from a file, followed as it changes."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

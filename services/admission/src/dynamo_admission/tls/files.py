@@ -1,7 +1,5 @@
 """Given certificates: read from a folder as Secrets are mounted, and refused with what to do where they are unusable."""
 
-from __future__ import annotations
-
 import datetime
 from dataclasses import dataclass, field
 from pathlib import Path

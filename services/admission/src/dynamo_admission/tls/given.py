@@ -1,7 +1,5 @@
 """Modes manual and cert-manager: files of a folder, followed as they change."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Certificates as the settings want them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Mode auto: an authority of our own in a Secret that all replicas share. None of them leads."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Sequence
 

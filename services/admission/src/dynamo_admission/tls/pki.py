@@ -1,7 +1,5 @@
 """X.509: creates and reads authorities and serving certificates, and checks trust. ECDSA P-256."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The Secret that the replicas share: read, and written only where it has not changed since."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """When given certificates that have changed are served, as a pure function: not before the API server can verify them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from cryptography import x509

@@ -1,7 +1,5 @@
 """How long certificates live, and how long each step of a rotation waits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

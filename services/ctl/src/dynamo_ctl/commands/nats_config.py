@@ -1,7 +1,5 @@
 """`dynamoctl nats-config`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit

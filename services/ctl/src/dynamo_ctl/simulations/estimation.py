@@ -1,7 +1,5 @@
 """The profiler's simulation for those that may not import it: what a request is expected to do, and replays of a graph."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Replays of a graph's traffic for the REST API: with the planner's own reading of what a graph is planned by."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from typing import Any

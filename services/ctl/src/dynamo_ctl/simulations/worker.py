@@ -3,8 +3,6 @@
 `python -m dynamo_ctl.simulations.worker MEMORY_MIB NICENESS`, as the profiler's own (dynamo_profiler.profiling.simulation.child).
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Actions: scale, restart, and deploying one of the points of a request."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import replace
 from typing import Any

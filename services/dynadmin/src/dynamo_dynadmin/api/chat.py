@@ -4,8 +4,6 @@ What Kubernetes asks of someone who calls a Service through the API server is as
 `services/proxy` for that Service. So this service needs no way to the pods of tenants, and the audit log has the call.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncGenerator

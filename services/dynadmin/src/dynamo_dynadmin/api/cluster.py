@@ -1,7 +1,5 @@
 """What the caller has here: namespaces, abilities of the cluster, rights."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter, defaultdict

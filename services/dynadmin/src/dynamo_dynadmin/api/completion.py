@@ -1,7 +1,5 @@
 """A chat completion: what a frontend is sent, what it streams back, and how long that took. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import quantiles

@@ -1,7 +1,5 @@
 """Rows of decisions: events of the planner and of the scaler about one graph, in one shape. Pure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

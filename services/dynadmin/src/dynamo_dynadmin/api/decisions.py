@@ -1,7 +1,5 @@
 """What was decided about a graph's replicas, and why: from the EVENTS stream, as a list or as server-sent events."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator

@@ -1,7 +1,5 @@
 """`POST /deploy`: an intent, as manifest, as dry run, or deployed."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

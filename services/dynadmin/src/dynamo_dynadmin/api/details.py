@@ -1,7 +1,5 @@
 """Details of one object: status, manifest, pods, tree."""
 
-from __future__ import annotations
-
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels

@@ -1,7 +1,5 @@
 """`POST /estimate`: what an intent is expected to do, simulated; streamed as it gets better, cached, fair among callers."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Kubernetes Events of an object and of all that it owns, read as the caller: a list, or server-sent events."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """What belongs to an object: its children by owner references, and its pods. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any

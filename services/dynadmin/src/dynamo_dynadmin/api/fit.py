@@ -1,7 +1,5 @@
 """Whether the GPUs that a graph needs are there now, by node, and what would have to be freed. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

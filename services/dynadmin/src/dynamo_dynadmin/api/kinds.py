@@ -1,7 +1,5 @@
 """The collections of the API, and what can be done with each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dynamo_shared.api.resources import (

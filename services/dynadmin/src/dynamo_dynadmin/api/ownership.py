@@ -1,7 +1,5 @@
 """Who else manages an object, and the change as a patch for them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

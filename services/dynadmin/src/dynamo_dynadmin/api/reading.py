@@ -1,7 +1,5 @@
 """Lists and streams of collections, from STATE, after the API server has said that the caller may."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 

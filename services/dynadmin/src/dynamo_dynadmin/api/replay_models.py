@@ -1,7 +1,5 @@
 """Bodies and answers of replays, as they are on the wire."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from dynamo_shared.api.contracts.planner import (

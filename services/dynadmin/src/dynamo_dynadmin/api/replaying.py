@@ -3,8 +3,6 @@
 What the graph's planner reads (PlannerConfig, profile) is read with the rights of the caller.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 

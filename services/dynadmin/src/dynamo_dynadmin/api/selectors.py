@@ -1,7 +1,5 @@
 """Label selectors as Kubernetes writes them: `a=b`, `a!=b`, `a in (b, c)`, `a notin (b)`, `a`, `!a`. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias

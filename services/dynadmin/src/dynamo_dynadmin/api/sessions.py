@@ -1,7 +1,5 @@
 """Browser sessions: begun with a token or at the issuer, ended by the user, or with the token."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 A service imports no other, so the process that composes all of them passes it here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

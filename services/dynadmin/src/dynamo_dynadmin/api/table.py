@@ -1,7 +1,5 @@
 """The route table: every operation of the API, in the order of the document."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ A decision says how many requests a second came, and how long they were. The pla
 that it observes: what a decision says holds until the next one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Bounds of what takes long or much memory, across requests: turns for simulations, numbers at once for logs and chats."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator

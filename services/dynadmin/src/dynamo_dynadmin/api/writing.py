@@ -6,8 +6,6 @@ that the same request again is answered with the object, and the service needs n
 A body may be of any version that the platform serves of its kind: it is written, and answered, in that version.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """From what a user intends to the object that says so: pure, and the only place where it is done."""
 
-from __future__ import annotations
-
 from dynamo_dynadmin.deploy.draft import Draft
 from dynamo_dynadmin.deploy.intent import read_intent
 from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults

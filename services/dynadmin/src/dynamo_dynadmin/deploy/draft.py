@@ -1,7 +1,5 @@
 """A manifest that is being written, which remembers where each of its fields came from."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Mode `graph`: a DynamoGraphDeployment whose engines are as the intent describes them."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
 from dynamo_shared.api.engines.command import EngineSpec
 from dynamo_shared.api.engines.engine import EngineLayout

@@ -3,8 +3,6 @@
 Groups nest, so that a JSON pointer names a field of the form. Secrets are named, never given.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """What the platform's settings give an intent that names none."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

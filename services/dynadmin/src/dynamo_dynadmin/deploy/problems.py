@@ -1,7 +1,5 @@
 """What is wrong with an intent, as JSON pointers into what the caller sent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Mode `objective`: a DynamoGraphDeploymentRequest, from which profiling finds the graph."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

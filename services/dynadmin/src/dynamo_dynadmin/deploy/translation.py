@@ -1,7 +1,5 @@
 """An intent becomes a DynamoGraphDeployment or a DynamoGraphDeploymentRequest. Pure: no cluster, no clock."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.validation.check import validate
 from dynamo_shared.api.validation.facts import Facts

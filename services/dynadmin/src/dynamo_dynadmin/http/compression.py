@@ -1,7 +1,5 @@
 """Answers get smaller for clients that can read them so."""
 
-from __future__ import annotations
-
 from collections.abc import MutableMapping
 
 from aiohttp import web

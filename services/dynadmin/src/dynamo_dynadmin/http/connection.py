@@ -1,7 +1,5 @@
 """Connections: what the HTTP parser refuses is answered as a problem, as every other refusal is; who takes nothing is cut off."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any

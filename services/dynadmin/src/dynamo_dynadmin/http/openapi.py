@@ -1,7 +1,5 @@
 """The OpenAPI 3.1 document, made of the route table and of the models. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 The page calls the REST API as any other client does, and knows nothing that the API does not say.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Problems (RFC 9457): why a request was refused, all reasons at once, as pointers into what the caller sent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar

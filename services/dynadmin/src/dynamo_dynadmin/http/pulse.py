@@ -1,7 +1,5 @@
 """Waits for the next of something while a stream is kept alive: heartbeats, rights and expiry come in between."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from types import TracebackType

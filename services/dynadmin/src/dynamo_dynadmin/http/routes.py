@@ -1,7 +1,5 @@
 """The route table: what is served, by whom, with which parameters and answers. Server and OpenAPI document come from it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias

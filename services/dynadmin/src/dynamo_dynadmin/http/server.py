@@ -1,7 +1,5 @@
 """The HTTP side: who calls, how much, and what becomes of what handlers raise."""
 
-from __future__ import annotations
-
 import re
 import time
 import uuid

@@ -1,7 +1,5 @@
 """What a caller may do, as the API server's authorization says: asked before anything of STATE is shown."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any, NamedTuple

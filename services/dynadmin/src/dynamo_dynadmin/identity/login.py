@@ -3,8 +3,6 @@
 What the answer is held against (state, nonce, PKCE's verifier) goes along in a sealed cookie of the browser that began.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import secrets

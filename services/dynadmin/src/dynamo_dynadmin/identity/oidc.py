@@ -1,7 +1,5 @@
 """Tokens of an issuer that the API server does not trust, verified with the issuer's published keys."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jwt

@@ -1,7 +1,5 @@
 """What an OIDC issuer publishes about itself: its endpoints and its keys, over verified TLS, of bounded size."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl

@@ -1,7 +1,5 @@
 """Content that browsers keep for this service: sealed, so that it cannot be read, changed or created without the key."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

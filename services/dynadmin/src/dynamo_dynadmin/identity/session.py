@@ -4,8 +4,6 @@ Any replica with the key opens it. A change needs the session's CSRF token in a 
 cannot read it, and the cookie alone is not enough.
 """
 
-from __future__ import annotations
-
 import base64
 import hmac
 import secrets

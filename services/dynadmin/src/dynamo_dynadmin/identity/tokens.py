@@ -1,7 +1,5 @@
 """From a bearer token to a caller: TokenReview, or verified here where an issuer is configured."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 

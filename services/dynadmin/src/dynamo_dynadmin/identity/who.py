@@ -1,7 +1,5 @@
 """Callers, and which identities are never acted for. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

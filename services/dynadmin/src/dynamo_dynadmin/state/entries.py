@@ -1,7 +1,5 @@
 """What a replica knows of one resource: the last message of each object, by the stream's sequence."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass

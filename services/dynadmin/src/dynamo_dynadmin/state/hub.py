@@ -5,8 +5,6 @@ between is what has a higher sequence, because STATE keeps the last message of e
 (another incarnation, forgotten deletions), or where a reader is too slow, the stream says `resync` and ends.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator

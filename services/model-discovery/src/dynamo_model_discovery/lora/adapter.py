@@ -1,7 +1,5 @@
 """What adapter a DynamoModel asks for, and what is remembered of those that were loaded for it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Reads answers of workers. They are not trusted: an answer is a listing, or the reason why it is not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.untrusted import json_text

@@ -4,8 +4,6 @@ Only URLs of workers from `models.workers` are called. Redirects are refused, pr
 are not used, an answer is read up to a mebibyte, not decompressed, and a request ends after its time-out.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

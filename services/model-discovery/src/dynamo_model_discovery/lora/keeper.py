@@ -4,8 +4,6 @@ Two queues share the work. A worker that failed last time waits in the second on
 workers which hang can hold. Nothing here waits for Kubernetes, and no reconciler waits for a worker.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A change of one model concerns the first of its rivals alone: that one may have 
 models of one base, or of one name, cost one reconcile each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api import objects

@@ -1,7 +1,5 @@
 """One attempt to bring a worker to its desired state: list, unload what is stale, load what is missing, list again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from dynamo_model_discovery.lora.adapter_state import AdapterState

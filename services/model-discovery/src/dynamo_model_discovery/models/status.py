@@ -1,7 +1,5 @@
 """The status of a DynamoModel, from its workers and their states."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

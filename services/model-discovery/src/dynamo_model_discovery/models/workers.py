@@ -5,8 +5,6 @@ address is the one that its kubelet reported in the pod's status, never what sta
 write slices could otherwise make the platform call any address. Slices say which of these pods are endpoints, and ready.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

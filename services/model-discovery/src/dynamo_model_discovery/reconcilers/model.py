@@ -9,8 +9,6 @@ What can happen, in this order:
 5. It is an adapter: an annotation remembers what may be loaded, then the keeper gets the desired adapter; the status reports.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

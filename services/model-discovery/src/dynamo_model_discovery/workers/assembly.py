@@ -1,7 +1,5 @@
 """Records become workers: all records of one process are one worker. Pure; the order of records does not matter."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

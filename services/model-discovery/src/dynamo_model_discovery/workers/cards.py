@@ -7,8 +7,6 @@
 | older | `runtime_config` as well: the engine's limits are unknown |
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote

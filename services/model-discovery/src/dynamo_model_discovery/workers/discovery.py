@@ -1,7 +1,5 @@
 """The shell: reads sources while this replica is elected, and publishes their workers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress

@@ -5,8 +5,6 @@ container is a worker of its own (`DYN_KUBE_DISCOVERY_MODE=container`, the objec
 the container is ready. Data that is null or unreadable for a moment does not make a ready worker leave.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 

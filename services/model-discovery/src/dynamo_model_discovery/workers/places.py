@@ -1,7 +1,5 @@
 """Which pod a worker is, by the address that its requests go to. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache

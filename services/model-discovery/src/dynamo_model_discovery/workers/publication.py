@@ -3,8 +3,6 @@
 An event leaves before STATE remembers it: a stop in between repeats it instead of losing it.
 """
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence

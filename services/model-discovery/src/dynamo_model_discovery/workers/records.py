@@ -5,8 +5,6 @@ and of fields. What is not understood is left out, what cannot be read is said s
 others. A key says who registered; its value is believed only where the key lacks something.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias

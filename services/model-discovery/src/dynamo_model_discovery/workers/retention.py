@@ -4,8 +4,6 @@ A source that has not been read yet, and a record that cannot be read, say nothi
 is gone. What was published is its last state, also after a restart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

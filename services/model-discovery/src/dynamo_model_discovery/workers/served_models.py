@@ -5,8 +5,6 @@ model, each worker's `needs` are met by worker types that are there. Workers of 
 distinguished, so that one of them is enough.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

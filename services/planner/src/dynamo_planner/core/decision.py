@@ -1,7 +1,5 @@
 """What a policy answers: when to run again, how many replicas there shall be, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """What a decision may not pass: replicas that each pool keeps, the GPU budget, and how far one step goes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig

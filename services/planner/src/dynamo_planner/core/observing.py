@@ -1,7 +1,5 @@
 """What a policy sees: traffic, workers and what their engines do, at one moment."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """The policy that a graph is planned by."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """A trace of requests (mooncake JSONL) as the load of intervals, for predictors to learn from before the first request."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What engines are able to, as model-discovery knows their workers (STATE, `workers.discovery.dynamo`). Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable
 
 from dynamo_shared.api.contracts.planner import Mode

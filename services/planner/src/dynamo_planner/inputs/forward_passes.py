@@ -4,8 +4,6 @@ A message is an envelope in MessagePack whose payload is MessagePack again. Engi
 second while they are idle; one that is silent for longer is gone, or cannot be heard, and its last message says nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """How an input says that it is not there."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dynamo_planner.core.observing import Missing

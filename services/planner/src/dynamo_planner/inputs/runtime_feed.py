@@ -1,7 +1,5 @@
 """Forward passes of graphs from the Dynamo runtime's own NATS, which is only listened to."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 

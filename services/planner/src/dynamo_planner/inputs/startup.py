@@ -4,8 +4,6 @@ From the moment a pod has a node until it is ready: waiting for a node is counte
 nothing of the next start where there is room.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 from statistics import median

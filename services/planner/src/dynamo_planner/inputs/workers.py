@@ -4,8 +4,6 @@ Objects come from STATE as plain data, graphs in v1beta1. Counts are those of Dy
 available replicas, else ready ones; in addition what is asked for, and what the cluster has no room for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from dynamo_shared.api import gpus, objects

@@ -1,7 +1,5 @@
 """Writes the condition `Planning`, which is all of a graph's status that is the planner's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime

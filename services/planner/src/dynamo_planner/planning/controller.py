@@ -1,7 +1,5 @@
 """The shell around planning: a runner for every graph that asks for one, as long as this replica has the graph."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass

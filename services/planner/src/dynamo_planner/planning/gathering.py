@@ -1,7 +1,5 @@
 """What a policy needs to know at a tick, from STATE, Prometheus and the Dynamo runtime; and by name what is missing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress

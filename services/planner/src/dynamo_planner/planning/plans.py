@@ -1,7 +1,5 @@
 """Which graphs are planned, by what: the PlannerConfig that an annotation names, and the profile next to it. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce

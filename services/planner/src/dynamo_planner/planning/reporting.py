@@ -1,7 +1,5 @@
 """What users and programs learn of planning: the condition `Planning` of the graph, Events, NATS events, metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from math import isfinite

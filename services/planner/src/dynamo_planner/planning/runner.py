@@ -1,7 +1,5 @@
 """One graph's planning: a policy runs when it asks to, and its decision is carried out and reported."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Asking the scaler for replicas: the planner writes none itself."""
 
-from __future__ import annotations
-
 import structlog
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusError

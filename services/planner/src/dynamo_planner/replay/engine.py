@@ -4,8 +4,6 @@ Iterations in which nothing changes (no prompt, no sequence joins or ends) are r
 half an hour of traffic a matter of seconds.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from heapq import heappop, heappush

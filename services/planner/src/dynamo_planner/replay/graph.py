@@ -1,7 +1,5 @@
 """What is simulated: the graph's pools and engines, and what a request may take."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Self
 

@@ -1,7 +1,5 @@
 """What a simulated Prometheus knows: requests that came and ended, asked for by window."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A comparison of configurations on the same traffic, as a worker process is asked for it."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

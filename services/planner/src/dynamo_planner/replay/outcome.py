@@ -1,7 +1,5 @@
 """What came of a run: requests within their targets, GPU time, scaling events."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan

@@ -1,7 +1,5 @@
 """The replicas of one pool: asked for, starting, serving, draining, gone; and the GPU time that they took."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Several ways to plan the same traffic, side by side: policies, and splits that never change."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Outcomes as one HTML file with plots, which needs no network to be read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape

@@ -1,7 +1,5 @@
 """The traffic of a graph, planned by several configurations of its planner, in a worker process: a row for each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import isfinite

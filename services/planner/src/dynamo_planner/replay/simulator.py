@@ -3,8 +3,6 @@
 Router, engines and replicas are simulated; what a policy sees and does is what it sees and does in the service.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush

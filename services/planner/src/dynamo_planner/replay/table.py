@@ -1,7 +1,5 @@
 """Outcomes as a table of text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dynamo_planner.replay.outcome import ReplayOutcome

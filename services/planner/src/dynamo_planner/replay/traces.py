@@ -4,8 +4,6 @@ A record is one line of JSON: {timestamp ms, input_length, output_length, hash_i
 prompts that begin with the same ones share what is cached of them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

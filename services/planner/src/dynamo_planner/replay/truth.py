@@ -3,8 +3,6 @@
 Policies are judged against this; an estimator that is wrong must lose here.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from itertools import groupby

@@ -1,7 +1,5 @@
 """What another configuration of a graph's planner would have done: its plan, a change and its traffic become one job. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ One of the following is the case:
 3. It has no Job: the Job is created, unless something is in the way. That is reported, and tried again.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace

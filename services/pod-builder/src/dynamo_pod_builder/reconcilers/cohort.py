@@ -4,8 +4,6 @@ Its pods are never restarted in place (`restartPolicy: Never`), so this is how t
 makes new ones, and those wait for the engine that serves meanwhile.
 """
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import dataclass
 

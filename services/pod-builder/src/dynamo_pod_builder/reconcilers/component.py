@@ -1,7 +1,5 @@
 """DynamoComponentDeployment -> Deployment or LeaderWorkerSet, Services, and its own status: observe, plan, carry out, report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

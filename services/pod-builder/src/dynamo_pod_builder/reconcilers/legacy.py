@@ -5,8 +5,6 @@ run the one that is built of their artifact: a DynamoNimRequest asks for it, and
 that runs stays as it is until then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime

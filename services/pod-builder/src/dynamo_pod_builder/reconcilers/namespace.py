@@ -4,8 +4,6 @@ A graph that is deleted without what it owns (`--cascade=orphan`) leaves pods be
 shared ones then: no one owns these any more. So they stay while anything is there that runs pods of graphs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dynamo_shared.api import objects

@@ -1,7 +1,5 @@
 """What every reconciler makes of an exception that another try would not mend: a failure that its status reports."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dynamo_shared.api.errors import InvalidManifest

@@ -1,7 +1,5 @@
 """Delays until a key is reconciled again without an event."""
 
-from __future__ import annotations
-
 #: A refusal may be a policy, a quota or another object, which can change without an event. Seconds.
 RETRY_REFUSED = 60.0
 #: How long a model may be without its Service after the component that owned it went. Seconds.

@@ -5,8 +5,6 @@
 Both take the number from the adapter in the cache, so whichever comes first, none undoes the other's work.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Objects that several owners ask for under one name: the Service of a model, and those of a component and its graph on Grove."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS

@@ -14,8 +14,6 @@
 | `legacy` | what only v1alpha1 says |
 """
 
-from __future__ import annotations
-
 from dynamo_pod_builder.render.component import component_children, is_shared
 from dynamo_pod_builder.render.config import (
     CheckpointDefaults,

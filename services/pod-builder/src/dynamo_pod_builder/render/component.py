@@ -1,7 +1,5 @@
 """DynamoComponentDeployment -> Deployment or LeaderWorkerSet, and Services."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, SERVICES, controller_reference

@@ -1,7 +1,5 @@
 """What rendering must know of the installation and of the cluster, besides the object itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

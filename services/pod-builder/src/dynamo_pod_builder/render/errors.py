@@ -1,7 +1,5 @@
 """Why something cannot be rendered, in words that a status condition can quote."""
 
-from __future__ import annotations
-
 
 class RenderError(Exception):
     """A spec cannot become objects, or asks for what this platform or this cluster cannot run.

@@ -1,7 +1,5 @@
 """What can be asked of a component but not be run here: refused by name, rather than half done."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.replica_limits import MOST_NODES
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS

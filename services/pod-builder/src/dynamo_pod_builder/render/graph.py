@@ -1,7 +1,5 @@
 """DynamoGraphDeployment -> access objects, and one DynamoComponentDeployment a component or one PodCliqueSet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from dynamo_shared.api.defaults import DEFAULT_REPLICAS

@@ -5,8 +5,6 @@ platform that the graph began with, and not the order of lists whose entries hav
 states counts where pods get something else by it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Labels and annotations of what a component deployment makes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from dynamo_shared.api.base_models import base_model_hash

@@ -1,7 +1,5 @@
 """Names of what is made, and the limits that Kubernetes sets them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable

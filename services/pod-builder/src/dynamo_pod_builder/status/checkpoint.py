@@ -1,7 +1,5 @@
 """Status of a DynamoCheckpoint, from the Job that takes it (reference behaviour, section 8)."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass

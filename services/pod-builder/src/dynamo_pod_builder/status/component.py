@@ -1,7 +1,5 @@
 """Status of a DynamoComponentDeployment, read off the workload it became (reference behaviour, sections 2.1 to 2.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Status of a DynamoGraphDeployment, from its components (reference behaviour, section 1.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -15,8 +15,6 @@ Kubernetes writes the same trouble in changing words (attempts alternate with ba
 stays the same while the trouble does, since each change is a write of a status.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Why a pod does not start, from its Events: its status does not say which claim or volume it waits for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Whether the domains that a graph's pods shall share are there, as Grove finds it (reference behaviour, section 1.3)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from dynamo_shared.api import objects

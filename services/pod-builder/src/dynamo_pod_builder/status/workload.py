@@ -3,8 +3,6 @@
 A Deployment, or a LeaderWorkerSet where replicas span nodes; with Grove a PodClique, or a PodCliqueScalingGroup.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

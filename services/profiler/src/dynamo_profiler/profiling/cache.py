@@ -1,7 +1,5 @@
 """Remembers what sweeps gave, by all that determines it: in memory, and where a folder is set, beyond the process."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

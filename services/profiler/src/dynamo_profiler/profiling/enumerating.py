@@ -1,7 +1,5 @@
 """Whether thorough profiling has engines to measure (planner.md, b.4): known beforehand, so that a hopeless Job never starts."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.runtime.settings.planner import Rapid
 

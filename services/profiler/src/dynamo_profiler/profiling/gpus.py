@@ -1,7 +1,5 @@
 """Kinds of GPUs that a request may name: their memory, and what AI Configurator calls the systems that have them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 _SMALLER = 0.9

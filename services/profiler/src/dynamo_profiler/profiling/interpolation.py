@@ -1,7 +1,5 @@
 """Curves of the engines that a PlannerConfig describes, where a graph has no profile. Pure."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.contracts.planner_interpolation import AicInterpolation
 
 from dynamo_profiler.profiling.simulation.wire import Curves

@@ -3,8 +3,6 @@
 Nothing is fetched unless the settings say so, and nothing of AI Configurator is imported: it keeps configurations as files.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

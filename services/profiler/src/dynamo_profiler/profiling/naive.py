@@ -4,8 +4,6 @@ The rule is the one of AI Configurator's own naive mode: one and a half times th
 memory is left for the KV cache and all else.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil
 

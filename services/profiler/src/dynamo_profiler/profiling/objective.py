@@ -1,7 +1,5 @@
 """What a request asks for, with its defaults: plain figures that sweeps and picking go by (planner.md, b.2 and b.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

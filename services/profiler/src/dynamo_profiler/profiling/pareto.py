@@ -1,7 +1,5 @@
 """The points that no other point beats in both ways: less of x, more of y (planner.md, sections b.4 and c.5, case 25)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import isnan
 

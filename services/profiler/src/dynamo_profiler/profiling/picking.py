@@ -1,7 +1,5 @@
 """Chooses among the points of simulations (planner.md, b.3). Pure: points and an objective in, choices out."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What a simulation finds: engines of certain sizes, and what they are expected to do together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

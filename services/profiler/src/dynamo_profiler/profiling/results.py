@@ -1,7 +1,5 @@
 """What profiling is asked and what it gives."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Simulations that requests need: from the cache, or from the pool, each computed once however many ask for it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from weakref import WeakValueDictionary

@@ -1,7 +1,5 @@
 """The output of a thorough profiling Job, as a result: graphs in its files become v1beta1 graphs (operator behaviour, 7.6)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The shell around requests: what is read for them, which changes concern which, and the work under way for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_shared.api import objects

@@ -4,8 +4,6 @@ Any pod can carry an exporter's label, and answer anything. So only pods of the 
 the settings name are asked, one for each node, and what they answer is bounded.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """From the graph that profiling selected to one that serves: it is created once, never taken over, and followed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

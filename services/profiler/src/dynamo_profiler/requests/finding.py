@@ -1,7 +1,5 @@
 """Discovering the hardware of the cluster: labels of nodes and ResourceSlices first, which cost nothing; else DCGM exporters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dynamo_shared.api.resources import NODES, RESOURCE_SLICES

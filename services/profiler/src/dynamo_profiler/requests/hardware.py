@@ -3,8 +3,6 @@
 Facts are those of operator behaviour, sections 7.4 and 7.8. Pure: what nodes or exporters report goes in.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

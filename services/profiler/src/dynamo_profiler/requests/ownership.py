@@ -1,7 +1,5 @@
 """Writing what belongs to requests: created where it is missing, corrected where it is managed, and never taken over."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from dynamo_shared.api.objects import KubeObject, of_uid

@@ -4,8 +4,6 @@ Each reconcile takes a request one step further, from what its status says and f
 at most the step that was under way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The result of profiling, as a request's status reports it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """GPUs that drivers of dynamic resource allocation publish as ResourceSlices, for nodes that no label describes. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether a request can be worked on. Admission says much of it at creation; a request may have come in without it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from dynamo_shared.api.errors import FieldError

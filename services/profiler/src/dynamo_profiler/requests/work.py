@@ -1,7 +1,5 @@
 """Profiling that is under way in this process: one task a request, owned here, and what came of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

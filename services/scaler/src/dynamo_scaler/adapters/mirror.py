@@ -1,7 +1,5 @@
 """Mirrors adapters' numbers into their graph: what to write, and whether another client wrote in between. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from dynamo_shared.api.adapted import Difference

@@ -1,7 +1,5 @@
 """The pods of a component, counted as autoscalers count them, and the selector that finds them."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import gpus, objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import is_there

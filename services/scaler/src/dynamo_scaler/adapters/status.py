@@ -1,7 +1,5 @@
 """Status of a scaling adapter: what autoscalers read, and three conditions for people. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

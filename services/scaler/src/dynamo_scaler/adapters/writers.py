@@ -3,8 +3,6 @@
 The watcher leaves managedFields out of what it publishes, so these functions take an object as the API server gives it.
 """
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Reconciles the autoscaler of an adapter: creates, updates and deletes it; leaves objects of other owners alone."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The desired autoscaling: the annotation of v1beta1, or the `autoscaling` section of a service in v1alpha1. Pure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.contracts import Autoscaling, ComponentAutoscaling, contract_errors

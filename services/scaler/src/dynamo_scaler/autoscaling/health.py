@@ -1,7 +1,5 @@
 """What an autoscaler says of itself, as its adapter repeats it. Pure."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A HorizontalPodAutoscaler or a ScaledObject that writes to an adapter. Pure."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.contracts import ComponentAutoscaling
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels

@@ -1,7 +1,5 @@
 """What scales one adapter: several autoscalers, and the HPA that KEDA makes for a ScaledObject."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_shared.api import objects

@@ -6,8 +6,6 @@ transfer of GPUs. Both end with their life time, with a newer command for the co
 changes its replicas.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which budgets a graph counts in, and what they hold. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Pools: components with what a decision needs to know of them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -10,8 +10,6 @@
 A transfer may leave the floor missed by the tolerance, the GPUs of the largest replica in it, and never exceeds the ceiling.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain

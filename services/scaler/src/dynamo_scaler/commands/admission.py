@@ -1,7 +1,5 @@
 """Whether a command is accepted for a decision, and which part of it was done before."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta

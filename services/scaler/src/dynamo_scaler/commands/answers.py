@@ -1,7 +1,5 @@
 """Commands that were answered before, so that a repeated command gets the same answer and does not act twice."""
 
-from __future__ import annotations
-
 import msgspec
 from dynamo_shared.bus import Bus, streams
 from dynamo_shared.bus.commands import Answered, CommandRefusedError

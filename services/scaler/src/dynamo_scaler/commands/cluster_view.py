@@ -1,7 +1,5 @@
 """The inputs of a decision, read from the object cache: pools, budgets, intents, and reasons for or against scaling."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The decision about a request: safety says how far each component may go now, budgets whether all of it together fits. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Carries out held scalings when their hold ends, and reports those whose life time ends first."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """How a decision changes intents. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

@@ -4,8 +4,6 @@ So a command that is delivered again after the scaler died between the write and
 components rest between two scalings whatever restarts in between.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import msgspec

@@ -5,8 +5,6 @@ ignore each other would exceed it. A decision takes a write or two, some millise
 replicas of the scaler one at a time does this at all (`turn.py`).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

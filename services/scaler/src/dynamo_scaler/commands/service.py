@@ -1,7 +1,5 @@
 """Everything about scale commands, put together: what `app.py` hooks in."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

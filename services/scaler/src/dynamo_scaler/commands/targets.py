@@ -1,7 +1,5 @@
 """The components that a command names. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dynamo_shared.bus.commands import CommandRefusedError

@@ -5,8 +5,6 @@ Scale commands are decided by one replica for the whole cluster, since budgets m
 the claim goes is delivered to the next owner.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes decisions to Kubernetes. The replicas, the record of the command and the intents go in one write."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Reconciles the adapters of one graph: the graph's replicas, the adapters' status, their autoscalers."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ restart, and for a component that is asked about for the first time, the replica
 begins again, which errs on the side of changing nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

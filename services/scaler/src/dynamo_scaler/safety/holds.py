@@ -1,7 +1,5 @@
 """What holds scaling: roll-outs, and unschedulable pods. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

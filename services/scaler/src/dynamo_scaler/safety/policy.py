@@ -1,7 +1,5 @@
 """What holds for a component: the settings, with what its graph's annotation says otherwise. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

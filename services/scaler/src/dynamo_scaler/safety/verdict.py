@@ -1,7 +1,5 @@
 """How far a component may be scaled now: one component, without regard to budgets. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dynamo_shared.api.wording import many

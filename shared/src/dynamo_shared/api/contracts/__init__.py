@@ -3,8 +3,6 @@
 `contract_errors(name, value)` and `contract_warnings(name, value)` check a value; services read one with its type.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

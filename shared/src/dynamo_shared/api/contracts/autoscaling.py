@@ -1,7 +1,5 @@
 """The autoscalers that a graph asks for next to its adapters: an annotation, since v1beta1 has no field for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any
 

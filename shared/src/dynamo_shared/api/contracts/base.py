@@ -1,7 +1,5 @@
 """What the contract types share: how they are read, which names they have besides, and how they become JSON Schema."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, get_args
 

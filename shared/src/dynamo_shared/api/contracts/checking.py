@@ -1,7 +1,5 @@
 """What a value does wrong by a contract's type: wrong types and bounds, broken rules, and unknown keys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """What a contract is: a shape that programs have agreed on, and what it is documented with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

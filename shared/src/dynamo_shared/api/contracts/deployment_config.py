@@ -4,8 +4,6 @@ Two shapes share it, and a value may have both. The formalization proposal's say
 reach it; the one that older graphs carry gives each component its settings under its name.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated
 

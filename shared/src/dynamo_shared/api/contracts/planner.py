@@ -4,8 +4,6 @@ Fields, defaults and rules are those of Dynamo's planner (planner.md, section a.
 releases read are in `planner_extensions`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from math import isqrt

@@ -1,7 +1,5 @@
 """Keys of the planner's configuration that its releases after 1.1 read (planner.md, marked W there)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field, JsonValue

@@ -1,7 +1,5 @@
 """What the planner simulates to know its engines where nothing was measured."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

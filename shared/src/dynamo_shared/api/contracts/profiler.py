@@ -4,8 +4,6 @@ Keys are camelCase since Dynamo 0.8.1 and were snake_case before; both are read.
 (sla, model cache, planner) goes there when the request is converted; absent values are the defaults of that field.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 

@@ -4,8 +4,6 @@ Whatever is left out is as the settings say (`platform.scaler.limits`). An unkno
 lift a limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """JSON Schema, draft 2020-12, of a contract: what pydantic says of its type, less what only pydantic and Kubernetes read."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

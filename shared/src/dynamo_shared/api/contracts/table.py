@@ -1,7 +1,5 @@
 """Every contract, with examples that are valid by it."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.contracts.autoscaling import Autoscaling
 from dynamo_shared.api.contracts.contract import Contract
 from dynamo_shared.api.contracts.deployment_config import DeploymentConfig

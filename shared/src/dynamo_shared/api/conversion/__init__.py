@@ -1,7 +1,5 @@
 """Objects of our kinds from one version to another, without loss: `convert` is all that most others need."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.conversion.convert import KINDS, NotConvertible, convert
 from dynamo_shared.api.conversion.kept import kept_fields
 from dynamo_shared.api.conversion.parts import marked, unreported

@@ -1,7 +1,5 @@
 """Resources of a container: v1alpha1 has fields for CPU, memory and GPUs, and a map for everything else."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

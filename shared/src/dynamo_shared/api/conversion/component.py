@@ -1,7 +1,5 @@
 """A component: a v1alpha1 service of a graph, a v1beta1 component, and what DCDs have of both."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api import quantity

@@ -1,7 +1,5 @@
 """A DynamoComponentDeployment: a component with its name, its engine and its status."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from typing import Any

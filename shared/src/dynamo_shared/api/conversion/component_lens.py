@@ -1,7 +1,5 @@
 """How a component gets from one version to the other and back: what of it goes together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.conversion.component import to_alpha, to_beta

@@ -4,8 +4,6 @@ What one version can say and the other cannot goes along in one annotation and c
 pure: nothing that is given to them changes. What they give back shares parts with it, so it is for reading.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

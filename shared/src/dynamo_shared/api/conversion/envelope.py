@@ -5,8 +5,6 @@
 `for` names the version that can say it. A value that this platform did not write is not read, and comes back as it was.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

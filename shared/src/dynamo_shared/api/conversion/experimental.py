@@ -1,7 +1,5 @@
 """Features with a switch in v1alpha1, which v1beta1 has under `experimental`, switched on by being there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 _MODES = {"intraPod": "IntraPod", "interPod": "InterPod"}

@@ -1,7 +1,5 @@
 """A graph: its frame, and its components each on its own, so that a change of one costs the others nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an object keeps for the other version: for people to read, and for those who take it away."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

@@ -6,8 +6,6 @@ pieces that were kept at the source; what the source says and the target cannot 
 Nothing is lost if converting there, back and there again gives what converting there once gives; tests hold that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any

@@ -5,8 +5,6 @@ The operator stores each object in one version, with an envelope of what only th
 of its mounts only there, and one that was written in v1alpha1 and stored by 1.5 its ingress. Requests have it in each release.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

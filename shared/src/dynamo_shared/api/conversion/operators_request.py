@@ -5,8 +5,6 @@ the names and labels of the graph, keys of the profiler's configuration. A manif
 hardware, load, search strategy and the profiler's Job in the same place.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.conversion.lens import MAX_TRIALS

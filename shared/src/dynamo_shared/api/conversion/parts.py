@@ -9,8 +9,6 @@ Of a part that is empty the API server asks nothing, and no part is empty that h
 status, of which the API server makes its defaults before the first one is written. It is not stored.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.conversion import envelope

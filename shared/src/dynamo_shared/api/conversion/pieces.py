@@ -4,8 +4,6 @@ A piece is a JSON array, its first item a path: keys of objects, `{"name": "main
 items have no name. `[path, value]` puts a value there, `[path]` takes it away, `[path, key, values]` sorts a list.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any

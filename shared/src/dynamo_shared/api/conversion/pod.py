@@ -1,7 +1,5 @@
 """The pod of a component: v1alpha1 has fields of its own for the main container, v1beta1 has a pod template."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.conversion import amounts

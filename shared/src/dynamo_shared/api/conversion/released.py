@@ -5,8 +5,6 @@ keeps in an annotation has no path there: what was taken away comes back with th
 does what v1beta1 has in a list that is one value, as containers are: of that the API server keeps all or nothing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

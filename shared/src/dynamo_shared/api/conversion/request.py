@@ -1,7 +1,5 @@
 """A DynamoGraphDeploymentRequest: the profiler's free-form settings became fields, and its pod a job template."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

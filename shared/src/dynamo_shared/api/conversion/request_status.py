@@ -1,7 +1,5 @@
 """Status of a DynamoGraphDeploymentRequest: states against phases, and where the result stands."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.conversion.pod import filled

@@ -1,7 +1,5 @@
 """A DynamoGraphDeploymentScalingAdapter: one name is all that differs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.conversion.lens import Lens

@@ -1,7 +1,5 @@
 """Status of graphs and components: services against components, one name against a list of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 COUNTS = ("componentKind", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas")

@@ -1,7 +1,5 @@
 """CustomResourceDefinitions of the platform, as packaged files that `make generate` writes."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CustomResourceDefinitions, built from the types and the columns that kubectl shows."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

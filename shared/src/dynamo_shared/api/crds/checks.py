@@ -1,7 +1,5 @@
 """Rules of a schema as one function over a value, which visits only what has rules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

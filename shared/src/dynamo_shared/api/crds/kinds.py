@@ -1,7 +1,5 @@
 """Every kind of the platform with its versions, and what `kubectl get` shows of it."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import legacy, resources, v1alpha1, v1beta1
 from dynamo_shared.api.crds.definition import Column, Definition, Scale, VersionDefinition
 

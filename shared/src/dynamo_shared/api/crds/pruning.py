@@ -1,7 +1,5 @@
 """What the API server drops of an object because the definition of its kind does not have it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.crds.structural import Schema

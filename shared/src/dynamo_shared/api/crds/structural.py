@@ -4,8 +4,6 @@ References are put in place, a field that may be None simply is optional (the AP
 pydantic says that has no place in a structural schema is dropped or, where it would change the meaning, refused.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import BaseModel

@@ -1,7 +1,5 @@
 """The Kubernetes types that our kinds embed, checked against the OpenAPI documents of the cluster. No I/O here."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.embedded.checker import Checker, types_of_kinds
 from dynamo_shared.api.embedded.documents import BadDocument, trimmed
 

@@ -1,7 +1,5 @@
 """Checking the pod templates, probes, metrics and jobs inside our kinds against what the cluster itself publishes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 

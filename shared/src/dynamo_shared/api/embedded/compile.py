@@ -5,8 +5,6 @@ is absent, an unknown field is refused, `required` is what the handwritten valid
 understood here is not checked: the API server has the last word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

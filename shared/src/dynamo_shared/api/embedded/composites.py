@@ -1,7 +1,5 @@
 """Checks of objects, maps and lists, made of the checks of what they hold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

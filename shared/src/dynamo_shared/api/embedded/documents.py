@@ -3,8 +3,6 @@
 The API server's documents have megabytes, nearly all of them paths and descriptions; what is needed has 60 KB.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

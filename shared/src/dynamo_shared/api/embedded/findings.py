@@ -3,8 +3,6 @@
 A value that is fine costs no path and no list. A problem travels outwards, and each place on its way adds its own step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

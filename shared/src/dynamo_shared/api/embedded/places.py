@@ -1,7 +1,5 @@
 """Where a kind embeds types of Kubernetes, as functions that walk an object to these places and nowhere else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of single values, one a type and format that Kubernetes publishes."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import math

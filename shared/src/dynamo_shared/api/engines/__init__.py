@@ -1,7 +1,5 @@
 """Inference engines: the table of backends, and their commands, one file a backend."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.engines import mocker
 from dynamo_shared.api.engines.command import Command, Role
 from dynamo_shared.api.engines.table import BACKENDS, CHOICE, MODULE

@@ -1,7 +1,5 @@
 """What an engine is to do, and the command that starts it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 

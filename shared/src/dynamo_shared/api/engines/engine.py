@@ -1,7 +1,5 @@
 """How one engine is spread over GPUs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

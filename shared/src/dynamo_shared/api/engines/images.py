@@ -1,7 +1,5 @@
 """Images of engines, derived from the image that a request names (planner.md, b.2)."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.engines.table import BACKENDS
 
 

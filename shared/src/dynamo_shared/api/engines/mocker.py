@@ -1,7 +1,5 @@
 """Simulated engines, which need no GPU: the flags of the engine that they stand for, as far as a simulation has them."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.engines.command import Command, EngineSpec, Role
 
 BLOCK = 64

@@ -3,8 +3,6 @@
 An option that a backend has no flag for is absent here: the translation reports it, and never drops it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SGLang."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.engines.command import Command, EngineSpec, Role, rounded_up
 
 #: Port at which prefill workers agree on transfers with decode workers.

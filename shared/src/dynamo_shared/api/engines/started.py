@@ -3,8 +3,6 @@
 Source of the first: reference behaviour, section 3.3.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Where engines find the model: a volume that holds it already, or Hugging Face."""
 
-from __future__ import annotations
-
 import posixpath
 
 from dynamo_shared.api.objects import KubeObject

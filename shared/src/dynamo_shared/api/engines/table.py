@@ -3,8 +3,6 @@
 The word of a backend is also a value of enumerations of the API, which are published; a test holds these to the table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

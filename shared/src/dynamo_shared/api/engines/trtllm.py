@@ -1,7 +1,5 @@
 """TensorRT-LLM."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """vLLM."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.engines.command import Command, EngineSpec, Role, rounded_up
 
 _TRANSFER = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'

@@ -1,7 +1,5 @@
 """Kinds of the platform before there were graphs: served and checked, so that old manifests can still be read and moved."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.legacy.deployment import DynamoDeployment
 from dynamo_shared.api.legacy.nim_deployment import DynamoNimDeployment
 from dynamo_shared.api.legacy.nim_request import BuildPhase, DynamoNimRequest

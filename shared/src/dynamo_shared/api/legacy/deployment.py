@@ -1,7 +1,5 @@
 """DynamoDeployment: what a DynamoGraphDeployment is today, made from an artifact."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from dynamo_shared.api.legacy.service import LegacyStatus, ServiceOverride

@@ -1,7 +1,5 @@
 """DynamoNimDeployment: what a DynamoComponentDeployment is today, made from an artifact."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """DynamoNimRequest: asks for the image of an archive, which the image-builder builds."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """A service as the kinds before graphs describe it."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from dynamo_shared.api.meta import AutoscalerBehavior, EnvVar, ExtraPodSpec, MetricSpec, Probe, StatusCondition

@@ -3,8 +3,6 @@
 Commands are those of the operator of that time: it ran `dynamo serve` in the folder `src` of an image that it had built.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

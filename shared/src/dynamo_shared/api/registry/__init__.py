@@ -4,7 +4,6 @@ Each name stands once, with what it is for, who sets it and who reads it. Code i
 (`labels.SELECTOR`); pages of docs/reference are printed from the same entries.
 """
 
-# No `from __future__ import annotations` here: it would bind the name of our own module.
 from dynamo_shared.api.registry import annotations, env, labels, ports
 from dynamo_shared.api.registry.catalog import Catalog
 

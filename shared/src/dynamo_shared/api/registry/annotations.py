@@ -1,7 +1,5 @@
 """Annotations that the platform puts on objects or reads from them."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from dynamo_shared.api.registry.catalog import Catalog, Stability

@@ -1,7 +1,5 @@
 """What an entry of a registry says, and the catalogue that collects entries while a module defines its constants."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 

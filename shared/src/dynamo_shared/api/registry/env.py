@@ -1,7 +1,5 @@
 """Environment variables that the platform gives to containers of a graph, or reads from them."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from dynamo_shared.api.registry.catalog import Catalog, Stability

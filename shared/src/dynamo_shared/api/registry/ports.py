@@ -1,7 +1,5 @@
 """Ports that pods of a graph, and the platform itself, listen on. Probes, Services and PodMonitors go by their names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Which addresses may be called on a tenant's word: those of a pod network and beyond, none of this host or of a cloud."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """JSON that a tenant stored or that a pod answered: bounded in size, depth, values and the size of numbers."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """How much of a text is read, and how much a value may hold."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reading what may be anything: a value of the wrong type says nothing here, the schema's check reports it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

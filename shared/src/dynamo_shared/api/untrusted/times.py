@@ -1,7 +1,5 @@
 """Times and spans of time of stored objects, clamped so that calculating with them cannot overflow."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 #: Kubernetes writes RFC 3339 with microseconds: 27 characters.

@@ -4,8 +4,6 @@ Secrets are recognised by their form; no rule can know them all. So what is repe
 (the entries of a Secret, a container's environment, the body of an answer) are never repeated.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from itertools import islice

@@ -4,8 +4,6 @@ Values are built from the parser's events, one at a time, so that reading stops 
 merge key count as what they stand for: a few lines of anchors can stand for billions of values.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

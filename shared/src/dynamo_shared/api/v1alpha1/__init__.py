@@ -1,7 +1,5 @@
 """API version v1alpha1: services in a map. v1beta1 is what services work with; this is read, and converted."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.v1alpha1.checkpoint import DynamoCheckpoint, DynamoCheckpointSpec, identity_of, parse_checkpoint
 from dynamo_shared.api.v1alpha1.component_deployment import DynamoComponentDeployment
 from dynamo_shared.api.v1alpha1.dynamo_model import DynamoModel

@@ -1,7 +1,5 @@
 """DynamoCheckpoint: the image of a loaded engine, from which pods start faster. Experimental."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal
 

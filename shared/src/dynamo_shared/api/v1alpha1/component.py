@@ -1,7 +1,5 @@
 """A service of a graph in v1alpha1: what DGD services and DCD specs have in common."""
 
-from __future__ import annotations
-
 from pydantic import ConfigDict, Field
 
 from dynamo_shared.api.meta import EnvVar, ExtraPodSpec, Probe

@@ -1,7 +1,5 @@
 """DynamoModel: a model that a graph serves, or an adapter that is loaded into its workers."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from dynamo_shared.api.meta import ObjectMeta, StatusCondition

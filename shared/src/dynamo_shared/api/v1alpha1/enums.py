@@ -1,7 +1,5 @@
 """Closed sets of words in v1alpha1; those that v1beta1 shares stand there."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

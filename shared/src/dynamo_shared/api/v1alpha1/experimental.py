@@ -1,7 +1,5 @@
 """Experimental parts of a v1alpha1 service: checkpoints, shared GPU memory, failover."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import ConfigDict, Field

@@ -1,7 +1,5 @@
 """Parts of a v1alpha1 service that say how it is reached and scaled."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.meta import AutoscalerBehavior, MetricSpec
 from dynamo_shared.api.model import ApiModel, Bool, Int, StringMap
 

@@ -1,7 +1,5 @@
 """DynamoGraphDeployment in v1alpha1: services in a map, pods in many fields."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

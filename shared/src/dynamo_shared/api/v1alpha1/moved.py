@@ -1,7 +1,5 @@
 """Where v1alpha1 has what v1beta1 calls otherwise, for people whose manifest is half of each."""
 
-from __future__ import annotations
-
 MOVED = {
     "components": "v1alpha1 has a map, services, whose keys are the names",
     "name": "v1alpha1 has it as the key in services; a DynamoComponentDeployment calls it serviceName",

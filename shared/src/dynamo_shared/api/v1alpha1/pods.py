@@ -1,7 +1,5 @@
 """Parts of a v1alpha1 service that say something about its pods, which v1beta1 has in one pod template."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import ConfigDict

@@ -1,7 +1,5 @@
 """DynamoGraphDeploymentRequest in v1alpha1: sizing and times are in a free-form profiling configuration."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field

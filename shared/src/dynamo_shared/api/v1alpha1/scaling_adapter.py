@@ -1,7 +1,5 @@
 """DynamoGraphDeploymentScalingAdapter in v1alpha1."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """What the platform reports about graphs and components in v1alpha1."""
 
-from __future__ import annotations
-
 from pydantic import ConfigDict
 
 from dynamo_shared.api import v1beta1

@@ -1,7 +1,5 @@
 """DynamoWorkerMetadata: how a worker is discovered, where Kubernetes itself is the service discovery."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from dynamo_shared.api.meta import ObjectMeta

@@ -1,7 +1,5 @@
 """API version v1beta1, the hub: what services work with and what is stored."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.v1beta1.component import Component, ComponentSpec, ComponentTopologyConstraint

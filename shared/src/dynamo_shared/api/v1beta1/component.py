@@ -1,7 +1,5 @@
 """A component of a graph: what DGD components and DCD specs have in common."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field

@@ -1,7 +1,5 @@
 """DynamoComponentDeployment: one component of a graph on its own, made for a graph or by a user."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal
 

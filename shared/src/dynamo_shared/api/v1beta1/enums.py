@@ -1,7 +1,5 @@
 """Closed sets of words in v1beta1."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -1,7 +1,5 @@
 """Experimental features of a component: checkpoints, shared GPU memory, failover. They may change between versions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import ConfigDict, Field

@@ -1,7 +1,5 @@
 """DynamoGraphDeployment: a graph of components that serves models."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """Where v1beta1 has what v1alpha1 called otherwise, for people whose manifest is half of each."""
 
-from __future__ import annotations
-
 MOVED = {
     "services": "v1beta1 has a list, components, each item with its name",
     "serviceName": "v1beta1 calls it name",

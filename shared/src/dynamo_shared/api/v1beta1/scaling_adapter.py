@@ -1,7 +1,5 @@
 """DynamoGraphDeploymentScalingAdapter: the replicas of one component of a graph, for autoscalers to write."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """What the platform reports about graphs and components."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import ConfigDict, Field

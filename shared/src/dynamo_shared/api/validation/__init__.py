@@ -3,8 +3,6 @@
 Pure: an object and facts in, findings out. Rules are written once for both versions; docs/validation.md lists them.
 """
 
-from __future__ import annotations
-
 from dynamo_shared.api.validation.check import validate
 from dynamo_shared.api.validation.facts import Facts
 

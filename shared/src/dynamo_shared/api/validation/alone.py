@@ -1,7 +1,5 @@
 """What depends on whether a graph controls a component deployment: fields that do nothing, changes that do not last."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.field_errors import shown

@@ -1,7 +1,5 @@
 """Views of v1alpha1: services in a map, pods in many fields, features with a switch."""
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Annotations that change how pods are made: a value that would be passed over in silence is refused."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator
 from typing import Any

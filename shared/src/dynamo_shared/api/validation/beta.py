@@ -1,7 +1,5 @@
 """Views of v1beta1: components in a list, pods in a template, features by being there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.objects import MAIN

@@ -1,7 +1,5 @@
 """All rules of a kind, applied: what the webhooks and `dynamoctl` ask."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """DynamoCheckpoint: what it is a checkpoint of stays, and holds no memory that lives outside the engine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.rules import Violations

@@ -1,7 +1,5 @@
 """What a component must have, in a graph or alone: exposure, volumes, resources, sidecars."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api import quantity

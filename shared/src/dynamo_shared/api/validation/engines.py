@@ -1,7 +1,5 @@
 """Shared GPU memory, failover and checkpoints of engines: what goes together, and on what."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations

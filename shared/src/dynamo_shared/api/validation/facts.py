@@ -1,7 +1,5 @@
 """What rules know beyond the object, and what they find."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

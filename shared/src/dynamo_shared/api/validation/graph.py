@@ -1,7 +1,5 @@
 """What a graph as a whole must have: components, one endpoint picker at most, claims and a restart that make sense."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.engines import BACKENDS

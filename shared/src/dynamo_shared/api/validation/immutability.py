@@ -1,7 +1,5 @@
 """What an update may not change: pods could not follow, so that another graph is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

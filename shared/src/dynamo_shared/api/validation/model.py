@@ -1,7 +1,5 @@
 """DynamoModel: an adapter comes from somewhere that workers can load it from, and belongs to one base model for good."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.field_errors import shown

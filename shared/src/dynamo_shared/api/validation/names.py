@@ -1,7 +1,5 @@
 """Names that a graph's objects would get: what Kubernetes or Grove would refuse later is refused at once."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Objects besides pods that the API server would refuse: claims, ingresses, claims of devices."""
 
-from __future__ import annotations
-
 import ipaddress
 
 from dynamo_shared.api import quantity

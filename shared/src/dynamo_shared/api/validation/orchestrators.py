@@ -1,7 +1,5 @@
 """What runs a graph: replicas that span nodes in a cluster without an orchestrator for them, and what Grove refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

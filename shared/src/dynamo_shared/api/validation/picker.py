@@ -1,7 +1,5 @@
 """Endpoint pickers: one process, asked by a gateway, with a configuration."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.runtime_version import OF_1_5, runtime_version

@@ -1,7 +1,5 @@
 """Pods that the API server would refuse: what a template says, and what the platform makes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple

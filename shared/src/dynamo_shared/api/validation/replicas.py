@@ -1,7 +1,5 @@
 """How many replicas a component, or an adapter, asks for, and how many nodes one has."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.replica_limits import MOST_NODES, TOO_MANY, too_many

@@ -1,7 +1,5 @@
 """DynamoGraphDeploymentRequest: words that are known, hardware that can be known, and a spec that stays once it is used."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

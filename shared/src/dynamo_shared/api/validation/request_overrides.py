@@ -1,7 +1,5 @@
 """`overrides.dgd` of a request: its directives, and what of it takes the effect from another field."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Roles of a replica that spans nodes: they state what is so anyway, so that what is not so is refused."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import integer, items, mapping

@@ -1,7 +1,5 @@
 """Rules, and how they are registered: each with the words it refuses in, so that docs and code cannot differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

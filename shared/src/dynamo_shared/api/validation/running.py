@@ -1,7 +1,5 @@
 """Which engine a component runs, and what it needs to run as asked: rendering would refuse the rest, a moment later."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_shared.api import gpus

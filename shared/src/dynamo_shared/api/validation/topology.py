@@ -1,7 +1,5 @@
 """Constraints that keep pods close together: complete, known to the cluster, narrower for a component than for all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

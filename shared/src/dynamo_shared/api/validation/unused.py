@@ -1,7 +1,5 @@
 """Fields that say nothing where they stand: another field takes their place, or nothing reads them. Their author is warned."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api import quantity

@@ -4,8 +4,6 @@ Rules are written once, over these views; `alpha` and `beta` make them of either
 and modes in v1beta1's meaning), places and `words` are those of the version written.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """A durable consumer in memory: who has which message, until when, and how often it was delivered."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One stream in memory: what JetStream does with a message, as far as the platform relies on it."""
 
-from __future__ import annotations
-
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """The bus over NATS JetStream."""
 
-from __future__ import annotations
-
 from dynamo_shared.bus.nats.bus import NatsBus
 from dynamo_shared.bus.nats.listener import NatsListener
 from dynamo_shared.bus.nats.options import NatsOptions

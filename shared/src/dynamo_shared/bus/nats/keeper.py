@@ -1,7 +1,5 @@
 """Keeps one session open: connects, waits until it ends, connects again, with growing pauses, until closed."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable

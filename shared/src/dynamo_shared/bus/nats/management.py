@@ -1,7 +1,5 @@
 """Streams and consumers on the server: making them, comparing them, reading single messages."""
 
-from __future__ import annotations
-
 import structlog
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError

@@ -1,7 +1,5 @@
 """How to reach NATS and who to be there. Secrets never appear in a repr, a URL or a log line."""
 
-from __future__ import annotations
-
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path

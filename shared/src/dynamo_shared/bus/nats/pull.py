@@ -5,8 +5,6 @@ it. The messages that are asked for never exceed what this process is ready to h
 slows the server down and loses nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from contextlib import suppress

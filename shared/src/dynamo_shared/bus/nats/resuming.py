@@ -1,7 +1,5 @@
 """Receiving from a stream, and going on after whatever interrupts it: what subscriptions and consumers share."""
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """What every connection to a server needs: addresses, and TLS."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Self
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """The `platform.dynadmin` section: where the REST API listens, who its callers are, and how much of it they get."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Self
 

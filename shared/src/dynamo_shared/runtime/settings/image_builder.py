@@ -1,7 +1,5 @@
 """The `platform.imageBuilder` section: how images of DynamoNimRequests are built, and where they are pushed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal, Self
 

@@ -1,7 +1,5 @@
 """Reading the settings: file, then environment, then one message with everything that is wrong."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

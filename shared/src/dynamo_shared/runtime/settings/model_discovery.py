@@ -1,7 +1,5 @@
 """The `platform.modelDiscovery` section: how workers are asked to load LoRA adapters."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from dynamo_shared.api.registry import ports

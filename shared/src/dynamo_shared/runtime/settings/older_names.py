@@ -3,8 +3,6 @@
 A start warns of each one that is given. A variable under today's name wins over one of these.
 """
 
-from __future__ import annotations
-
 #: Older name -> the settings that have its value. A name with dashes is a flag of `dynamoctl run`.
 OLDER_NAMES: dict[str, tuple[str, ...]] = {
     "ADD_NAMESPACE_PREFIX_TO_IMAGE_NAME": ("platform.imageBuilder.addNamespacePrefix",),

@@ -1,7 +1,5 @@
 """The fields of the reference's OperatorConfiguration (operator behaviour, section 10)."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self

@@ -1,7 +1,5 @@
 """The `platform.planner` section: how requests are profiled, and what generated graphs are made of."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 

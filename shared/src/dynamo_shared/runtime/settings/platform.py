@@ -1,7 +1,5 @@
 """The `platform` section: how the services reach Kubernetes, NATS and etcd, and how many of them there are."""
 
-from __future__ import annotations
-
 import enum
 from pathlib import Path
 from typing import Self

@@ -1,7 +1,5 @@
 """The `platform.scaler` section: budgets of GPUs, and how fast and how far commands may scale."""
 
-from __future__ import annotations
-
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator

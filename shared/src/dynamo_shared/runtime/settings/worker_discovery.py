@@ -1,7 +1,5 @@
 """The `platform.modelDiscovery.workers` section: where Dynamo's own discovery records are read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pydantic import Field

@@ -6,8 +6,6 @@ What is not the message that we published is set right from `truth`; much of it 
 is read and listed again.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress

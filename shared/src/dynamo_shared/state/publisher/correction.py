@@ -1,7 +1,5 @@
 """Setting a subject of STATE right: what someone else published there is replaced by the object as it is now."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """What STATE has of each subject once all that is queued has arrived."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.state import messages

@@ -1,7 +1,5 @@
 """What STATE is known to have: for each subject the sequence and version of its last message."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The markers that end a list: STATE has all objects of a resource."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple

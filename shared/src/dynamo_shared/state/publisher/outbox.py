@@ -4,8 +4,6 @@ For each subject at most one publish is under way, and at most one newer version
 object the first and the last are published.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter, deque
 from dataclasses import dataclass

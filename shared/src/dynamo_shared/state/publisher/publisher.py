@@ -1,7 +1,5 @@
 """The publisher of STATE, as its users call it; it puts the parts of this package together."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Container, Iterable

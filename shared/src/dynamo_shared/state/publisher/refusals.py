@@ -1,7 +1,5 @@
 """Objects that STATE does not take as they are: reported to the operator of the platform, and to the object's owner."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import structlog

@@ -1,7 +1,5 @@
 """Publishing what the outbox has, over all subjects a window at once, and dealing with each answer."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import Callable

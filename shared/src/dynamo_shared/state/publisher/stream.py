@@ -1,7 +1,5 @@
 """The stream of STATE: whether it is still the one that was published to, and has what it acknowledged."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

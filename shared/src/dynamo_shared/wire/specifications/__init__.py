@@ -3,8 +3,6 @@
 The AsyncAPI document, the JSON Schemas, the golden messages and the contract tests are made from this table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeVar
 

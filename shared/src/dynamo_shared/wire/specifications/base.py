@@ -3,8 +3,6 @@
 64 bit integers are strings, as protobuf's JSON mapping writes them; counts are 32 bit.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated

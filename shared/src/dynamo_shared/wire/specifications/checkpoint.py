@@ -1,7 +1,5 @@
 """Events of checkpoints."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Events of graph deployments, and of component deployments without a graph."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Events of workers and of models: who serves what, where."""
 
-from __future__ import annotations
-
 import msgspec
 
 from dynamo_shared.wire.specifications.base import Count, EventFamily, EventIdentity, EventSpec, Int64

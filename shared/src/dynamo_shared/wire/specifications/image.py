@@ -1,7 +1,5 @@
 """Events of images that DynamoNimRequests ask for."""
 
-from __future__ import annotations
-
 import msgspec
 
 from dynamo_shared.wire.specifications.base import Count, EventFamily, EventSpec, Int64

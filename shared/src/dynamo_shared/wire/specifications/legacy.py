@@ -1,7 +1,5 @@
 """Events of the kinds before graphs. What they become reports itself, as a DynamoGraphDeployment of the same name."""
 
-from __future__ import annotations
-
 import msgspec
 
 from dynamo_shared.wire.specifications.base import EventFamily, EventSpec, Int64

@@ -1,7 +1,5 @@
 """Events of deployment requests and of plans: what was decided, from what, and why."""
 
-from __future__ import annotations
-
 import msgspec
 
 from dynamo_shared.wire.specifications.base import Count, EventFamily, EventIdentity, EventSpec, Int64

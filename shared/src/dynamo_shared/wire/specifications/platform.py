@@ -1,7 +1,5 @@
 """Events about the platform itself, and the answers to commands."""
 
-from __future__ import annotations
-
 import msgspec
 
 from dynamo_shared.wire.specifications.base import ASKED, Count, EventFamily, EventIdentity, EventSpec

@@ -1,7 +1,5 @@
 """What the scaler is asked, and what it reports."""
 
-from __future__ import annotations
-
 import msgspec
 
 from dynamo_shared.wire.specifications import scaling_decisions

@@ -1,7 +1,5 @@
 """Events of the scaler's decisions about scale commands: what was decided, from what, and why."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -3,8 +3,6 @@
 Two views of STATE carry it, too: `dynamo_shared.wire.discovered` says which, and reads them.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from dynamo_shared.wire.specifications.base import Count, EventFamily, EventIdentity, EventSpec

@@ -1,7 +1,5 @@
 """Writing the Secrets that are missing or due."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from pathlib import Path

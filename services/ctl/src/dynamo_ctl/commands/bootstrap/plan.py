@@ -1,7 +1,5 @@
 """Which Secrets to write. Pure: what is there and what is to be there in, Secrets out; the clock and chance are passed in."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The specification of Secrets: the file that the chart gives `dynamoctl bootstrap credentials`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The trial of an installation: webhooks refuse an invalid graph, and a small graph answers a chat completion."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Whether the webhooks work, as the API server sees it: they refuse a wrong graph, in their own words."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`dynamoctl chat`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

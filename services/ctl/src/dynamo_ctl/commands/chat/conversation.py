@@ -1,7 +1,5 @@
 """What `dynamoctl chat` does: messages go to the REST API, answers are printed as they come."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`dynamoctl convert`."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated

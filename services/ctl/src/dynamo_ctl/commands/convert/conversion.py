@@ -1,7 +1,5 @@
 """Manifests in another version, without any server: what the conversion webhook makes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

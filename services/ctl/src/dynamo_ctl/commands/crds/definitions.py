@@ -1,7 +1,5 @@
 """Installing the resource definitions in a cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from pathlib import Path

@@ -3,8 +3,6 @@
 The table of docs/moving.md has them, too.
 """
 
-from __future__ import annotations
-
 from dynamo_shared.api.rules import Location
 
 #: The end of a field's path, without indexes and names of components -> what to do. The longest end counts.

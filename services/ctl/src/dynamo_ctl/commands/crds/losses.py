@@ -1,7 +1,5 @@
 """What objects would lose under the definitions of this platform: `dynamoctl crds --check`, before they are replaced."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple

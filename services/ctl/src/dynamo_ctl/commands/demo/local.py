@@ -1,7 +1,5 @@
 """A local control plane, NATS, etcd, and the platform as a process of its own, so that its log stays out of the table."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -1,7 +1,5 @@
 """The demonstration, from nothing to running graphs."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil

@@ -1,7 +1,5 @@
 """What graphs were made into, as a tree of owners."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence

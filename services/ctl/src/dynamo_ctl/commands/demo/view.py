@@ -1,7 +1,5 @@
 """What the demonstration shows while graphs are on their way: a live table on a terminal, lines elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial

@@ -1,7 +1,5 @@
 """Waiting until graphs are successful, and saying why they are not."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """`dynamoctl deploy`, `estimate` and `logs`: over the REST API, or without any server."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated
 

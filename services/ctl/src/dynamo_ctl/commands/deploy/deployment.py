@@ -1,7 +1,5 @@
 """`dynamoctl deploy`, `estimate`, `logs`: what they do."""
 
-from __future__ import annotations
-
 import json
 from contextlib import aclosing
 from pathlib import Path

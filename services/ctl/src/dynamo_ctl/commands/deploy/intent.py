@@ -1,7 +1,5 @@
 """Options that are an intent, declared once for the commands that take one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`dynamoctl dgdr --server`: the same over the REST API."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.yaml_output import to_yaml
 

@@ -1,7 +1,5 @@
 """A Pareto front as characters, as an image, and as a page. Pure but for `save`, which writes the file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The result of profiling for a request: read from its status, drawn, and deployed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dynamo_shared.api.conditions import find

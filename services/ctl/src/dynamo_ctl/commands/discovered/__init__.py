@@ -1,7 +1,5 @@
 """`dynamoctl workers` and `dynamoctl models`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Workers and models as model-discovery publishes them: what `dynamoctl workers` and `dynamoctl models` do."""
 
-from __future__ import annotations
-
 import asyncio
 
 from dynamo_shared.api.objects import KubeObject

@@ -1,7 +1,5 @@
 """`dynamoctl events`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated
 

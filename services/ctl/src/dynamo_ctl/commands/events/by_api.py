@@ -1,7 +1,5 @@
 """`dynamoctl events --server`: the Kubernetes Events of an object, over the REST API."""
 
-from __future__ import annotations
-
 import json
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta

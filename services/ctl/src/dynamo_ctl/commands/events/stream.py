@@ -1,7 +1,5 @@
 """Listening to the platform's events on NATS: what `dynamoctl events` does."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import UTC, datetime, timedelta

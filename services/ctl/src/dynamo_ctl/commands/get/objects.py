@@ -1,7 +1,5 @@
 """Reading graphs and components: what `dynamoctl get` does."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_ctl.commands.get import ObjectQuery, What

@@ -1,7 +1,5 @@
 """Where `dynamoctl get` reads objects: a cluster with the rights of the kubeconfig, or the REST API."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """`dynamoctl plan`: what planning would do, without any cluster."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """What `dynamoctl plan replay` does: files and words become a replay, outcomes a table and a report."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Running services in this process and nothing else: what containers do, so it loads nothing that only people need."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """`dynamoctl scale`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`dynamoctl scale --server`: the same over the REST API."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Asking the scaler for other replicas over NATS: what `dynamoctl scale` does."""
 
-from __future__ import annotations
-
 import getpass
 import re
 import uuid

@@ -1,7 +1,5 @@
 """`dynamoctl up`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

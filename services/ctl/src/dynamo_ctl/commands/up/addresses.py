@@ -1,7 +1,5 @@
 """Where the parts of a platform that runs on this machine answer, for people."""
 
-from __future__ import annotations
-
 from dynamo_shared.runtime import Settings
 
 from dynamo_ctl.webhooks import LOOPBACK

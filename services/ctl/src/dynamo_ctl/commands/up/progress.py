@@ -1,7 +1,5 @@
 """How long steps (fetching, building, starting) show where they are: a bar on a terminal, lines elsewhere."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

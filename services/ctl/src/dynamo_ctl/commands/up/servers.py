@@ -4,8 +4,6 @@ Both ask for passwords, since every process of every user of the machine reaches
 one for integrations (`dynamo_shared.bus.permissions`), etcd has `root`. The passwords are random, in `credentials/`.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Logs of all pods of a graph or of a component, merged: lines as server-sent events, or as JSON."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 

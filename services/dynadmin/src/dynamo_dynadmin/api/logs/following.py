@@ -1,7 +1,5 @@
 """Follows logs: of the containers that run, and of those that start while the stream is read."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator

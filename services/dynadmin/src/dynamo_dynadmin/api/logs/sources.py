@@ -1,7 +1,5 @@
 """Containers whose logs are read, and their starts: each start of a container has a log of its own. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 

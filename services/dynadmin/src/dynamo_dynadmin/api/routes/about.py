@@ -1,7 +1,5 @@
 """Routes that say what the service is and knows, and what the caller may do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from aiohttp import web

@@ -1,7 +1,5 @@
 """Routes that one kind of object alone has: scale, restart, promote, chat, decisions and their replay."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

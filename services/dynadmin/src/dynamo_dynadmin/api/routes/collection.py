@@ -1,7 +1,5 @@
 """Routes that each kind of object has: lists, objects, and what is known of one."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Routes that take an intent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_dynadmin.api.deploying import IntentDeployer

@@ -1,7 +1,5 @@
 """What routes of one topic have in common, said once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

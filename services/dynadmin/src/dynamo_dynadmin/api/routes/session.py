@@ -1,7 +1,5 @@
 """Routes by which browsers begin and end a session."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_dynadmin.api.routes.section import PREFIX, RouteSection

@@ -1,7 +1,5 @@
 """What a source of records does, and what those that have keys and values share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 

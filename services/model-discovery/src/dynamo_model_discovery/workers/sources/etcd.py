@@ -1,7 +1,5 @@
 """Records in Dynamo's own etcd: `v1/instances/` and `v1/mdc/`, each key bound to its process's lease."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 

@@ -4,8 +4,6 @@ A process touches its files every few seconds. One that was killed leaves them b
 older than the reference's ten seconds; this source does not wait for that, and removes nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

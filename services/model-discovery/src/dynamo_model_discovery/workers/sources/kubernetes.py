@@ -1,7 +1,5 @@
 """Records in DynamoWorkerMetadata, and the pods that workers are, from STATE."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Where following the load keeps too little, since replicas come too late, this sa
 people, who know whether the next hour is like the last one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The observed traffic: the rate by time, and the lengths that requests have of late."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """A decision in words and figures: what was observed, what is predicted, what else could be done and what that would bring."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any

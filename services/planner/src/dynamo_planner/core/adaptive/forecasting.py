@@ -4,8 +4,6 @@ Each way says at each tick what it expects after the time that a new replica nee
 what came. So no setting says whether traffic is steady, climbs or swings, and the margin is what forecasts were short by.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass, field
 from math import exp, inf, log, sqrt

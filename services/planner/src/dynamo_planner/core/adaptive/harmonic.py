@@ -1,7 +1,5 @@
 """Load that comes in waves: the period that explains the observed rates, and the wave that goes on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 An iteration is observed the more often the longer it takes, so each counts by the inverse of its time.
 """
 
-from __future__ import annotations
-
 from math import isfinite
 
 from dynamo_planner.core.observing import ForwardPass, Pool

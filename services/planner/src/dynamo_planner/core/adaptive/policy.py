@@ -1,7 +1,5 @@
 """The policy `adaptive`: the traffic is read each sample, and a decision follows where a pool should change."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf

@@ -1,7 +1,5 @@
 """What one pool needs for a load, and what of that is asked for: desired replicas, held steady."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 

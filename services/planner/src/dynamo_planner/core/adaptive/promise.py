@@ -4,8 +4,6 @@ A share is a promise over an hour, not of each moment: what is missed while repl
 the hour. So the aim lies above the promised share, and rises where that is not enough.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 WINDOW = 3600.0

@@ -1,7 +1,5 @@
 """Why a tick ended as it did."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

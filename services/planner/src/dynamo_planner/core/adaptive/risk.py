@@ -1,7 +1,5 @@
 """Why the promised share may not be kept, and what would be needed: GPUs, room in the cluster, faster starts, other targets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import prod
 

@@ -1,7 +1,5 @@
 """What the policy aims at and how steadily, with reasons; the configuration of the graph says the rest."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dynamo_shared.api.contracts.planner import PlannerConfig

@@ -5,8 +5,6 @@ waiting time has a tail (M/D/c, approximated; longer where prompts are unlike ea
 scatters about its mean (Poisson).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 

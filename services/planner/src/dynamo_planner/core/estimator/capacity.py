@@ -1,7 +1,5 @@
 """How many requests a second one engine serves within its targets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

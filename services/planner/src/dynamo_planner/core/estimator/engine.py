@@ -4,8 +4,6 @@ Prefill depends on the tokens of an iteration. Decode depends on sequences (each
 in the KV cache (each is read for every token that is made); context length is the second by the first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from math import isfinite
 

@@ -1,7 +1,5 @@
 """One latency model: the profile gives its shape, what engines do gives its level, and its shape where it was observed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp, log
 

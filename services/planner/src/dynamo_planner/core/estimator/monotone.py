@@ -6,8 +6,6 @@ they do best at points that were left out; a sum of rising curves rises, too. Er
 are much of 5 and nothing of 300. A point that spoils its neighbours is left out.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What engines were observed to do, in cells of alike work: bounded, and newer counts more."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import exp, log, log2
 

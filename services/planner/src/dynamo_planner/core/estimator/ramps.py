@@ -1,7 +1,5 @@
 """Points as rows of ramps, and a fit of them by slopes that are not negative."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf
 

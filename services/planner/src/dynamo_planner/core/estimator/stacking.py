@@ -1,7 +1,5 @@
 """Which fits are mixed, and which points are left out: decided at points that a fit was not given."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

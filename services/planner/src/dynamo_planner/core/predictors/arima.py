@@ -1,7 +1,5 @@
 """ARIMA that chooses its order by itself (pmdarima)."""
 
-from __future__ import annotations
-
 from math import expm1, log1p
 from typing import Any
 

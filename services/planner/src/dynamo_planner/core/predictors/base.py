@@ -1,7 +1,5 @@
 """What all predictors share: which values they see, which they pass over, and what happens when a model fails."""
 
-from __future__ import annotations
-
 import logging
 from abc import ABC, abstractmethod
 from collections import deque

@@ -1,7 +1,5 @@
 """The next interval is as the last one was."""
 
-from __future__ import annotations
-
 from dynamo_planner.core.predictors.base import LoadPredictor
 
 

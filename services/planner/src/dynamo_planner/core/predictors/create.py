@@ -1,7 +1,5 @@
 """The predictor that a configuration names."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.contracts.planner import PlannerConfig, Predictor
 
 from dynamo_planner.core.predictors.arima import ArimaPredictor

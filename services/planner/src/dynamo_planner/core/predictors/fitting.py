@@ -1,7 +1,5 @@
 """Fitting models on a machine that others need, too: one at a time, on one thread, without their libraries' noise."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Iterator

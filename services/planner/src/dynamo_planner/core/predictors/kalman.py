@@ -1,7 +1,5 @@
 """A level and its trend, both followed through noise by a Kalman filter (filterpy)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

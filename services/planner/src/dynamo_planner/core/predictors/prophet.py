@@ -1,7 +1,5 @@
 """Prophet, fitted again to the last values each time."""
 
-from __future__ import annotations
-
 import logging
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """An engine that does both: prompts and tokens share its iterations."""
 
-from __future__ import annotations
-
 from dynamo_planner.core.observing import EngineCapabilities, ForwardPass
 from dynamo_planner.core.reference.averages import MovingAverage
 from dynamo_planner.core.reference.prefill import EngineCapacity, chunked

@@ -1,7 +1,5 @@
 """Moving averages of what engines do, and the share of prefill work that the KV cache saves."""
 
-from __future__ import annotations
-
 from collections import deque
 
 from dynamo_planner.core.observing import hit_rate

@@ -1,7 +1,5 @@
 """A measured profile as iterations to learn from (planner.md, section a.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_planner.core.observing import ForwardPass, Pool, Scheduled

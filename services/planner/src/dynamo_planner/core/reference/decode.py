@@ -1,7 +1,5 @@
 """An engine that makes tokens: its inter-token latency, and the requests that it is able to serve."""
 
-from __future__ import annotations
-
 from dynamo_planner.core.observing import ForwardPass
 from dynamo_planner.core.reference.averages import MovingAverage
 from dynamo_planner.core.reference.prefill import EngineCapacity

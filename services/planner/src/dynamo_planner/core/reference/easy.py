@@ -1,7 +1,5 @@
 """Targets that need no model: replicas come and go as queues and caches pass fixed thresholds (planner.md, a.6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The models of the engines that a mode plans."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig

@@ -3,8 +3,6 @@
 Going down is tried on paper first: the backlog of each engine is scaled by N / (N - 1) and its latency predicted again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

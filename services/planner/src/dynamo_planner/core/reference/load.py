@@ -1,7 +1,5 @@
 """Reactive scaling: what each pool's engines say now, one replica at a time (planner.md, section a.6)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

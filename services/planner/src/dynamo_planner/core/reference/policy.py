@@ -1,7 +1,5 @@
 """The policy that follows Dynamo's own planner (planner.md, sections a.1 to a.8)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """An engine that computes prompts: its time to first token, and the requests that it is able to serve."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple

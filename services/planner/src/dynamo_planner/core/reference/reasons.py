@@ -1,7 +1,5 @@
 """Why a tick ended as it did; the tokens are those of Dynamo's planner (planner.md, sections a.6 and a.11)."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

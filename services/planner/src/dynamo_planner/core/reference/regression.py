@@ -1,7 +1,5 @@
 """How long an iteration takes, learnt by ordinary least squares with an intercept (planner.md, section a.4)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dynamo_planner.core.reference.samples import BucketedSamples, EngineSample

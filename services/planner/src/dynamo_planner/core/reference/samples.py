@@ -1,7 +1,5 @@
 """Measured iterations, few but spread over the whole observed range (planner.md, section a.4)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import NamedTuple
 

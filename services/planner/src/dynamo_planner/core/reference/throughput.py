@@ -1,7 +1,5 @@
 """Predictive scaling: as many replicas as the load of the next interval needs (planner.md, section a.5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, isfinite

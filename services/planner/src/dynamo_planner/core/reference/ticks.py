@@ -1,7 +1,5 @@
 """When the policy wants to be asked (planner.md, section a.1): two cadences, which share a tick where they meet."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.contracts.planner import PlannerConfig, Target
 
 from dynamo_planner.core.decision import Tick

@@ -5,8 +5,6 @@ was away, or restarted, it therefore reports a part of the window as if it were 
 happened. The part follows from the times of the samples, by Prometheus's own rule (`extrapolatedRate` in its source).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 EXTRAPOLATED_WITHIN = 1.1

@@ -5,8 +5,6 @@ to the platform's Prometheus only, and a PlannerConfig cannot make the planner r
 it names must be in a folder that the settings name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Traffic from before planning began, from what Prometheus knows of requests and their lengths over time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from statistics import fmean

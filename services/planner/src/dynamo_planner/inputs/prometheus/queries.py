@@ -4,8 +4,6 @@ Prometheus is asked for one Dynamo namespace only: where many graphs share it, a
 is of is checked by the caller, since its case may differ.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

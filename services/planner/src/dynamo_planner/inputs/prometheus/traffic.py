@@ -4,8 +4,6 @@ No requests is a number: their counter is there and did not grow. Everything els
 name: an outage, a scrape that is missing, a label that is missing, values that stopped, values that are not numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from typing import TypeVar

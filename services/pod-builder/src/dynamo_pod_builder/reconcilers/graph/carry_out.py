@@ -1,7 +1,5 @@
 """Writes what a plan says, in an order in which each object finds what it needs, and lays the answers over what was observed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field

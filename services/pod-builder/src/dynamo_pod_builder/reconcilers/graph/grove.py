@@ -1,7 +1,5 @@
 """What Grove makes of a PodCliqueSet: a clique, or a scaling group, for each component. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Reads the cache once a reconcile, into an `Observed`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -4,8 +4,6 @@ Dynamo's planner listens to engines in the Dynamo namespace of one generation, w
 these name none, or one that is gone, it hears of no engine, and reactive scaling does nothing.
 """
 
-from __future__ import annotations
-
 from dynamo_shared.api import objects
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2

@@ -1,7 +1,5 @@
 """What runs a graph's components, on whatever way: the workloads of each, and what keeps their pods from serving. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """DynamoGraphDeployment -> access objects and DynamoComponentDeployments or a PodCliqueSet, and the status of the whole."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What a graph's status says after a reconcile, which news that is, and when the next reconcile is due."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 

@@ -6,8 +6,6 @@ workers of both stay until then. A rolling update that counts ready pods of each
 worker (https://github.com/ai-dynamo/dynamo/issues/13622).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ of a docker configuration may have a scheme, a path, and `*` for parts of the ho
 to the kubelet: a secret too many is not tried, one too few is an image that cannot be pulled.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

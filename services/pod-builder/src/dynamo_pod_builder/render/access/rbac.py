@@ -1,7 +1,5 @@
 """Service accounts of pods and what they may do."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (

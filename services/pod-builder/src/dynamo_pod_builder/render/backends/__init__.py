@@ -1,7 +1,5 @@
 """Inference engines, one module each: a new one is a module here and an entry in `_BACKENDS`."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import MAIN
 
 from dynamo_pod_builder.render.backends.base import EngineBackend

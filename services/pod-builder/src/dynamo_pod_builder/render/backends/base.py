@@ -1,7 +1,5 @@
 """What an inference engine may change about its pods: the interface that each backend fills in."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from dynamo_shared.api.engines import BACKENDS

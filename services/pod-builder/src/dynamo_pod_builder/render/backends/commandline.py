@@ -4,8 +4,6 @@ Python directly (`python3 -m dynamo.vllm --model x`, over `command` and `args`),
 (`sh -c "cd /x && python3 -m dynamo.vllm ..."`). Another program cannot be recognized by its flags, and is refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex

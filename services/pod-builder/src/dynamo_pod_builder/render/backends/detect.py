@@ -1,7 +1,5 @@
 """Which inference engine a worker runs, read from its command line (reference behaviour, section 3.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api.engines.started import engines_started

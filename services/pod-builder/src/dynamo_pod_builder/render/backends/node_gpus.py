@@ -1,7 +1,5 @@
 """GPUs that an engine has on each of its nodes: counted by its container, or claimed."""
 
-from __future__ import annotations
-
 from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject
 

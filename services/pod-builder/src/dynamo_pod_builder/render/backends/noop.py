@@ -1,7 +1,5 @@
 """No known engine: frontends, planners, custom workers."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.engines import CHOICE
 from dynamo_shared.api.objects import KubeObject
 

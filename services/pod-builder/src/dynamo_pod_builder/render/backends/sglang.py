@@ -1,7 +1,5 @@
 """SGLang: the processes of a group meet at the leader's address."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import ports
 

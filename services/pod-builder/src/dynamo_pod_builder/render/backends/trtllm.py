@@ -1,7 +1,5 @@
 """TensorRT-LLM: mpirun on the leader starts the engine's ranks on the workers, over ssh."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api.engines.started import SHELL

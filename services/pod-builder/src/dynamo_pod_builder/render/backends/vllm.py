@@ -3,8 +3,6 @@
 Which way is chosen, and the flags of each, are the reference's (behaviour, section 4.3).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """What of checkpoints can be asked for and not be had here: refused by name, rather than ignored."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.v1alpha1 import DynamoCheckpointSpec
 from dynamo_shared.api.v1beta1 import ComponentSpec, ComponentType
 

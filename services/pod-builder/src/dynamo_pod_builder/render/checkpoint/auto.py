@@ -1,7 +1,5 @@
 """The DynamoCheckpoint of a component whose identity has no checkpoint yet."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

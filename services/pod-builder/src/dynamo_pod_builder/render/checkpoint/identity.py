@@ -1,7 +1,5 @@
 """What makes two checkpoints the same, as a hash that names them (reference behaviour, section 8)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

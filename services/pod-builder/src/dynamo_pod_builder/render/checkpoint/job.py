@@ -1,7 +1,5 @@
 """The Job that loads an engine for the snapshot agent to take a checkpoint of, and what its pod may do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dynamo_shared.api.objects import MAIN, KubeObject

@@ -1,7 +1,5 @@
 """What the pods of checkpoints have in common, whether one is taken of them or they start from one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject

@@ -1,7 +1,5 @@
 """Names of what belongs to a checkpoint, and what the snapshot agent knows it by."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

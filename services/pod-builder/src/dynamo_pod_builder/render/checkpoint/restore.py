@@ -1,7 +1,5 @@
 """Pods that start from a checkpoint: a container that waits while the snapshot agent puts the engine into it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dynamo_shared.api.objects import KubeObject

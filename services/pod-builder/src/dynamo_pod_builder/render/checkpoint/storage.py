@@ -1,7 +1,5 @@
 """Where the files of checkpoints are kept: by the settings, otherwise where the snapshot agent of the namespace has them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api.objects import KubeObject

@@ -1,7 +1,5 @@
 """A checkpoint that pods start from, and where its files are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

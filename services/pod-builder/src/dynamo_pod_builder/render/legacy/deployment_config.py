@@ -7,8 +7,6 @@ are set by the platform, and `routing.mode` becomes the router mode of frontends
 is YAML, too.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple

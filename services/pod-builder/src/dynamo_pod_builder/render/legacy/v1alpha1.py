@@ -4,8 +4,6 @@ Labels and annotations go into the pod template, the rest into the annotation of
 which a user wrote in v1alpha1 is not a special case.
 """
 
-from __future__ import annotations
-
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.conversion.component import SUBTYPES
 from dynamo_shared.api.legacy_fields import ALPHA, LegacyService

@@ -1,7 +1,5 @@
 """PersistentVolumeClaims that a graph asks for, as v1alpha1 lets it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api.objects import KubeObject

@@ -1,7 +1,5 @@
 """Ways in through a gateway: the HTTPRoute of a graph, and how a mesh talks to its endpoint picker."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.resources import DESTINATION_RULES, HTTP_ROUTES, INFERENCE_POOLS

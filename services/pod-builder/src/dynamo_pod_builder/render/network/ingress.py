@@ -1,7 +1,5 @@
 """The way in from outside: an Ingress, or a VirtualService of Istio, before a frontend."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from dynamo_shared.api.objects import KubeObject

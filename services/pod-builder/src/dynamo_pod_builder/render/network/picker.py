@@ -1,7 +1,5 @@
 """An endpoint picker's configuration, as the gateway's own types write it, and the InferencePool that asks the picker."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

@@ -1,7 +1,5 @@
 """Services: one a component, and one a model for DynamoModels to find its workers by."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from dynamo_shared.api.base_models import base_model_hash

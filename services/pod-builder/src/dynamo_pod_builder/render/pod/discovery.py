@@ -1,7 +1,5 @@
 """How the pods of a graph find each other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

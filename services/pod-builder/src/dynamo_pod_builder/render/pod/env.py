@@ -1,7 +1,5 @@
 """Environment variables: where they come from and who wins."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

@@ -5,8 +5,6 @@ what the user gives wins, maps and nested objects are merged field by field, a l
 value (`""`, `0`, `false`, `[]`, `{}`) is as good as not given where there is a default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

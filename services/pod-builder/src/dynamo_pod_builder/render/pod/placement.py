@@ -1,7 +1,5 @@
 """Where a pod stands in a replica that spans several nodes, and how the pods of that replica find each other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

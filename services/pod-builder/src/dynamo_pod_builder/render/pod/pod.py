@@ -1,7 +1,5 @@
 """The pod spec of a component, assembled in the order that the reference keeps (behaviour, section 3.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

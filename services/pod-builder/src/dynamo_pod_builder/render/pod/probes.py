@@ -1,7 +1,5 @@
 """Probes: Kubernetes' questions to a container. Times are seconds. Values are the reference's (behaviour, section 3.1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.registry import ports

@@ -1,7 +1,5 @@
 """What a graph says for all of its components, pushed into the pod template of each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Volumes of a pod: shared memory, the compilation cache, claims that mounts imply, and their order."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 

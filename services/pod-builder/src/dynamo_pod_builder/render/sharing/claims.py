@@ -1,7 +1,5 @@
 """GPUs that containers or pods share, claimed through Dynamic Resource Allocation instead of counted by a device plugin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api import gpus

@@ -3,8 +3,6 @@
 Within a pod they are containers next to each other, copies of the main one; between pods they are pods of one clique.
 """
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.registry import env, ports

@@ -5,8 +5,6 @@ GPUs and so on the same node as the engines, which reach it through a directory 
 and 4.6).
 """
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, labels
 

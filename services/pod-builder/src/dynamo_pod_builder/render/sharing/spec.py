@@ -1,7 +1,5 @@
 """What a component says of GPU memory that engines share, and of engines that fail over."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.v1beta1 import ComponentSpec, Failover, GpuMemoryService, SharingMode
 
 #: Engines of a pod in which one waits for the other to fail.

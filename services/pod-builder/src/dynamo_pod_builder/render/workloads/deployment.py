@@ -1,7 +1,5 @@
 """The Deployment of a component on a single node."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

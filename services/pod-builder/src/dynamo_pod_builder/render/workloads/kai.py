@@ -1,7 +1,5 @@
 """The KAI scheduler: which queue the pods of a graph on Grove wait in."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE

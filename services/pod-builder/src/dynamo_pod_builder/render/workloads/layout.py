@@ -1,7 +1,5 @@
 """Which cliques a component becomes on Grove, and the order in which they start (reference behaviour, section 1.5)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from dynamo_pod_builder.render import names

@@ -1,7 +1,5 @@
 """The LeaderWorkerSet of a component whose replicas span several nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from dynamo_shared.api.objects import KubeObject

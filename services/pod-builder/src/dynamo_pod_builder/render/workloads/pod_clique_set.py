@@ -1,7 +1,5 @@
 """The PodCliqueSet of a graph, for Grove: a clique a component, or a scaling group where a replica is several cliques."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence, Set
 from dataclasses import replace
 

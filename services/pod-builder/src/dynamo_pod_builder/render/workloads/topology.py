@@ -5,8 +5,6 @@ part has from its set where that names it. 0.1.0-alpha.10 adds `pack.required`, 
 it already: of these it lets a name be added, with the domain as it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 
 from dynamo_shared.api.objects import KubeObject

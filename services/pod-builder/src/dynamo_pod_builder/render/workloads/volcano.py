@@ -3,8 +3,6 @@
 Volcano itself makes their PodGroups, and Grove those of its pods.
 """
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_POD_QUEUE, VOLCANO_QUEUE
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment

@@ -1,7 +1,5 @@
 """Waiting for a group's leader before an engine starts: the script, where it is kept, and the container that runs it."""
 
-from __future__ import annotations
-
 from importlib import resources as files
 
 from dynamo_shared.api.objects import KubeObject

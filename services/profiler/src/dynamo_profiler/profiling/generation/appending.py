@@ -1,7 +1,5 @@
 """`$patch: {args: append}` in an override: its arguments follow those that the graph has, and the directive is gone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.engines import frontend

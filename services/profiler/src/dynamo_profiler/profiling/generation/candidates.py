@@ -1,7 +1,5 @@
 """Layouts as candidates: graph, ConfigMaps, figures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dynamo_shared.api.gpus import of_replica

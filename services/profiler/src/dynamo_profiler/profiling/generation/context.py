@@ -1,7 +1,5 @@
 """How long a sequence one engine can hold: vLLM does not start where its KV cache is too small for a model's longest."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.engines.engine import EngineLayout
 
 from dynamo_profiler.profiling.generation.parts import GenerationInputs

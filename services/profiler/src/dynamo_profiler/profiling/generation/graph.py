@@ -1,7 +1,5 @@
 """A v1beta1 graph of a layout. Pure: the same parts make the same graph."""
 
-from __future__ import annotations
-
 from math import isqrt
 
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker

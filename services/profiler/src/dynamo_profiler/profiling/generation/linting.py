@@ -1,7 +1,5 @@
 """Generated graphs are checked as any other before they are offered: by their schema and by all rules of admission."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dynamo_shared.api.errors import FieldError

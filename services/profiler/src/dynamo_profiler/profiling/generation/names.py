@@ -1,7 +1,5 @@
 """Names of what is generated, within the limits of what is made of them later."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 

@@ -5,8 +5,6 @@ instead in v1alpha1, and in v1beta1 where a directive of the container asks for 
 ignored, and the name was given to the graph when it was made.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.conversion import convert

@@ -1,7 +1,5 @@
 """What a generated graph is made from, in one place."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from dynamo_shared.api.objects import KubeObject

@@ -1,7 +1,5 @@
 """The PlannerConfig of a generated graph and the profile of its engines, as ConfigMaps next to it."""
 
-from __future__ import annotations
-
 import json
 
 from dynamo_shared.api.contracts.planner import PlannerConfig, PlanningPolicy, Sweeping, Target

@@ -1,7 +1,5 @@
 """Pull secrets that a request's override names for one component: all pods of the graph run images of that registry. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dynamo_shared.api.objects import KubeObject

@@ -1,7 +1,5 @@
 """`features.kvRouter`: frontends choose workers by their KV caches, unless the request's override says something else."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
 from dynamo_shared.api.v1beta1 import ComponentType

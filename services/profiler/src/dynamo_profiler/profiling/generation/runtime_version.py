@@ -1,7 +1,5 @@
 """`runtimeVersionOverride` of a request: the version of Dynamo in images of its graph, where tags do not say it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject

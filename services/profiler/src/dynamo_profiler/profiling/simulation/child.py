@@ -4,8 +4,6 @@
 answers go out by a copy of it. It ends when its standard input does: a service that is killed leaves none behind.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import queue

@@ -3,8 +3,6 @@
 Grids and arrays are those of the thorough profiler (planner.md, b.4), so that both kinds of profile are read alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 Its tasks are built as its own command line builds them (0.12), so that figures are those of its tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """How a worker process runs AI Configurator in half the time. No figure changes by it."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 

@@ -3,8 +3,6 @@
 Nothing here imports AI Configurator: the service itself never loads it.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Protocol

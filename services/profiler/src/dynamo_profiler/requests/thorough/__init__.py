@@ -1,7 +1,5 @@
 """Thorough profiling: the reference's Job measures engines on the cluster, and its output ConfigMap says what came of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the profiling Job may do: an account of its own in the request's namespace. Pure."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import GROUP, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS

@@ -1,7 +1,5 @@
 """The Job that measures engines on the cluster (operator behaviour, section 7.5). Pure."""
 
-from __future__ import annotations
-
 import json
 from importlib import resources
 

@@ -1,7 +1,5 @@
 """Names of what a thorough profiling makes (operator behaviour, section 7.7)."""
 
-from __future__ import annotations
-
 import hashlib
 
 PROFILER, RELAY = "profiler", "output-copier"

@@ -1,7 +1,5 @@
 """How a profiling Job goes, and what came of it, from the Job, its pods and the output ConfigMap. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

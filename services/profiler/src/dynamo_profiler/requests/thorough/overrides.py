@@ -1,7 +1,5 @@
 """What `spec.overrides.profilingJob` changes in the Job (operator behaviour, section 7.5). Pure; the Job is changed in place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api.objects import KubeObject

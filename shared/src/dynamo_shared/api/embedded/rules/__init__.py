@@ -1,7 +1,5 @@
 """What the API server holds to without publishing it, by the types of its OpenAPI documents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dynamo_shared.api.embedded.composites import ObjectRule

@@ -1,7 +1,5 @@
 """Rules of what containers and pods do: handlers, profiles, selectors, ports of the node. Each takes an object as it is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.rules import Violations

@@ -4,8 +4,6 @@ From its handwritten validation (pkg/apis/core/validation). Few, and only such a
 would be refused there, so that a mistake is reported to its author instead of to the platform, a moment later.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api.embedded import scalars

@@ -1,7 +1,5 @@
 """Forms of names that Kubernetes demands, each as a rule with the words for what is allowed."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rules between the fields of one object. Each takes the object as it is, and passes over fields of wrong types."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Where the API server means something else by its documents than they say."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.embedded.rules.fields import CORE
 
 #: Published as required, and taken as empty ones where they are missing.

@@ -3,8 +3,6 @@
 A cluster's documents say more (types, enums, required fields); of what both find, the words and places are the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

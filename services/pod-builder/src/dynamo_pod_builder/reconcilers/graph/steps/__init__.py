@@ -1,7 +1,5 @@
 """From what is observed to what is to be done: six steps, in this order. Each takes a plan and returns it with its own part."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

@@ -9,8 +9,6 @@ and their hash, and no pod is replaced. One of the following can be the case:
 3. None does: a rolling update replaces them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Step 6: the checkpoints that components ask for and that do not exist yet."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dynamo_shared.api.objects import KubeObject

@@ -5,8 +5,6 @@ that of the workers which they have of its namespace. Component deployments have
 carry it from the first change of the workers on: before, there is one generation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from dynamo_shared.api import objects

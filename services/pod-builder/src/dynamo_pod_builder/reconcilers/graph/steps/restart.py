@@ -12,8 +12,6 @@ Everything that a restart knows stands in the objects and in the graph's status.
 Pods that are still to be made need no restart: their template has the id from the start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -8,8 +8,6 @@ One of the following can be the case for a worker component:
 4. It is no longer desired: it stays until the workers that are desired serve, as long as nothing of them needs its room.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime

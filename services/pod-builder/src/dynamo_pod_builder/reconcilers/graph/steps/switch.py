@@ -5,8 +5,6 @@ other. They change hands while they stay, so that clients keep their addresses. 
 components leave alone what the graph has: the two never fight.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Defaults of the main container and the pod, by component type: one module a type."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What every main container has, whatever its component does."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env

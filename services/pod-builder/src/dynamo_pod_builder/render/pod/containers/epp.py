@@ -1,7 +1,5 @@
 """Endpoint picker: chooses the worker of a request for the gateway."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.resources import INFERENCE_POOLS

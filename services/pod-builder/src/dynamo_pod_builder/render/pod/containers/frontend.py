@@ -1,7 +1,5 @@
 """Frontend: the OpenAI-compatible API, as a component of its own or as a sidecar of an engine."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.engines import frontend
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports

@@ -1,7 +1,5 @@
 """Planner: watches the load and scales the workers, so it needs an account that may do so."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 

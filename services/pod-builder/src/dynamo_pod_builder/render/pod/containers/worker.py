@@ -1,7 +1,5 @@
 """Worker, prefill, decode: an inference engine."""
 
-from __future__ import annotations
-
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.runtime_version import RuntimeFeatures, features_of
