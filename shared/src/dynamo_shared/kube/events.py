@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any, Self
 
 import structlog
@@ -109,9 +108,7 @@ class EventRecorder:
         self._task = asyncio.create_task(self._work(), name=f"events of {self._component}")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         task, self._task = self._task, None
         if task is None:
             return

@@ -11,7 +11,6 @@ Nothing here repeats a request: whether a write that timed out was done is for t
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from etcd3 import etcdrpc
@@ -55,9 +54,7 @@ class EtcdClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

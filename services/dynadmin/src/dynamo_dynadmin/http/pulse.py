@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from dynamo_dynadmin.http.streaming import Stream
@@ -27,9 +26,7 @@ class Pulse(Generic[Item]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._step is not None:
             self._step.cancel()
             await asyncio.wait({self._step})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 import nats.errors
@@ -69,9 +68,7 @@ class NatsListener:
         self._task = kept_up("nats-listener", self._keep)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Ends the connection."""
         if self._task is not None:
             await ended(self._task)
