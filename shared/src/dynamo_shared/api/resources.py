@@ -3,10 +3,8 @@
 The platform's own stand here in their storage version; `Resource.at` names another one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 
@@ -49,7 +47,7 @@ class Resource:
         """What manifests begin with: `apiVersion` and `kind`."""
         return {"apiVersion": self.api_version, "kind": self.kind}
 
-    def at(self, version: str) -> Resource:
+    def at(self, version: str) -> Self:
         """The same resource in another version."""
         return self if version == self.version else replace(self, version=version)
 

@@ -1,12 +1,10 @@
 """What a bus can do, whatever carries it: the interface of `NatsBus` and `MemoryBus`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from dynamo_shared.bus.streams import StreamSpec
 
@@ -72,7 +70,7 @@ class Start(Enum):
 class Subscription(Protocol):
     """Messages of a stream in order, for one subscriber. Endless; survives the loss of the connection by itself."""
 
-    def __aiter__(self) -> Subscription: ...
+    def __aiter__(self) -> Self: ...
 
     async def __anext__(self) -> Item: ...
 
@@ -116,7 +114,7 @@ class ConsumerSpec:
 class Consumer(Protocol):
     """Deliveries of a durable consumer. Endless; survives the loss of the connection by itself."""
 
-    def __aiter__(self) -> Consumer: ...
+    def __aiter__(self) -> Self: ...
 
     async def __anext__(self) -> Delivery: ...
 

@@ -4,11 +4,9 @@ Times written by others do not count: what counts is since when, on our own cloc
 renews it several times within its duration, so that one which has not changed for that long has no holder any more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 #: A duration that a Lease may ask others to wait, in seconds: more is a mistake, and would keep a service from working.
 LONGEST_DURATION = 60.0
@@ -25,7 +23,7 @@ class LeaseRecord:
     renewals: tuple[str, ...]
 
     @classmethod
-    def of(cls, lease: Mapping[str, Any]) -> LeaseRecord:
+    def of(cls, lease: Mapping[str, Any]) -> Self:
         """Of an object as Kubernetes has it. Anything may stand there; what cannot be is taken for nothing."""
         spec = lease.get("spec")
         spec = spec if isinstance(spec, Mapping) else {}

@@ -1,8 +1,7 @@
 """What everything that a process keeps in etcd has in common."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.epoch import Epoch
@@ -20,6 +19,6 @@ class Session:
     replica: str
 
     @classmethod
-    def begin(cls, client: EtcdClient, *, prefix: str, replica: str, ttl: int) -> Session:
+    def begin(cls, client: EtcdClient, *, prefix: str, replica: str, ttl: int) -> Self:
         """A session under a new lease, whose `run` must run. `ttl` (seconds) is the same for all replicas."""
         return cls(client, Lease(client, ttl), Epoch(client, prefix, ttl), prefix, replica)

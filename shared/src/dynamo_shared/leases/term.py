@@ -5,11 +5,10 @@ The server counts a lease's lifetime from when it handled the grant or keepalive
 clocks that run at different speeds and writes that are under way when time runs out.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
 #: Margin as a share of the lifetime, and its least, in seconds.
 MARGIN_SHARE = 0.2
@@ -27,11 +26,11 @@ class Term:
     deadline: float
 
     @classmethod
-    def granted(cls, lease: int, ttl: float, sent: float) -> Term:
+    def granted(cls, lease: int, ttl: float, sent: float) -> Self:
         """The lease that a request sent at `sent` was answered with."""
         return cls(lease, ttl, sent + ttl - margin(ttl))
 
-    def renewed(self, ttl: float, sent: float) -> Term:
+    def renewed(self, ttl: float, sent: float) -> Self:
         """After a keepalive that was sent at `sent`; answers may come out of order."""
         return replace(self, ttl=ttl, deadline=max(self.deadline, sent + ttl - margin(ttl)))
 

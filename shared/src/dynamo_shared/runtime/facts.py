@@ -4,9 +4,8 @@ A service declares its reasons and the functions that return facts in its `event
 from these declarations. The announcer is the only one that writes facts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import msgspec
 
@@ -54,7 +53,7 @@ class EventReason:
     action: str = "Reconcile"
     condition: str = ""
 
-    def named(self, name: str) -> EventReason:
+    def named(self, name: str) -> Self:
         """The same with the reason that the condition has."""
         return replace(self, name=name)
 

@@ -1,8 +1,6 @@
 """What a controller works on."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from dynamo_shared.api.resources import ObjectKey, Resource
 
@@ -19,6 +17,6 @@ class Task(NamedTuple):
         return f"{self.concern} {self.key}"
 
     @classmethod
-    def of(cls, resource: Resource, key: ObjectKey) -> Task:
+    def of(cls, resource: Resource, key: ObjectKey) -> Self:
         """A task of the reconciler of a resource."""
         return cls(resource.plural, key)

@@ -11,10 +11,9 @@ Every replica makes the same plan from the same state, and the Secret takes the 
 steps a rotation is follows from the state alone, so a replica that was away has missed nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from cryptography import x509
 
@@ -43,7 +42,7 @@ class SecretState:
         return pki.pem_of(*self.authorities)
 
     @property
-    def public(self) -> SecretState:
+    def public(self) -> Self:
         """Without the authority's key: all that a replica needs to remember."""
         return replace(self, authority_key=b"")
 

@@ -1,8 +1,6 @@
 """Places in a NATS stream, as ids of server-sent events."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class Position(NamedTuple):
@@ -15,7 +13,7 @@ class Position(NamedTuple):
         return f"{self.sequence}-{self.incarnation}"
 
     @classmethod
-    def of(cls, text: str) -> Position | None:
+    def of(cls, text: str) -> Self | None:
         """The position that an id names; None where it is not valid."""
         sequence, _, incarnation = text.partition("-")
         if not (sequence.isascii() and sequence.isdecimal()) or len(sequence) > 20:

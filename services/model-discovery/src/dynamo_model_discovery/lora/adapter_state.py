@@ -4,10 +4,9 @@ A small state machine. `set_desired` sets the desired adapter; `settle.py` works
 `version` counts changes of it, so that work for an earlier one never counts for the present one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Self
 
 from dynamo_shared.api.resources import ObjectKey
 
@@ -46,7 +45,7 @@ class AdapterState:
     """when a listing was read last, by the keeper's clock"""
 
     @classmethod
-    def unknown(cls, model: ObjectKey, worker: Worker, adapter: Adapter | None, stale: Collection[str]) -> AdapterState:
+    def unknown(cls, model: ObjectKey, worker: Worker, adapter: Adapter | None, stale: Collection[str]) -> Self:
         """Of an unknown worker: an earlier replica may have asked for any of the stale names just now."""
         return cls(model, worker, adapter, set(stale), set(stale))
 

@@ -1,9 +1,8 @@
 """One component deployment as its pods need it: everything that the modules of this package read of it, computed once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
 from dynamo_shared.api.device_claims import ClaimedGpus
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
@@ -60,7 +59,7 @@ class PodContext:
         """Nodes that a replica spans."""
         return self.spec.multinode.node_count if self.spec.multinode is not None else 1
 
-    def placed(self, placement: PodPlacement) -> PodContext:
+    def placed(self, placement: PodPlacement) -> Self:
         """The same component at one place of its replica."""
         return replace(self, placement=placement)
 

@@ -1,10 +1,8 @@
 """Status of a DynamoGraphDeploymentRequest: phases, and conditions that say why (operator behaviour, section 7.2). Pure."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import condition_of
@@ -48,13 +46,13 @@ class StatusDraft:
         """The condition of a type, as it is drafted."""
         return self._conditions.get(type_)
 
-    def say(self, type_: str, status: bool | None, reason: str, message: str) -> StatusDraft:
+    def say(self, type_: str, status: bool | None, reason: str, message: str) -> Self:
         """Sets a condition; its message names fields as the request does."""
         words = in_own_words(message, self._obj)
         self._conditions[type_] = condition_of(self._obj, type_, status, reason, words, now=self._now)
         return self
 
-    def put(self, **fields: Any) -> StatusDraft:
+    def put(self, **fields: Any) -> Self:
         """Sets fields of the status, by their names there; None takes one out."""
         for name, value in fields.items():
             if value is None:
@@ -63,27 +61,27 @@ class StatusDraft:
                 self.status[name] = value
         return self
 
-    def enter(self, phase: RequestPhase, message: str, reason: str = "") -> StatusDraft:
+    def enter(self, phase: RequestPhase, message: str, reason: str = "") -> Self:
         """Enters a phase, and sums up; `reason` where the phase's own word does not do."""
         self.status["phase"] = phase.value
         succeeded, usual = _SUMS[phase]
         return self.say(SUCCEEDED, succeeded, reason or usual, message)
 
-    def observe(self) -> StatusDraft:
+    def observe(self) -> Self:
         """The status is about the spec as it is now."""
         return self.put(observedGeneration=objects.generation(self._obj))
 
-    def at(self, phase: ProfilingPhase, message: str) -> StatusDraft:
+    def at(self, phase: ProfilingPhase, message: str) -> Self:
         """Profiling is at a step."""
         reason = "Completed" if phase is ProfilingPhase.DONE else phase.value
         self.put(profilingPhase=phase.value)
         return self.say(PROFILING, False, reason, message).enter(RequestPhase.PROFILING, message)
 
-    def fail(self, type_: str, reason: str, message: str) -> StatusDraft:
+    def fail(self, type_: str, reason: str, message: str) -> Self:
         """Nothing will come of the request as it is; `type_` is the condition that says why."""
         return self.say(type_, False, reason, message).enter(RequestPhase.FAILED, message)
 
-    def fail_profiling(self, message: str, reason: str = "") -> StatusDraft:
+    def fail_profiling(self, message: str, reason: str = "") -> Self:
         """Profiling failed at the step that it was at, which stays in the status: both conditions name it, or `reason`."""
         named = reason or f"{self.status.get('profilingPhase') or ProfilingPhase.INITIALIZING.value}Failed"
         return self.say(PROFILING, False, named, message).enter(RequestPhase.FAILED, message, named)

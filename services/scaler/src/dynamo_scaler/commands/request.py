@@ -1,9 +1,8 @@
 """What is asked for, as the scaler works with it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from dynamo_shared.api.replica_limits import too_many
 from dynamo_shared.api.resources import ObjectKey
@@ -53,7 +52,7 @@ class ScaleRequest:
     withdraw: bool = False
 
     @classmethod
-    def of(cls, command: Event, namespace: str, data: ScaleData) -> ScaleRequest:
+    def of(cls, command: Event, namespace: str, data: ScaleData) -> Self:
         """What a command of a namespace asks for. CommandRefusedError where it is larger than any that means something."""
         if len(data.targets) > _MOST_TARGETS:
             raise CommandRefusedError(INVALID, f"targets: {len(data.targets)} are more than {_MOST_TARGETS}")
@@ -80,7 +79,7 @@ class ScaleRequest:
         )
 
     @classmethod
-    def again(cls, graph: ObjectKey, intent: Intent) -> ScaleRequest:
+    def again(cls, graph: ObjectKey, intent: Intent) -> Self:
         """What an intent of a graph remembers."""
         return cls(
             graph=graph,

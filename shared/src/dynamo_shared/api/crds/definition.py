@@ -1,9 +1,7 @@
 """What a CustomResourceDefinition is made of: names, and for each version its type and how kubectl shows it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, create_model
 
@@ -59,7 +57,7 @@ class VersionDefinition:
         whole = (each for each in deprecations.of(kind, self.resource.version) if not each.path)
         return next((deprecations.warning("", each, kind) for each in whole), "")
 
-    def unchanged_in(self, version: str) -> VersionDefinition:
+    def unchanged_in(self, version: str) -> Self:
         """The same under the name of another version, in which objects are not stored."""
         resource = self.resource.at(version)
         only: Any = Literal[resource.api_version]

@@ -1,11 +1,9 @@
 """The bus over NATS JetStream: composition of the session keeper, publishing, reading and consuming."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 from dynamo_shared.bus import metrics
 from dynamo_shared.bus.errors import BusUnavailableError
@@ -40,7 +38,7 @@ class NatsBus(Bus):
         self._keeper = Keeper(options)
 
     @classmethod
-    async def connect(cls, options: NatsOptions | None = None, *, wait: float = 5.0, **settings: Any) -> NatsBus:
+    async def connect(cls, options: NatsOptions | None = None, *, wait: float = 5.0, **settings: Any) -> Self:
         """A bus that connects and stays connected; `settings` are those of `NatsOptions`.
 
         Waits at most `wait` seconds for the first connection. Without one it returns all the same, with degraded

@@ -1,6 +1,6 @@
 """Deliveries of a durable consumer, and the answers to them."""
 
-from __future__ import annotations
+from typing import Self
 
 from nats.aio.msg import Msg
 
@@ -56,7 +56,7 @@ class NatsConsumer(Resuming[NatsDelivery]):
         self._spec = spec
         self._prefetch = prefetch
 
-    def __aiter__(self) -> NatsConsumer:
+    def __aiter__(self) -> Self:
         return self
 
     async def _next(self, puller: Puller) -> NatsDelivery:

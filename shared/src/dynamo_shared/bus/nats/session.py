@@ -5,12 +5,10 @@ cannot be observed (nats.py #504, #898; ordered consumers that wake up only afte
 session is one event: everything that depends on it learns of it at once and starts again on the next session.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 import msgspec
 import nats.errors
@@ -85,7 +83,7 @@ class _Connection(TcpTransport):
     """
 
     @classmethod
-    def of(cls, connected: Transport | None) -> _Connection:
+    def of(cls, connected: Transport | None) -> Self:
         """The same connection, as one of this class."""
         made = cls.__new__(cls)
         vars(made).update(vars(connected))
@@ -161,7 +159,7 @@ class NatsSession:
         self._on_denial: dict[Callable[[], None], None] = {}
 
     @classmethod
-    async def open(cls, options: NatsOptions, server: str) -> NatsSession:
+    async def open(cls, options: NatsOptions, server: str) -> Self:
         """Connects to one server; BusUnavailableError where that does not work."""
         try:
             tls, identity = options.ssl_context(server), options.identity()

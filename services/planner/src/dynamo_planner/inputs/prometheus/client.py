@@ -1,13 +1,11 @@
 """Asking Prometheus: one instant query, within a time and a size, as values or as an error that says why."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import aiohttp
 import msgspec
@@ -95,7 +93,7 @@ class PrometheusClient:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, options: PrometheusOptions) -> AsyncIterator[PrometheusClient]:
+    async def open(cls, options: PrometheusOptions) -> AsyncIterator[Self]:
         """A client with connections of its own."""
         connector = (
             outbound.connector(CONNECTIONS, options.forbidden)

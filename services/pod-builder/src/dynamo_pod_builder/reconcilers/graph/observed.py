@@ -3,12 +3,10 @@
 What is written afterwards is laid over it (`after`): a status is concluded from what is there now, without reading again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from dynamo_shared.api import adapted, objects, resources
 from dynamo_shared.api.device_claims import ClaimedGpus
@@ -81,7 +79,7 @@ class Observed:
         """Pods that a workload runs; none before there is one."""
         return () if workload is None else self.pods.get(workload_place(workload), ())
 
-    def after(self, written: Iterable[KubeObject], removed: Iterable[KubeObject] = ()) -> Observed:
+    def after(self, written: Iterable[KubeObject], removed: Iterable[KubeObject] = ()) -> Self:
         """The same with objects as the API server answered, and without those that are gone or have another controller."""
         children, cliques = dict(self.children), dict(self.cliques)
         for obj in written:

@@ -1,10 +1,8 @@
 """What one reconcile of a graph is about to do; each step adds to it, and nothing is written before it is complete."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import POD_CLIQUE_SETS
@@ -67,7 +65,7 @@ class Plan:
     #: Why the plan is not complete.
     failure: Failure | None = None
 
-    def having(self, children: Sequence[KubeObject]) -> Plan:
+    def having(self, children: Sequence[KubeObject]) -> Self:
         """The same plan with these desired objects."""
         clique_set = next((child for child in children if child["kind"] == POD_CLIQUE_SETS.kind), None)
         return replace(self, children=children, pod_clique_set=clique_set)

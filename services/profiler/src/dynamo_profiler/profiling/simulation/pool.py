@@ -5,8 +5,6 @@ and none is free, keeps what it imported for the next job, and ends after idling
 grows too large costs its process, nothing else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -16,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dynamo_shared.aio import ended
 from dynamo_shared.runtime.settings.planner import Rapid
@@ -96,7 +94,7 @@ class WorkerPool:
         self.peak = 0
         """most that one worker has held, bytes"""
 
-    async def __aenter__(self) -> WorkerPool:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
