@@ -3,8 +3,7 @@
 from functools import cache
 from typing import Any
 
-from dynamo_dynadmin.api.models import MODELS
-from dynamo_dynadmin.api.replay_models import REPLAY_MODELS
+from dynamo_dynadmin.api import models, replay_models
 from dynamo_dynadmin.api.table import described
 from dynamo_dynadmin.deploy.intent import DeployIntent
 from dynamo_dynadmin.http import openapi as builder
@@ -16,4 +15,5 @@ API_VERSION = "1.0.0"
 @cache
 def openapi() -> dict[str, Any]:
     """The OpenAPI document."""
-    return builder.document(described(), (*MODELS, *REPLAY_MODELS, DeployIntent), API_VERSION)
+    named = {**vars(models), **vars(replay_models), DeployIntent.__name__: DeployIntent}
+    return builder.document(described(), named, API_VERSION)

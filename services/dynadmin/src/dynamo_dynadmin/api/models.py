@@ -489,35 +489,3 @@ class Estimate(Schema):
     """aiconfigurator, or naive: by memory alone."""
     seconds: float
     cached: bool
-
-
-MODELS: tuple[type[BaseModel], ...] = (
-    KubernetesObject,
-    ObjectList,
-    Problem,
-    Namespaces,
-    Status,
-    Events,
-    Pods,
-    Tree,
-    LogLines,
-    ScaleBody,
-    AdapterScaleBody,
-    Scaled,
-    RestartBody,
-    Restarted,
-    Candidates,
-    ChatBody,
-    ChatAnswer,
-    ChatModels,
-    Decisions,
-    PromoteBody,
-    Deployed,
-    Capabilities,
-    Me,
-    Rights,
-    TokenBody,
-    SessionAnswer,
-    SessionWays,
-    Estimate,
-)

@@ -128,6 +128,3 @@ class Replay(Schema):
     """What was assumed."""
     seconds: float
     """That it took."""
-
-
-REPLAY_MODELS: tuple[type[BaseModel], ...] = (ReplayBody, Replay)

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document, made of the route table and of the models. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -24,10 +24,11 @@ Every refusal is a problem (RFC 9457) with all errors at once. Changes need If-M
 Last-Event-ID resumes. Secrets are named, and never taken or shown."""
 
 
-def document(routes: Iterable[Route], models: Iterable[type[BaseModel]], version: str) -> dict[str, Any]:
-    """The document."""
+def document(routes: Sequence[Route], models: Mapping[str, type[BaseModel]], version: str) -> dict[str, Any]:
+    """The document. `models` has those that routes name; KeyError where one is not there."""
+    names = {"Problem", *(name for route in routes for name in _named(route))}
     _, definitions = models_json_schema(
-        [(model, "serialization" if model.__name__ != "DeployIntent" else "validation") for model in models],
+        [(models[name], "serialization" if name != "DeployIntent" else "validation") for name in sorted(names)],
         ref_template="#/components/schemas/{model}",
     )
     schemas: dict[str, Any] = {**definitions["$defs"], "Any": {}}
@@ -54,6 +55,12 @@ def document(routes: Iterable[Route], models: Iterable[type[BaseModel]], version
             },
         },
     }
+
+
+def _named(route: Route) -> Iterable[str]:
+    """Models of what a route takes and answers."""
+    for content in (route.body, *(answer.content for answer in route.answers.values())):
+        yield from (name for name in content.values() if name not in ("", "Any"))
 
 
 def _operation(route: Route) -> dict[str, Any]:
