@@ -28,7 +28,8 @@ from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, Settings
 from dynamo_shared.state import ObjectCache
-from dynamo_shared.wire import CommandResult, ScaleData, ScaleTarget, cloudevents, subjects
+from dynamo_shared.wire import cloudevents, subjects
+from dynamo_shared.wire.specifications import CommandResult, ScaleData, ScaleTarget
 from dynamo_watcher.app import WatcherService
 
 from .platform import eventually, frontend, graph, platform, settings, until_event, until_state, worker

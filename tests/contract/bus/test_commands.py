@@ -18,7 +18,8 @@ from dynamo_shared.bus.commands import (
 )
 from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.protocol import Message, Start
-from dynamo_shared.wire import CommandResult, ScaleData, ScaleTarget, cloudevents, subjects
+from dynamo_shared.wire import cloudevents, subjects
+from dynamo_shared.wire.specifications import CommandResult, ScaleData, ScaleTarget
 
 from tests.building.tasks import in_background
 from tests.building.waiting import until

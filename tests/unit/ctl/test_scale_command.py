@@ -9,7 +9,8 @@ from dynamo_ctl.commands.scale import ScaleOptions, command
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_shared.bus import EventPublisher, MemoryBus, streams
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, Handler
-from dynamo_shared.wire import ScaleData, cloudevents
+from dynamo_shared.wire import cloudevents
+from dynamo_shared.wire.specifications import ScaleData
 
 from tests.building.tasks import in_background
 

@@ -39,7 +39,7 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.routes import CacheChange
 from dynamo_shared.runtime.settings import Settings
-from dynamo_shared.wire import ScaleData
+from dynamo_shared.wire.specifications import ScaleData
 from prometheus_client import CollectorRegistry
 
 from tests.unit.announced import Announced

@@ -3,7 +3,7 @@
 import structlog
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusError
-from dynamo_shared.wire import ScaleData, ScaleTarget
+from dynamo_shared.wire.specifications import ScaleData, ScaleTarget
 from dynamo_shared.wire.specifications.scaling import PLANNER
 
 from dynamo_planner.core.decision import Decision
