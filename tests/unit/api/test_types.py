@@ -9,25 +9,25 @@ from dynamo_shared.api.crds.build import schema_of
 from dynamo_shared.api.crds.definition import VersionDefinition
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.model import ApiModel, drop_nulls
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.api.v1beta1 import (
     BackendFramework,
     Component,
-    ComponentKind,
     ComponentReplicas,
     ComponentType,
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
     DynamoGraphDeployment,
     GraphState,
-    GraphStatus,
-    ObjectMeta,
     RollingUpdateStatus,
     parse_component,
     parse_graph,
     to_dict,
 )
+from dynamo_shared.api.v1beta1.enums import ComponentKind
+from dynamo_shared.api.v1beta1.status import GraphStatus
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1alpha1 import identity_of
-from dynamo_shared.api.v1beta1 import CheckpointIdentity, CheckpointMode, ComponentCheckpoint, ComponentSpec
+from dynamo_shared.api.v1beta1 import CheckpointIdentity, CheckpointMode, ComponentSpec
+from dynamo_shared.api.v1beta1.experimental import ComponentCheckpoint
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.render.checkpoint import names

@@ -13,9 +13,13 @@ from dynamo_shared.api.v1alpha1.pods import (
     SharedMemory,
     VolumeMount,
 )
-from dynamo_shared.api.v1beta1 import ComponentTopologyConstraint, ConfigMapKey
-from dynamo_shared.api.v1beta1.component import ROLES_BY_NAME, ComponentRole, RuntimeVersionOverride
-from dynamo_shared.api.v1beta1.epp import InlinePickerConfig
+from dynamo_shared.api.v1beta1.component import (
+    ROLES_BY_NAME,
+    ComponentRole,
+    ComponentTopologyConstraint,
+    RuntimeVersionOverride,
+)
+from dynamo_shared.api.v1beta1.epp import ConfigMapKey, InlinePickerConfig
 
 
 class Multinode(ApiModel):

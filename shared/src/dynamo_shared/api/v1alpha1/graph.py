@@ -9,8 +9,9 @@ from dynamo_shared.api.model import ApiModel, StringMap
 from dynamo_shared.api.v1alpha1.component import ServiceSpec
 from dynamo_shared.api.v1alpha1.pods import VolumeClaim
 from dynamo_shared.api.v1alpha1.status import GraphStatus
-from dynamo_shared.api.v1beta1 import MAX_COMPONENTS, BackendFramework, Restart
+from dynamo_shared.api.v1beta1 import BackendFramework
 from dynamo_shared.api.v1beta1.component import PackDomain
+from dynamo_shared.api.v1beta1.graph import MAX_COMPONENTS, Restart
 
 MAX_CLAIMS = 100
 

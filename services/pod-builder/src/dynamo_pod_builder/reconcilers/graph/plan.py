@@ -6,7 +6,8 @@ from typing import Any, Self
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import POD_CLIQUE_SETS
-from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, RestartPhase
+from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
+from dynamo_shared.api.v1beta1.enums import RestartPhase
 
 from dynamo_pod_builder.starts import NO_STARTS, Starts
 from dynamo_pod_builder.status.component import Failure

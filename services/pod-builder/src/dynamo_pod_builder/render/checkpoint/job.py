@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.registry import labels
@@ -18,10 +19,9 @@ from dynamo_shared.api.v1beta1 import (
     ComponentType,
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
-    Experimental,
     GpuMemoryService,
-    ObjectMeta,
 )
+from dynamo_shared.api.v1beta1.experimental import Experimental
 
 from dynamo_pod_builder.render.access.rbac import discovery_access
 from dynamo_pod_builder.render.checkpoint import names

@@ -1,6 +1,7 @@
 """What a component says of GPU memory that engines share, and of engines that fail over."""
 
-from dynamo_shared.api.v1beta1 import ComponentSpec, Failover, GpuMemoryService, SharingMode
+from dynamo_shared.api.v1beta1 import ComponentSpec, Failover, GpuMemoryService
+from dynamo_shared.api.v1beta1.enums import SharingMode
 
 #: Engines of a pod in which one waits for the other to fail.
 ENGINES_WITHIN_POD = 2

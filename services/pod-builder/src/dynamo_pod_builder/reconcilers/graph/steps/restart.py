@@ -21,7 +21,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS
-from dynamo_shared.api.v1beta1 import RestartPhase, RestartStrategyType
+from dynamo_shared.api.v1beta1.enums import RestartPhase, RestartStrategyType
 
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
