@@ -8,8 +8,9 @@ from typing import Protocol
 import pytest
 from dynamo_devcluster import NatsServer, Programs
 from dynamo_shared.bus import Bus, BusHealth
-from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.nats import NatsBus
+
+from tests.building.memory_bus import MemoryBus
 
 
 class Rig(Protocol):

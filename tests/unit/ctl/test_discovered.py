@@ -8,11 +8,13 @@ from dynamo_ctl.commands.discovered.listing import lines
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError
 from dynamo_shared.api.resources import key_of
-from dynamo_shared.bus import MemoryBus, streams
+from dynamo_shared.bus import streams
 from dynamo_shared.state import messages
 from dynamo_shared.state.messages import ChangeType
 from dynamo_shared.wire import subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS, ModelCard, ServedModelData, WorkerData, as_object
+
+from tests.building.memory_bus import MemoryBus
 
 CARD = ModelCard(name="org/m", worker_type="decode", kv_cache_block_size=16, total_kv_blocks=512)
 DECODE = WorkerData(

@@ -10,13 +10,13 @@ from dynamo_dynadmin.state.hub import Hub, Resync
 from dynamo_shared.api.resources import DYNAMO_MODELS, ObjectKey
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.errors import BusError
-from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.protocol import CaughtUp, Item, Message, StreamState, SubscriptionRestarted
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state import messages
 from dynamo_shared.state.versions import Version
 from dynamo_shared.wire import subjects
 
+from tests.building.memory_bus import MemoryBus
 from tests.building.waiting import until
 
 

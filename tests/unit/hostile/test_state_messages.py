@@ -11,10 +11,10 @@ from dynamo_shared.aio import ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus import streams
-from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.state import ObjectCache, StateReader, messages
 from dynamo_shared.wire import subjects
 
+from tests.building.memory_bus import MemoryBus
 from tests.hostile import texts
 
 CLUSTER = "c"

@@ -6,8 +6,9 @@ import pytest
 from dynamo_model_discovery.workers.sources.kubernetes import READS, KubernetesSource
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
-from dynamo_shared.bus import MemoryBus
 from dynamo_shared.state.versions import version_of
+
+from tests.building.memory_bus import MemoryBus
 
 
 def obj(resource: Resource, version: int, **fields: Any) -> dict[str, Any]:

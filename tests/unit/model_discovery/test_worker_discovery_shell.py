@@ -15,7 +15,7 @@ from dynamo_model_discovery.workers.discovery import NAME, WorkerDiscoveryServic
 from dynamo_model_discovery.workers.sources.kubernetes import READS
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS, ObjectKey, Resource
-from dynamo_shared.bus import MemoryBus, streams
+from dynamo_shared.bus import streams
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.runtime import Health, Metrics, ServiceContext, load_settings
@@ -24,6 +24,7 @@ from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.wire import subjects
 
 from tests.building.leadership import Leadership
+from tests.building.memory_bus import MemoryBus
 from tests.building.waiting import until
 from tests.unit.model_discovery.worker_building import card, instance, pod
 

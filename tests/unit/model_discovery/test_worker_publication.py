@@ -9,13 +9,14 @@ from contextlib import asynccontextmanager
 import pytest
 from dynamo_model_discovery.workers.differences import changes
 from dynamo_model_discovery.workers.publication import Clock, Publication
-from dynamo_shared.bus import MemoryBus, streams
+from dynamo_shared.bus import streams
 from dynamo_shared.bus.errors import BusClosedError
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_shared.wire import subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS, ModelCard, model_of, worker_of
 
+from tests.building.memory_bus import MemoryBus
 from tests.building.tasks import in_background
 from tests.unit.model_discovery.worker_building import keyed, worker
 

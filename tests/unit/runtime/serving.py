@@ -7,13 +7,13 @@ from typing import Any, TypeVar, cast
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
-from dynamo_shared.bus import MemoryBus
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases import AlwaysLeader, Ownership
 from dynamo_shared.runtime import Controller, Health, ServiceContext, load_settings
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.state.publisher import StatePublisher
 
+from tests.building.memory_bus import MemoryBus
 from tests.building.tasks import in_background
 from tests.building.waiting import until
 

@@ -14,7 +14,7 @@ from dynamo_shared.api.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     ObjectKey,
 )
-from dynamo_shared.bus import EventPublisher, MemoryBus, streams
+from dynamo_shared.bus import EventPublisher, streams
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
 from dynamo_shared.kube.errors import KubeError, NotServed, Unavailable
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
@@ -23,6 +23,7 @@ from dynamo_shared.wire.specifications import COMMAND, CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.building.memory_bus import MemoryBus
 from tests.examples import examples
 
 from .desk import AUTOSCALER, FREE, SIX, START, TWELVE, Desk, refused

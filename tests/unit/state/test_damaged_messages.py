@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.resources import PODS, ObjectKey
-from dynamo_shared.bus import MemoryBus, streams
+from dynamo_shared.bus import streams
 from dynamo_shared.bus.protocol import Message
 from dynamo_shared.state import ObjectCache, StateReader, messages
 
+from tests.building.memory_bus import MemoryBus
 from tests.building.tasks import in_background
 from tests.building.waiting import until
 

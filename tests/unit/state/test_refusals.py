@@ -8,7 +8,6 @@ from typing import Any
 from dynamo_shared.api.resources import DEPLOYMENTS, key_of
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.errors import StreamFullError
-from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, OutgoingMessage
 from dynamo_shared.bus.sizes import check_size
 from dynamo_shared.state import messages
@@ -16,6 +15,7 @@ from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire import subjects
 
+from tests.building.memory_bus import MemoryBus
 from tests.building.tasks import in_background
 from tests.building.waiting import until
 

@@ -11,14 +11,14 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey, Resource
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.errors import BusError, BusUnavailableError
-from dynamo_shared.bus.memory import MemoryBus
-from dynamo_shared.bus.memory.bus import MemorySubscription
 from dynamo_shared.bus.protocol import Message, StreamState
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state.publisher import StatePublisher, audit
 from dynamo_shared.wire import subjects
 
 from tests.building.clock import ManualClock
+from tests.building.memory_bus import MemoryBus
+from tests.building.memory_bus.bus import MemorySubscription
 from tests.building.tasks import in_background
 
 

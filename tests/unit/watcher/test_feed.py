@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import DEPLOYMENTS, NODES, SERVICES, ObjectKey, Resource
-from dynamo_shared.bus import MemoryBus, streams
+from dynamo_shared.bus import streams
 from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Synced
 from dynamo_shared.state import ObjectCache, StateReader
@@ -24,6 +24,7 @@ from dynamo_watcher.resources import WATCHED, Watched
 from prometheus_client import CollectorRegistry
 
 from tests.building.leadership import Leadership
+from tests.building.memory_bus import MemoryBus
 from tests.building.tasks import in_background
 from tests.building.waiting import until
 

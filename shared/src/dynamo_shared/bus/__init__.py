@@ -1,12 +1,10 @@
 """Talking over NATS: streams, publishing, consuming, events and commands.
 
-Only this package imports nats. `NatsBus` and `MemoryBus` are the same to their users; one set of conformance tests
-holds them to that.
+Only this package imports nats. Tests have a bus in memory; one set of conformance tests holds both to the same.
 """
 
 from dynamo_shared.bus.errors import BusError, BusUnavailableError
 from dynamo_shared.bus.events import EventPublisher
-from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.bus.protocol import Bus, BusHealth
 
@@ -16,7 +14,6 @@ __all__ = [
     "BusHealth",
     "BusUnavailableError",
     "EventPublisher",
-    "MemoryBus",
     "NatsBus",
     "NatsOptions",
 ]

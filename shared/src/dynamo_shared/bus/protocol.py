@@ -1,4 +1,4 @@
-"""What a bus can do, whatever carries it: the interface of `NatsBus` and `MemoryBus`."""
+"""What a bus can do, whatever carries it: the interface of `NatsBus`, and of the bus in memory that tests use."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

@@ -8,13 +8,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import cast
 
 import structlog
 from prometheus_client import REGISTRY
 
 from dynamo_shared.aio import supervised
-from dynamo_shared.bus import Bus, MemoryBus
+from dynamo_shared.bus import Bus, NatsBus, NatsOptions
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import connections, endpoints
 from dynamo_shared.runtime.collector import rare_collections
@@ -83,7 +82,9 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
         if scrape.enabled:
             metrics_port = await stack.enter_async_context(_metrics(scrape, metrics, kube))
         if all(needs_api_server_alone(service) for service in services):
-            bus, leases = cast("Bus", MemoryBus()), Leasing()
+            # It is never connected: none of these services uses it.
+            bus: Bus = NatsBus(NatsOptions())
+            leases = Leasing()
         else:
             bus = await stack.enter_async_context(connections.nats(settings, name, health))
             leases = await stack.enter_async_context(leasing(settings, kube, health, metrics))

@@ -31,7 +31,6 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusUnavailableError
-from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.runtime import Result
@@ -42,6 +41,7 @@ from dynamo_shared.runtime.settings import Settings
 from dynamo_shared.wire.specifications import ScaleData
 from prometheus_client import CollectorRegistry
 
+from tests.building.memory_bus import MemoryBus
 from tests.unit.announced import Announced
 
 from .test_runner import effects, gathered, plan

@@ -17,7 +17,8 @@ from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusDeniedError, BusError, BusUnavailableError
-from dynamo_shared.bus.memory import MemoryBus
+
+from tests.building.memory_bus import MemoryBus
 
 READY = {Pool.PREFILL: PoolCounts(ready=1, expected=1), Pool.DECODE: PoolCounts(ready=2, expected=2)}
 

@@ -10,10 +10,11 @@ from dynamo_profiler.profiling.thorough import read_output
 from dynamo_profiler.requests.controller import RequestController
 from dynamo_profiler.requests.work import Profilings
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
-from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import Settings
+
+from tests.building.memory_bus import MemoryBus
 
 
 class Endless:

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dynamo_shared.bus.memory.store import MemoryStream, matches_any
 from dynamo_shared.bus.protocol import ConsumerSpec, Message
 from dynamo_shared.bus.streams import Retention
+
+from tests.building.memory_bus.store import MemoryStream, matches_any
 
 
 @dataclass(slots=True)

@@ -12,8 +12,6 @@ from functools import partial
 from typing import Generic, Self, TypeVar
 
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
-from dynamo_shared.bus.memory.consumer import MemoryConsumer, MemoryDelivery
-from dynamo_shared.bus.memory.store import MemoryStream, matches_any
 from dynamo_shared.bus.protocol import (
     ACK_TIMEOUT,
     Ack,
@@ -30,6 +28,9 @@ from dynamo_shared.bus.protocol import (
 )
 from dynamo_shared.bus.sizes import check_size
 from dynamo_shared.bus.streams import StreamSpec
+
+from tests.building.memory_bus.consumer import MemoryConsumer, MemoryDelivery
+from tests.building.memory_bus.store import MemoryStream, matches_any
 
 T = TypeVar("T")
 ADVISORY = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES"
@@ -102,7 +103,7 @@ class MemoryBus(Bus):
         self,
         message: OutgoingMessage,
         *,
-        timeout: float = ACK_TIMEOUT,  # noqa: ARG002 - nothing waits in memory
+        timeout: float = ACK_TIMEOUT,
     ) -> asyncio.Future[Ack]:
         """Stores a message; the future has the answer already."""
         self.check()
@@ -142,7 +143,7 @@ class MemoryBus(Bus):
             await subscription.establish()
         return subscription
 
-    async def consume(self, spec: ConsumerSpec, *, prefetch: int = 16) -> MemoryConsumption:  # noqa: ARG002
+    async def consume(self, spec: ConsumerSpec, *, prefetch: int = 16) -> MemoryConsumption:
         """Deliveries of a durable consumer; nothing is fetched ahead in memory."""
         if self._connected.is_set():
             await self.consumer(spec)

@@ -1,0 +1,5 @@
+"""The bus in memory, held to the behaviour of the NATS bus."""
+
+from tests.building.memory_bus.bus import MemoryBus
+
+__all__ = ["MemoryBus"]
