@@ -163,6 +163,18 @@ def test_no_tracked_file_holds(what: str) -> None:
     assert not results
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "services/pod-builder/src/dynamo_pod_builder/render/workloads/scripts/wait_for_leader.py",
+        "services/profiler/src/dynamo_profiler/requests/thorough/relay.py",
+    ],
+)
+def test_a_script_that_runs_in_images_of_others_evaluates_no_annotation(script: str) -> None:
+    # `str | None` is an error in the Python 3.9 of some, and `list[str]` in 3.8.
+    assert "from __future__ import annotations\n" in (ROOT / script).read_text()
+
+
 def test_the_locked_requirements_have_hashes() -> None:
     for name in ("dev.txt", "runtime.txt", "uv.txt"):
         text = (ROOT / "requirements" / name).read_text()

@@ -6,6 +6,8 @@ is that of the reference (operator behaviour, section 7.5), with keys phase, mes
 files of the profiler by name.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re

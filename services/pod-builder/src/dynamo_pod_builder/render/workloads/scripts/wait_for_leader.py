@@ -4,6 +4,8 @@ A leader that is being replaced may still answer under its old address, so the p
 on its way out. Where Kubernetes does not let us look, an open port has to do.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import socket
