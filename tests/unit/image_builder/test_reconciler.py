@@ -13,7 +13,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource, of
 from dynamo_shared.kube.client import KubeObjects
-from dynamo_shared.kube.errors import Forbidden, KubeError, NamespaceTerminating, NotFound
+from dynamo_shared.kube.errors import Forbidden, KubeError, NamespaceTerminating, NotFound, WebhookUnavailable
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 from dynamo_shared.runtime.status_writer import StatusWriter
@@ -246,6 +246,7 @@ async def test_an_archive_that_cannot_be_had_is_asked_for_again(refusal: FetchEr
             "there is no namespace dynamo-builds",
         ),
         (Forbidden(403, "Forbidden", "exceeded quota"), "RefusedByApiServer", "exceeded quota"),
+        (WebhookUnavailable(500, "", "failed calling webhook"), "WebhookUnavailable", "failed calling webhook"),
     ],
 )
 async def test_what_keeps_a_job_from_being_created_is_reported(refusal: KubeError, expected: str, words: str) -> None:

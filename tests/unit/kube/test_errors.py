@@ -53,6 +53,13 @@ def test_an_object_that_is_too_large_for_etcd_is_invalid_though_the_server_says_
     assert isinstance(error, errors.Invalid)
 
 
+def test_a_webhook_that_does_not_answer_is_known() -> None:
+    message = 'Internal error occurred: failed calling webhook "a.b": failed to call webhook: Post "https://a": EOF'
+    error = errors.from_response(500, status(500, "InternalError", message=message))
+    assert isinstance(error, errors.WebhookUnavailable)
+    assert error.retriable
+
+
 def test_a_uid_that_does_not_fit_is_a_conflict() -> None:
     causes = [{"reason": "FieldValueInvalid", "message": "field is immutable", "field": "metadata.uid"}]
     # The server repeats the cause.

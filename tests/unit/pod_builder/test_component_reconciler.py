@@ -12,12 +12,13 @@ from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentR
 from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, SHARED_INTERVAL
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig, is_shared
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
+from dynamo_pod_builder.status.component import failure_of
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import RESTORE_TARGET
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, LEADER_WORKER_SETS, SERVICES, ObjectKey
-from dynamo_shared.kube.errors import Forbidden
+from dynamo_shared.kube.errors import Forbidden, WebhookUnavailable
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import SETTLE
 
@@ -148,6 +149,22 @@ async def test_what_a_predecessor_left_is_waited_for_without_a_warning():
     assert await world.reconcile(ONE) == Result(requeue_after=60.0)
     assert world.available == ("False", "PredecessorRemains")
     assert not world.announced.facts
+
+
+@pytest.mark.parametrize(
+    ("of", "warnings"),
+    [
+        pytest.param(dcd(alone=True), ["Warning WebhookUnavailable"], id="alone"),
+        pytest.param(dcd(), [], id="its graph reports it"),
+    ],
+)
+async def test_a_webhook_that_does_not_answer_is_reported_and_asked_again_soon(of, warnings):
+    refusals: dict[str, Any] = {NAME: WebhookUnavailable(500, "InternalError", "failed calling webhook")}
+    world = World(of, **refusals)
+    assert await world.reconcile(of) == Result(requeue_after=10.0)
+    assert world.available == ("False", "WebhookUnavailable")
+    assert failure_of({**of, "status": world.writer.statuses[-1]}) is not None
+    assert [" ".join(line.split()[:2]) for line in world.announced.lines] == warnings
 
 
 @pytest.mark.parametrize(

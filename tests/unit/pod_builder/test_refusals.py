@@ -9,8 +9,16 @@ from dynamo_pod_builder.render import RenderError
 from dynamo_pod_builder.status.component import FAILURES
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.resources import SERVICES
-from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NamespaceTerminating, Unavailable
+from dynamo_shared.kube.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NamespaceTerminating,
+    Unavailable,
+    WebhookUnavailable,
+)
 
+AWAY = WebhookUnavailable(500, "InternalError", 'failed calling webhook "a.b": EOF')
 OLD = {"kind": "DynamoGraphDeployment", "name": "g", "uid": "old", "controller": True}
 
 
@@ -41,6 +49,7 @@ OLD = {"kind": "DynamoGraphDeployment", "name": "g", "uid": "old", "controller":
         ),
         (Invalid(422, "Invalid", "bad field"), "RefusedByApiServer", "422 Invalid: bad field", 60.0),
         (Forbidden(403, "Forbidden", "quota"), "RefusedByApiServer", "403 Forbidden: quota", 60.0),
+        (AWAY, "WebhookUnavailable", '500 InternalError: failed calling webhook "a.b": EOF', 10.0),
     ],
 )
 def test_each_refusal_becomes_one_failure(error, reason, message, retry):
@@ -86,6 +95,7 @@ def _invalid(number: int) -> Invalid:
         ([QUOTA, _invalid(1)], "RefusedByApiServer", "403 Forbidden: quota; 422 Invalid: bad field 1"),
         ([QUOTA, QUOTA], "RefusedByApiServer", "403 Forbidden: quota"),
         ([REMAINS, TAKEN], "NameTaken", f"{TAKEN}; {REMAINS}"),
+        ([AWAY, QUOTA], "RefusedByApiServer", f"403 Forbidden: quota; {AWAY}"),
         (
             [_invalid(number) for number in range(4)],
             "RefusedByApiServer",
@@ -97,7 +107,14 @@ def _invalid(number: int) -> Invalid:
             "422 Invalid: bad field 0; 422 Invalid: bad field 1; 422 Invalid: bad field 2; 2 more objects are refused",
         ),
     ],
-    ids=["each is named", "once each", "what ends by itself comes last", "four in full", "of five the rest is counted"],
+    ids=[
+        "each is named",
+        "once each",
+        "what ends by itself comes last",
+        "what others mend, too",
+        "four in full",
+        "of five the rest is counted",
+    ],
 )
 def test_several_refusals_are_one_failure(errors, reason, message):
     failure = failure_of(SeveralRefusals(errors))

@@ -17,7 +17,15 @@ from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient, get_if_present
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NamespaceTerminating, NotFound
+from dynamo_shared.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NamespaceTerminating,
+    NotFound,
+    WebhookUnavailable,
+)
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
@@ -126,6 +134,9 @@ class NimRequestReconciler:
         except (Invalid, Forbidden) as error:
             message = f"the API server refuses the build's Job: {error}; correct platform.imageBuilder, its rights or the quota"
             return await self._report(request, BuildProgress(BuildPhase.FAILED, "RefusedByApiServer", message), RETRY)
+        except WebhookUnavailable as error:
+            message = f"the build's Job cannot be created: {error}; mend the webhook that the message names"
+            return await self._report(request, BuildProgress(BuildPhase.PENDING, "WebhookUnavailable", message), RETRY)
         self.cache.put(JOBS, job)
         return await self._follow(request, build, job, began=True)
 

@@ -22,6 +22,8 @@ LONGEST_WAIT = 60.0
 _TYPED_PATCH_FAILURES = ("failed to create typed patch object", "failed to convert new object")
 # As 500, too: etcd takes 1.5 MiB, and the API server twice as much of one body (413).
 _TOO_LARGE = ("etcdserver: request is too large",)
+# apiserver/pkg/admission/plugin/webhook/errors: with the name of the webhook, and what went wrong.
+_NO_ANSWER = "failed calling webhook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,10 @@ class Unavailable(KubeError):
     retriable = True
 
 
+class WebhookUnavailable(Unavailable):
+    """500: a webhook that the API server asks about the object did not answer. It lasts until someone mends the webhook."""
+
+
 class ResponseTooLarge(KubeError):
     """The answer is larger than the client accepts; ask for smaller pages."""
 
@@ -192,5 +198,11 @@ def _class_of(status: int, reason: str, message: str, details: dict[str, Any]) -
     if status == 404 and details.get("name"):
         return NotFound
     if status >= 500:
-        return Invalid if message.startswith(_TYPED_PATCH_FAILURES + _TOO_LARGE) else Unavailable
+        return _of_a_server(message)
     return _BY_STATUS.get(status, KubeError)
+
+
+def _of_a_server(message: str) -> type[KubeError]:
+    if message.startswith(_TYPED_PATCH_FAILURES + _TOO_LARGE):
+        return Invalid
+    return WebhookUnavailable if _NO_ANSWER in message else Unavailable

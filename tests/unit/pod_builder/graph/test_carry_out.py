@@ -13,7 +13,7 @@ from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.kube.errors import Forbidden, Unavailable
+from dynamo_shared.kube.errors import Forbidden, Unavailable, WebhookUnavailable
 
 from tests.unit.announced import Announced
 
@@ -278,6 +278,14 @@ async def test_what_another_try_may_mend_is_raised_and_events_of_it_are_not_lost
     with pytest.raises(Unavailable):
         await Executor(ledger, Keys(), announced).carry_out(desiring(ACCOUNT, FRONT), observed())  # type: ignore[arg-type]
     assert announced.lines == ["Normal Created Create: Created ServiceAccount account"]
+
+
+async def test_a_webhook_that_does_not_answer_is_reported_and_holds_up_nothing_that_it_is_not_asked_about():
+    away = WebhookUnavailable(500, "InternalError", 'failed calling webhook "a.b": EOF')
+    ledger = Ledger(front=away)
+    outcome, _ = await carried_out(desiring(FRONT, WORKER), observed(), ledger)
+    assert outcome.failure == Failure("WebhookUnavailable", str(away))
+    assert "ensure DynamoComponentDeployment worker" in ledger.lines
 
 
 async def test_a_refused_object_does_not_hide_that_another_may_be_written_soon():

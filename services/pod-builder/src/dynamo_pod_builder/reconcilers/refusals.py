@@ -1,14 +1,14 @@
-"""What every reconciler makes of an exception that another try would not mend: a failure that its status reports."""
+"""What every reconciler makes of an exception that the next try would not mend: a failure that its status reports."""
 
 from collections.abc import Sequence
 
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.kube.errors import Forbidden, Invalid
+from dynamo_shared.kube.errors import Forbidden, Invalid, WebhookUnavailable
 
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
-from dynamo_pod_builder.reconcilers.requeue import RETRY_REFUSED
+from dynamo_pod_builder.reconcilers.requeue import RETRY_REFUSED, RETRY_WEBHOOK
 from dynamo_pod_builder.render import RenderError
-from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, Failure
+from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE, Failure
 
 #: Of refusals that come together so many are reported in full: a status has an end.
 _IN_FULL = 3
@@ -23,7 +23,7 @@ class SeveralRefusals(Exception):
 
 
 #: All that is reported instead of raised. Other errors of the API server pass, and the queue comes back to the key.
-REFUSALS = (InvalidManifest, RenderError, NameTaken, Invalid, Forbidden, SeveralRefusals)
+REFUSALS = (InvalidManifest, RenderError, NameTaken, Invalid, Forbidden, WebhookUnavailable, SeveralRefusals)
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (InvalidManifest, "InvalidSpec"),
     (RenderError, "NotDeployable"),
@@ -31,9 +31,15 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (NameTaken, "NameTaken"),
     (Invalid, "RefusedByApiServer"),
     (Forbidden, "RefusedByApiServer"),
+    (WebhookUnavailable, WEBHOOK_UNAVAILABLE),
 )
-#: Failures that may pass without a change of the object itself.
-_PASSING = frozenset({PREDECESSOR_REMAINS, "NameTaken", "RefusedByApiServer"})
+#: Failures that may pass without a change of the object itself, and after how many seconds it is tried.
+_AGAIN = {
+    PREDECESSOR_REMAINS: RETRY_REFUSED,
+    "NameTaken": RETRY_REFUSED,
+    "RefusedByApiServer": RETRY_REFUSED,
+    WEBHOOK_UNAVAILABLE: RETRY_WEBHOOK,
+}
 
 
 def failure_of(error: Exception) -> Failure:
@@ -45,7 +51,7 @@ def failure_of(error: Exception) -> Failure:
 
 def retry_after(failure: Failure | None) -> float | None:
     """Seconds after which another try may succeed though the object is the same; None where it cannot, or none is needed."""
-    return RETRY_REFUSED if failure is not None and failure.reason in _PASSING else None
+    return _AGAIN.get(failure.reason) if failure is not None else None
 
 
 def _joined(failures: Sequence[Failure]) -> Failure:

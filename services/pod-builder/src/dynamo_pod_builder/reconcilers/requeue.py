@@ -2,6 +2,8 @@
 
 #: A refusal may be a policy, a quota or another object, which can change without an event. Seconds.
 RETRY_REFUSED = 60.0
+#: A webhook whose pod is replaced is back soon, and nothing says when. Seconds.
+RETRY_WEBHOOK = 10.0
 #: How long a model may be without its Service after the component that owned it went. Seconds.
 SHARED_INTERVAL = 30.0
 #: Pods show the progress of a restart where a workload does not, and not every change of a pod is an event. Seconds.

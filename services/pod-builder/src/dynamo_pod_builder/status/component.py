@@ -18,8 +18,8 @@ COMPONENT_READY = "DynamoComponentReady"
 NOT_READY = "NotReady"
 #: Reasons of what cannot come into being; all others are of what is on its way, and may come by itself.
 FAILURES = frozenset({"InvalidSpec", "NotDeployable", "NameTaken", "RefusedByApiServer"})
-#: What keeps it from being created, and ends without a change by a user.
-PREDECESSOR_REMAINS = "PredecessorRemains"
+#: What keeps it from being as desired, and ends without a change of it. The first ends by itself.
+PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE = "PredecessorRemains", "WebhookUnavailable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,13 @@ class Failure:
 
     @property
     def passes(self) -> bool:
-        """Whether it ends without a change by a user: it is waited for, and no one has to be warned."""
-        return self.reason == PREDECESSOR_REMAINS
+        """Whether it ends without a change of the component: it is waited for."""
+        return self.reason in (PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE)
+
+    @property
+    def warning(self) -> str:
+        """Its reason; "" where it ends by itself, and no one has to be warned."""
+        return "" if self.reason == PREDECESSOR_REMAINS else self.reason
 
 
 def component_status(
@@ -65,7 +70,7 @@ def failure_of(component: dict[str, Any]) -> Failure | None:
     if component.get("status", {}).get("observedGeneration") != objects.generation(component):
         return None
     entry = objects.condition(component, AVAILABLE)
-    if entry is None or entry["status"] != "False" or entry["reason"] not in FAILURES:
+    if entry is None or entry["status"] != "False" or entry["reason"] not in {*FAILURES, WEBHOOK_UNAVAILABLE}:
         return None
     return Failure(entry["reason"], entry["message"])
 

@@ -85,22 +85,22 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
         _about(name, part.failure)
         for name, parts in outcome.components.items()
         for part in parts
-        if part.current and part.failure is not None and part.failure != failure
+        if part.current and part.failure is not None and not part.failure.passes and part.failure != failure
     ]
     if failures:
         return FAILED, FAILED_TO_RECONCILE, "; ".join(dict.fromkeys(failures))
     if not outcome.components:
         return FAILED, FAILED_TO_RECONCILE, "spec.components is empty: name at least one component to deploy"
-    states = [
-        (name, state)
+    states = [(failure.message, failure.warning)] if failure is not None else []
+    states += [
+        (f"{name}: {state.message}", state.reason)
         for name, parts in sorted(outcome.components.items())
         for part in parts
         if part.current and not (state := _state(part)).ready
     ]
-    waiting = [failure.message] if failure is not None else []
-    waiting += [f"{name}: {state.message}" for name, state in states]
-    stuck = [f"{name}: {state.message}" for name, state in states if state.reason]
-    reason = next((state.reason for _, state in states if state.reason), "")
+    waiting = [words for words, _ in states]
+    stuck = [words for words, reason in states if reason]
+    reason = next((reason for _, reason in states if reason), "")
     if outcome.rolling_update is not None and outcome.rolling_update["phase"] in {"Pending", "InProgress"}:
         return PENDING, reason or ROLLING_UPDATE, "; ".join(["new worker pods are replacing the old ones", *stuck])
     if not waiting:
@@ -122,6 +122,8 @@ def _state(part: Generation) -> WorkloadReadiness:
         words = f"waiting until Kubernetes has deleted {named}, which is kept by {', '.join(finalizers)}"
         return WorkloadReadiness(False, words, PREDECESSOR_REMAINS)
     state = why_not(readiness(part.workload), part.troubles)
+    if part.failure is not None and not state.reason:
+        return WorkloadReadiness(False, part.failure.message, part.failure.reason)
     if state.ready and not part.observed:
         return WorkloadReadiness(False, "its change is not yet acted on")
     return state
