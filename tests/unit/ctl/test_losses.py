@@ -40,7 +40,6 @@ LATER_GRAPH = graph(
         "multinode": {"nodeCount": 2},
         "roles": [{"name": "leader", "replicas": 1, "providerOverride": {}}, {"name": "worker", "replicas": 1}],
         "experimental": {
-            "grove": {"forceScalingGroup": True},
             "gpuMemoryService": {"mode": "IntraPod", "extraClientContainers": ["a"]},
         },
     },
@@ -49,7 +48,6 @@ LATER_GRAPH = graph(
 )
 FIELDS = [
     "spec.components[0].roles[0].providerOverride",
-    "spec.components[0].experimental.grove",
     "spec.components[0].experimental.gpuMemoryService.extraClientContainers",
     "spec.providerOverride",
     "spec.experimental",
@@ -75,7 +73,7 @@ def test_each_field_of_a_file_is_listed_with_what_to_do(tmp_path: Path, capsys: 
     begin = f"{file}: DynamoGraphDeployment team/chat (v1beta1): "
     assert [line.removeprefix(begin).partition(" would be dropped: ")[0] for line in lines] == FIELDS
     assert all(line.partition(" would be dropped: ")[2] for line in lines)
-    assert error.startswith("dynamoctl: fields that would be lost or refused: 5; do what each line says")
+    assert error.startswith("dynamoctl: fields that would be lost or refused: 4; do what each line says")
 
 
 def test_what_this_platform_has_is_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,7 +248,7 @@ def test_files_and_the_cluster_are_checked_together(
 
 
 def test_the_longest_end_of_a_path_counts() -> None:
-    assert what_to_do(("spec", "components", 0, "experimental", "grove")) == LATER["experimental.grove"]
+    assert what_to_do(("spec", "components", 0, "providerOverride")) == LATER["providerOverride"]
     assert what_to_do(("spec", "experimental")) == LATER["spec.experimental"]
     assert what_to_do(("spec", "services", "w", "checkpoint", "job")) == LATER["checkpoint.job"]
     assert what_to_do(("spec", "colour")) == OTHERS
@@ -264,7 +262,6 @@ def test_no_field_with_advice_is_one_that_the_definitions_have() -> None:
         "features.kvRouter": ("DynamoGraphDeploymentRequest", "spec.features"),
         "checkpoint": ("DynamoGraphDeployment", "spec.components[].experimental.checkpoint"),
         "gpuMemoryService": ("DynamoGraphDeployment", "spec.components[].experimental.gpuMemoryService"),
-        "experimental.grove": ("DynamoGraphDeployment", "spec.components[].experimental"),
     }
     kinds = {definition.kind: definition.resource for definition in DEFINITIONS}
     for end in LATER:

@@ -116,6 +116,7 @@ BETA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "experimental.failover.numShadows": None,
     "experimental.gpuMemoryService.deviceClassName": ({}, "x"),
     "experimental.gpuMemoryService.mode": ({}, "InterPod"),
+    "experimental.grove.forceScalingGroup": ({}, True),
     "frontendSidecar": ({}, "log"),
     "globalDynamoNamespace": ({}, True),
     "minAvailable": ({"replicas": 3}, 2),

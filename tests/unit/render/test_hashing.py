@@ -56,6 +56,7 @@ CHANGES_NOTHING = {
     "replicas": lambda obj: part(obj, "Decode").update(replicas=7),
     "no replicas": lambda obj: part(obj, "Decode").pop("replicas"),
     "replicas that start together": lambda obj: part(obj, "Decode").update(minAvailable=2),
+    "scaling group": lambda obj: part(obj, "Decode").update(experimental={"grove": {"forceScalingGroup": True}}),
     "scaling adapter": lambda obj: part(obj, "Decode").update(scalingAdapter={}),
     "frontend image": lambda obj: container(obj, "Frontend").update(image="other"),
     "frontend gone": lambda obj: obj["spec"]["components"].pop(0),

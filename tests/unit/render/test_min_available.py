@@ -1,4 +1,4 @@
-"""How many replicas of a component Grove starts together."""
+"""How many replicas of a component Grove starts together, and components that are scaling groups because they are asked to be."""
 
 from dataclasses import replace
 from typing import Any
@@ -45,3 +45,41 @@ def test_a_group_that_shares_memory_between_pods_has_it() -> None:
 def test_without_grove_nothing_differs() -> None:
     given = workloads(graph(component(replicas=4, minAvailable=3)), LEADER_WORKER_SETS)
     assert given == workloads(graph(component(replicas=4)), LEADER_WORKER_SETS)
+
+
+FORCED: dict[str, Any] = {"experimental": {"grove": {"forceScalingGroup": True}}}
+
+
+def test_a_component_on_one_node_is_a_group_of_single_pods_where_it_says_so() -> None:
+    plain, forced = (
+        template_of(component(replicas=4, minAvailable=2, topologyConstraint={"packDomain": "rack"}, **fields))
+        for fields in ({}, FORCED)
+    )
+    (group,) = forced["podCliqueScalingGroups"]
+    rack = {"topologyConstraint": {"packDomain": "rack"}}
+    assert group == {"name": "worker", "cliqueNames": ["worker"], "replicas": 4, "minAvailable": 2, **rack}
+    (before,), (after,) = plain["cliques"], forced["cliques"]
+    assert (after["spec"]["replicas"], after["spec"]["minAvailable"]) == (1, 1)
+    assert after["spec"]["podSpec"] == before["spec"]["podSpec"]
+    assert before == {**after, **rack, "spec": before["spec"]}
+
+
+@pytest.mark.parametrize("fields", [{}, {"forceScalingGroup": False}])
+def test_otherwise_it_is_a_clique(fields: dict[str, Any]) -> None:
+    assert template_of(component(experimental={"grove": fields})) == template_of(component())
+
+
+def test_a_component_on_several_nodes_is_the_same_group() -> None:
+    plain = component(replicas=2, main=TENSORS, multinode={"nodeCount": 3})
+    assert template_of({**plain, **FORCED}) == template_of(plain)
+
+
+def test_a_group_has_room_for_its_name_and_that_of_its_clique() -> None:
+    long = {"name": "g" * 30}
+    (result,) = of_kind(graph_children(graph(component("Worker" * 2, **FORCED), **long), ON_GROVE), "PodCliqueSet")
+    assert len(result["metadata"]["name"]) == 45 - 2 * 12
+
+
+def test_without_grove_a_group_is_as_any_component() -> None:
+    given = workloads(graph(component(**FORCED)), LEADER_WORKER_SETS)
+    assert given == workloads(graph(component()), LEADER_WORKER_SETS)

@@ -26,6 +26,22 @@ def of_graph(spec: dict[str, Any], version: str = "v1beta1", **metadata: Any) ->
 
 CASES = [
     Case(
+        "beta: scaling groups are switched",
+        components(
+            component("a", experimental={"grove": {"forceScalingGroup": True}}),
+            component("b", experimental={}),
+            component("c", experimental={"grove": {"forceScalingGroup": False}}),
+        ),
+        old=components(
+            component("a"), component("b", experimental={"grove": {"forceScalingGroup": True}}), component("c")
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].experimental.grove.forceScalingGroup: cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment",
+            "spec.components[1].experimental.grove.forceScalingGroup: cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment",
+        ),
+    ),
+    Case(
         "alpha: another number that starts together",
         services({"a": service(replicas=3, minAvailable=2), "b": service(minAvailable=1)}),
         old=services({"a": service(replicas=3), "b": service()}),

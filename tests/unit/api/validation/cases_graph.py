@@ -7,6 +7,35 @@ from tests.unit.api.validation.building import GROVE, PLAIN, Case, alone, compon
 
 CASES = [
     Case(
+        "beta: a scaling group without Grove",
+        components(
+            component("a", experimental={"grove": {"forceScalingGroup": True}}),
+            component("b", experimental={"grove": {"forceScalingGroup": False}}),
+        ),
+        warnings=(
+            "spec.components[0].experimental.grove.forceScalingGroup: has no effect: only Grove has scaling groups, and it does not run this graph",
+        ),
+    ),
+    Case(
+        "beta: a scaling group of a component deployment",
+        alone("v1beta1", **component("a", experimental={"grove": {"forceScalingGroup": True}})),
+        facts=GROVE,
+        warnings=(
+            "spec.experimental.grove.forceScalingGroup: has no effect: only Grove has scaling groups, and it runs graphs; write a DynamoGraphDeployment",
+        ),
+    ),
+    Case(
+        "beta: the name of a scaling group under Grove",
+        components(
+            component("g" * 19, experimental={"grove": {"forceScalingGroup": True}}),
+            metadata={"name": "graph-of-some-length"},
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].name: makes names of 46 characters together (8 of the graph + ggggggggggggggggggg + ggggggggggggggggggg), where Grove allows 45: shorten it by 1",
+        ),
+    ),
+    Case(
         "alpha: more start together than there are",
         services(
             {

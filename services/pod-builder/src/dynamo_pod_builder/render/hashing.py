@@ -14,8 +14,9 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.runtime_version import features_of
 
-#: Fields of a component that say how many pods there are, not what they are. The roles of a group follow from its nodes.
-_SCALE = ("replicas", "minAvailable", "scalingAdapter", "roles")
+#: Fields of a component that say how many pods there are and what places them, not what they are. The roles of a group follow
+#: from its nodes.
+_SCALE = ("replicas", "minAvailable", "scalingAdapter", "roles", "experimental.grove")
 #: Lists whose entries are identified by name. Init containers run in their order, and later envFrom win: not these.
 _UNORDERED = frozenset(
     {"env", "volumes", "ports", "imagePullSecrets", "resourceClaims", "volumeMounts", "volumeDevices"}
@@ -30,7 +31,7 @@ def worker_hash(workers: Iterable[KubeObject]) -> str:
 
 
 def _without_scale(spec: KubeObject) -> KubeObject:
-    kept = {key: value for key, value in spec.items() if key not in _SCALE}
+    kept = _without(spec, _SCALE)
     template = kept.get("podTemplate") or {}
     stated = features_of(kept.pop("runtimeVersionOverride", None))
     if stated != features_of(None):
@@ -40,6 +41,20 @@ def _without_scale(spec: KubeObject) -> KubeObject:
     if OPERATOR_ORIGIN_VERSION in annotations:
         annotations = {key: value for key, value in annotations.items() if key != OPERATOR_ORIGIN_VERSION}
         kept["podTemplate"] = {**template, "metadata": {**metadata, "annotations": annotations}}
+    return kept
+
+
+def _without(spec: KubeObject, fields: Iterable[str]) -> KubeObject:
+    """A copy without these fields; an object that has none left is as good as absent."""
+    kept = {**spec}
+    for field in fields:
+        name, _, below = field.partition(".")
+        if not below:
+            kept.pop(name, None)
+        elif isinstance(inner := kept.get(name), dict) and below.partition(".")[0] in inner:
+            kept[name] = _without(inner, (below,))
+            if not kept[name]:
+                del kept[name]
     return kept
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from dynamo_shared.api.model import ApiModel, Int32, StringMap
+from dynamo_shared.api.model import ApiModel, Bool, Int32, StringMap
 from dynamo_shared.api.rules import Violations, rule, validations
 from dynamo_shared.api.v1beta1.enums import BackendFramework, CheckpointMode, SharingMode
 
@@ -71,6 +71,14 @@ class Failover(ApiModel):
     """Engines that wait."""
 
 
+class GroveOptions(ApiModel):
+    """How Grove runs a component."""
+
+    force_scaling_group: Bool | None = None
+    """Makes a scaling group of a component on one node, as of those on several: replicas beyond minAvailable are placed each
+    by itself. It cannot be changed later."""
+
+
 class Experimental(ApiModel):
     """Features that may change without notice."""
 
@@ -78,5 +86,7 @@ class Experimental(ApiModel):
     """Weights in GPU memory that engines share."""
     failover: Failover | None = None
     """A second engine, ready to take over; needs gpuMemoryService."""
+    grove: GroveOptions | None = None
+    """How Grove runs the component."""
     checkpoint: ComponentCheckpoint | None = None
     """Start from a checkpoint of a loaded engine."""

@@ -8,7 +8,7 @@ from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.orchestrators import min_available
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed
+from dynamo_shared.api.validation.rule_set import BETA, COMPONENT, GRAPH, RuleSet, listed
 from dynamo_shared.api.validation.topology import AT as TOPOLOGY_AT
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
@@ -119,6 +119,19 @@ def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: F
         then, now = min_available(before), min_available(component)
         if now != then:
             yield component.field("minAvailable"), _OTHER_MINIMUM.format(before=then, now=now)
+
+
+_GROUP_TOGGLED = (
+    "cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment"
+)
+
+
+@CHANGES.rule(_GROUP_TOGGLED, versions=(BETA,))
+def scaling_groups_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
+    """A component on one node stays a scaling group of Grove, or a clique."""
+    for component, before in _pairs(graph, old):
+        if component.is_forced_group != before.is_forced_group:
+            yield component.field("experimental", "grove", "forceScalingGroup"), _GROUP_TOGGLED
 
 
 _CONSTRAINT_CHANGED = "cannot be added, removed or changed later: recreate the DynamoGraphDeployment"

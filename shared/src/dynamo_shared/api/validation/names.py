@@ -147,4 +147,6 @@ def _grove_names(component: ComponentView) -> Sequence[str]:
     if component.gms is not None and component.gms.inter_pod:
         cliques = [f"{name}-gms-0"] + ([f"{name}-wkr-{component.nodes - 1}"] if component.nodes > 1 else [])
         return name, max(cliques, key=len)
-    return (name, f"{name}-ldr") if component.nodes > 1 else (name,)
+    if component.nodes > 1:
+        return name, f"{name}-ldr"
+    return (name, name) if component.is_forced_group else (name,)

@@ -102,7 +102,10 @@ def replicas_that_start_together_are_there(graph: GraphView, facts: Facts) -> Vi
 
 
 #: Fields of a component that Grove alone acts on, and what it does by them.
-_FIELDS_OF_GROVE: tuple[tuple[tuple[str, ...], str], ...] = ((("minAvailable",), "starts replicas together"),)
+_FIELDS_OF_GROVE: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("minAvailable",), "starts replicas together"),
+    (("experimental", "grove", "forceScalingGroup"), "has scaling groups"),
+)
 _ONLY_GROVE = "has no effect: only Grove {does}, and it does not run this graph"
 
 

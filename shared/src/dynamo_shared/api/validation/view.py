@@ -125,6 +125,12 @@ class ComponentView:
         return any(self.main.value.get(field) for field in _COMMAND)
 
     @property
+    def is_forced_group(self) -> bool:
+        """Whether it is to be a scaling group of Grove, whatever its replicas are made of. Of v1beta1 alone."""
+        grove = mapping(mapping(self.spec.get("experimental")).get("grove"))
+        return grove.get("forceScalingGroup") is True
+
+    @property
     def takes_flags(self) -> bool:
         """Whether the platform can put flags for its engine into its command line."""
         return takes_flags(self.line)

@@ -24,8 +24,14 @@ class Clique:
 
 
 def is_group(context: PodContext) -> bool:
-    """Whether a replica of a component is several cliques, and so a scaling group."""
-    return context.nodes > 1 or memory_has_pods(context.spec)
+    """Whether a component is a scaling group: a replica is several cliques, or is to be placed by itself."""
+    return context.nodes > 1 or memory_has_pods(context.spec) or _is_forced(context)
+
+
+def _is_forced(context: PodContext) -> bool:
+    experimental = context.spec.experimental
+    grove = experimental.grove if experimental is not None else None
+    return grove is not None and bool(grove.force_scaling_group)
 
 
 def least(context: PodContext) -> int:
@@ -38,6 +44,8 @@ def cliques(context: PodContext) -> list[Clique]:
     if memory_has_pods(context.spec):
         return [each for rank in range(context.nodes) for each in _of_rank(context, rank)]
     name = context.component
+    if context.nodes == 1 and is_group(context):
+        return [Clique(names.clique(name), ALONE, 1)]
     if context.nodes == 1:
         replicas = 1 if context.spec.replicas is None else context.spec.replicas
         # Replicas are useful without one another, unless the graph says otherwise; a group is useless without all of its pods.
