@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,13 +12,17 @@ from dynamo_dynadmin.http.problems import KINDS, MEDIA_TYPE
 from dynamo_dynadmin.http.routes import SSE, YAML, ResponseSpec, Route
 
 #: Of every operation; `conflict` also where something else changes the object meanwhile.
-ALWAYS = ("bad-request", "forbidden", "not-acceptable", "too-many-requests", "unavailable", "internal")
+ALWAYS = ("bad-request", "forbidden", "too-many-requests", "unavailable", "internal")
 _NAMED = {"namespace": (63, r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), "name": (253, r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")}
 _HEADERS = {
     "ETag": "Version of the object, for If-Match.",
     "Location": "Path of the object.",
     "Set-Cookie": "The session.",
+    "Idempotency-Replayed": "`true` where the object is of an earlier request with this key.",
+    "Retry-After": "Seconds after which to send the request again.",
 }
+#: Problems that pass by themselves.
+_PASSING = (429, 503)
 _DESCRIPTION = """\
 REST over the resources of Dynamo Platform, with the rights of the caller: Kubernetes' RBAC and audit decide.
 Every refusal is a problem (RFC 9457) with all errors at once. Changes need If-Match. Streams are server-sent events that
@@ -111,6 +116,9 @@ def _header_parameters(route: Route) -> Iterable[dict[str, Any]]:
         description = "The same key with the same body creates once."
         schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": r"^[\x21-\x7e]+$"}
         yield {"name": "Idempotency-Key", "in": "header", "description": description, "schema": schema}
+    if HTTPStatus.NOT_MODIFIED in route.answers:
+        description = "ETag of the version that the caller has: 304 where it is still that."
+        yield {"name": "If-None-Match", "in": "header", "description": description, "schema": text}
     if route.streams:
         description = "Id of the last event that the reader has."
         yield {"name": "Last-Event-ID", "in": "header", "description": description, "schema": text}
@@ -121,10 +129,12 @@ def _answer(answer: ResponseSpec) -> dict[str, Any]:
     if answer.content:
         described["content"] = {media: _content(media, name) for media, name in answer.content.items()}
     if answer.headers:
-        described["headers"] = {
-            name: {"description": _HEADERS[name], "schema": {"type": "string"}} for name in answer.headers
-        }
+        described["headers"] = _headers(answer.headers)
     return described
+
+
+def _headers(names: Iterable[str]) -> dict[str, Any]:
+    return {name: {"description": _HEADERS[name], "schema": {"type": "string"}} for name in names}
 
 
 def _content(media: str, name: str) -> dict[str, Any]:
@@ -150,6 +160,7 @@ def _shared_problems() -> dict[str, Any]:
     return {
         f"Problem{status}": {
             "description": "; ".join(listed),
+            **({"headers": _headers(["Retry-After"])} if status in _PASSING else {}),
             "content": {MEDIA_TYPE: {"schema": _reference("Problem")}},
         }
         for status, listed in sorted(by_status.items())

@@ -37,7 +37,6 @@ KINDS: Mapping[str, tuple[int, str]] = {
     "csrf": (403, "The session's CSRF token is missing"),
     "not-found": (404, "There is no such thing"),
     "method-not-allowed": (405, "The resource does not do this"),
-    "not-acceptable": (406, "No representation that is accepted"),
     "conflict": (409, "The state of the resource stands against this"),
     "already-exists": (409, "The name is taken"),
     "managed-elsewhere": (409, "Another tool manages this object"),

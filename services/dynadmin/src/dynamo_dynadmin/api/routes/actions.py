@@ -44,7 +44,7 @@ def actions(acting: Actions) -> Iterator[Route]:
         acting.promote,
         {
             201: ResponseSpec("Created.", OBJECT, ("ETag", "Location")),
-            200: ResponseSpec("Dry run, or the request's graph was changed.", OBJECT, ("ETag",)),
+            200: ResponseSpec("Dry run, or the request's graph was changed.", OBJECT, ("ETag", "Idempotency-Replayed")),
         },
         *("invalid", "not-found", "conflict", "already-exists", "key-reused", "stale"),
         query=(DRY_RUN,),
@@ -66,7 +66,7 @@ def conversation(chat: Chat, decisions: DecisionReader, replaying: Replaying) ->
     yield _GRAPH(
         "POST /chat",
         "chat",
-        "The answer to a chat, with its times; as server-sent events `delta`, `end`, `failed`, `unauthorized`. "
+        "The answer to a chat, with its times; as server-sent events `delta`, `end`, `failed`, `unauthorized`, `error`. "
         "Needs `create` of services/proxy.",
         chat.chat,
         streamed("The answer.", {JSON: "ChatAnswer"}),
@@ -78,7 +78,7 @@ def conversation(chat: Chat, decisions: DecisionReader, replaying: Replaying) ->
         "GET /decisions",
         "listDecisions",
         "What planner and scaler decided about its replicas, and why; with `watch` as server-sent events `decision`, "
-        "`synced`, `resync`, `unauthorized`.",
+        "`synced`, `resync`, `unauthorized`, `error`.",
         decisions.decisions,
         streamed("Decisions of the last seven days.", {JSON: "Decisions"}),
         "not-found",

@@ -37,7 +37,8 @@ from dynamo_dynadmin.http.routes import (
 )
 
 _WATCH = flag(
-    "watch", "Server-sent events: ADDED, MODIFIED and DELETED with objects, `synced`, `resync`, `unauthorized`."
+    "watch",
+    "Server-sent events: ADDED, MODIFIED and DELETED with objects, `synced`, `resync`, `unauthorized`, `error`.",
 )
 _CHANGES = ("invalid", "not-found", "stale", "precondition-required", "managed-elsewhere", "conflict")
 _PROPAGATION = choice(
@@ -103,7 +104,7 @@ def collection(
         "GET /{name}/events",
         f"list{name}Events",
         "Events of it and of all that it owns, newest first; with `watch` as server-sent events `event`, `synced`, "
-        "`resync`, `unauthorized`.",
+        "`resync`, `unauthorized`, `error`.",
         of(events.events),
         streamed("Events.", {JSON: "Events"}),
         "not-found",
@@ -119,7 +120,8 @@ def collection(
         yield route(
             "GET /{name}/logs",
             f"get{name}Logs",
-            "Logs of its pods, merged; with `follow` as server-sent events `log`, `notice`, `end`, `unauthorized`.",
+            "Logs of its pods, merged; with `follow` as server-sent events `log`, `notice`, `end`, `unauthorized`, "
+            "`error`.",
             of(logs.logs),
             streamed("Lines.", {JSON: "LogLines"}),
             "not-found",
@@ -147,7 +149,9 @@ def _writes(kind: Kind, route: RouteSection, writing: Writing) -> Iterator[Route
         of(writing.create),
         {
             201: ResponseSpec("Created.", OBJECT, ("ETag", "Location")),
-            200: ResponseSpec("Dry run, or created by this request before.", OBJECT, ("ETag", "Location")),
+            200: ResponseSpec(
+                "Dry run, or created by this request before.", OBJECT, ("ETag", "Location", "Idempotency-Replayed")
+            ),
         },
         *("invalid", "not-found", "already-exists", "key-reused"),
         query=(DRY_RUN,),

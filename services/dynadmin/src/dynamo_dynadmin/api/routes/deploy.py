@@ -21,7 +21,9 @@ def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]
         deploying.deploy,
         {
             201: ResponseSpec("Created.", {JSON: "Deployed"}, ("ETag", "Location")),
-            200: ResponseSpec("Dry run, or created by this request before.", {JSON: "Deployed"}),
+            200: ResponseSpec(
+                "Dry run, or created by this request before.", {JSON: "Deployed"}, ("Idempotency-Replayed",)
+            ),
         },
         *("invalid", "not-found", "already-exists", "key-reused"),
         query=(choice("dryRun", dry_run, "client", "server"),),
@@ -31,7 +33,8 @@ def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]
     yield route(
         "POST /estimate",
         "estimate",
-        "What an intent is expected to do, simulated; as server-sent events `progress`, `estimate`, `failed`, `end`.",
+        "What an intent is expected to do, simulated; as server-sent events `progress`, `estimate`, `failed`, `end`, "
+        "`unauthorized`, `error`.",
         estimating.estimate,
         streamed("The estimate.", {JSON: "Estimate"}),
         *("invalid", "not-found"),

@@ -1,0 +1,70 @@
+"""The OpenAPI document says what the service does: problems, headers, and the ends of streams."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dynamo_dynadmin
+import pytest
+from dynamo_dynadmin.api.table import described
+from dynamo_dynadmin.document import openapi
+from dynamo_dynadmin.http import problems
+from dynamo_dynadmin.http.routes import SSE, Route
+
+SOURCES = sorted(Path(dynamo_dynadmin.__file__).parent.rglob("*.py"))
+STREAMED = [each for each in described() if 200 in each.answers and SSE in each.answers[200].content]
+
+
+def kinds_answered() -> set[str]:
+    """Kinds of problems that some line of the service answers with."""
+    calls = (node for file in SOURCES for node in ast.walk(ast.parse(file.read_text("utf-8"))))
+    of_calls: set[str] = {
+        str(node.args[0].value)
+        for node in calls
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "ProblemError"
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    }
+    return of_calls | {kind for _, kind in problems._KINDS} | set(problems._KINDS_BY_STATUS.values())
+
+
+def operations() -> Iterator[dict[str, Any]]:
+    return (operation for path in openapi()["paths"].values() for operation in path.values())
+
+
+def parameters(operation: dict[str, Any]) -> set[str]:
+    return {each["name"] for each in operation.get("parameters", ())}
+
+
+def test_every_kind_of_problem_is_one_that_the_service_answers_with() -> None:
+    assert set(problems.KINDS) - kinds_answered() == set()
+
+
+def test_what_can_answer_not_modified_takes_the_version_that_the_caller_has() -> None:
+    conditional = [each for each in operations() if "304" in each["responses"]]
+    assert conditional
+    assert [each["operationId"] for each in conditional if "If-None-Match" not in parameters(each)] == []
+
+
+def test_a_problem_that_passes_says_when_to_come_back() -> None:
+    shared = openapi()["components"]["responses"]
+    assert [name for name, each in shared.items() if "Retry-After" in each.get("headers", {})] == [
+        "Problem429",
+        "Problem503",
+    ]
+
+
+def test_what_a_key_creates_once_says_whether_it_was_there_before() -> None:
+    keyed = [each for each in operations() if "Idempotency-Key" in parameters(each)]
+    assert keyed
+    replayed = "Idempotency-Replayed"
+    assert [each["operationId"] for each in keyed if replayed not in each["responses"]["200"].get("headers", {})] == []
+
+
+@pytest.mark.parametrize("route", STREAMED, ids=lambda route: route.operation)
+def test_a_stream_names_the_events_that_end_every_stream(route: Route) -> None:
+    text = " ".join([route.summary, *(each.description for each in route.query)])
+    assert [event for event in ("unauthorized", "error") if f"`{event}`" not in text] == []
