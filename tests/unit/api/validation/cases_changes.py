@@ -176,8 +176,13 @@ CASES = [
         components(component("Decode", scalingAdapter={})),
         old=components(component("Decode", replicas=2)),
         errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 1, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=1, or leave replicas out",
+            "spec.components[0].replicas: cannot be changed from 2 to 1 by the update that adds scalingAdapter: write 2 here, and then kubectl scale dgdsa graph-decode --replicas=1",
         ),
+    ),
+    Case(
+        "beta: the replicas that there are, with an adapter that is new",
+        components(component("Decode", replicas=2, scalingAdapter={})),
+        old=components(component("Decode", replicas=2)),
     ),
     Case(
         "beta: replicas that the adapter has, by any user",

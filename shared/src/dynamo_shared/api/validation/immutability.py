@@ -159,9 +159,13 @@ _ADAPTED = (
     "cannot be changed from {before} to {now}, since {adapter} gives it to an adapter: "
     "kubectl scale dgdsa {name} --replicas={now}, or leave replicas out"
 )
+_NOT_YET_ADAPTED = (
+    "cannot be changed from {before} to {now} by the update that adds {adapter}: write {before} here, and then "
+    "kubectl scale dgdsa {name} --replicas={now}"
+)
 
 
-@CHANGES.rule(_ADAPTED)
+@CHANGES.rule(_ADAPTED, _NOT_YET_ADAPTED)
 def replicas_of_an_adapter_are_its_own(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
     """Replicas that an adapter owns equal the adapter's, or are omitted; only the platform and planners may differ."""
     if facts.may_set_adapted_replicas:
@@ -175,8 +179,9 @@ def replicas_of_an_adapter_are_its_own(graph: GraphView, old: GraphView, facts: 
         if component.adapted and now not in (then, owned.get(component.name)):
             name = f"{graph.name}-{component.name.lower()}"
             adapter = component.words.adapter
-            message = _ADAPTED.format(before=then, now=now, adapter=adapter, name=name)
-            yield component.field("replicas"), message
+            # An adapter that is new starts with the number that the graph has: there is none yet that could be scaled.
+            message = _ADAPTED if before.adapted else _NOT_YET_ADAPTED
+            yield component.field("replicas"), message.format(before=then, now=now, adapter=adapter, name=name)
 
 
 _RESTART_NOW = "cannot be changed while a rolling update is {phase}: wait until it is complete"
