@@ -257,6 +257,13 @@ CASES = [
         ),
     ),
     Case(
+        "beta: the container that runs the component has another name",
+        components({"name": "a", "podTemplate": {"spec": {"containers": [{"name": "worker", "image": "x"}]}}}),
+        warnings=(
+            "spec.components[0].podTemplate.spec.containers: none is called main, which runs the component; there is 'worker': rename the one that does, or pods cannot be made",
+        ),
+    ),
+    Case(
         "beta: a component alone",
         manifest(
             "DynamoComponentDeployment",

@@ -204,13 +204,21 @@ def other_types_run_as_written(component: ComponentView, _facts: Facts) -> Viola
 
 
 _NO_IMAGE = "the container main has no image yet, and pods cannot be made without one"
+_NO_MAIN = (
+    "none is called main, which runs the component; there is {names}: rename the one that does, or pods cannot be made"
+)
 
 
-@WORTH_KNOWING.rule(_NO_IMAGE, added=True)
+@WORTH_KNOWING.rule(_NO_IMAGE, _NO_MAIN, added=True)
 def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
-    """A component needs an image before it can run, and has no default."""
-    if component.image.value in (None, ""):
+    """A component needs an image before it can run, and has no default. It is that of the container main."""
+    if component.image.value not in (None, ""):
+        return
+    containers = [mapping(each).get("name") for each in items(component.pod.value.get("containers"))]
+    if component.is_alpha or not containers or MAIN in containers:
         yield component.image.at, _NO_IMAGE
+    else:
+        yield component.image.at, _NO_MAIN.format(names=listed(shown(each) for each in containers))
 
 
 _NO_PORT = "has no port {name}, which probes and the Service name: add containerPort {number} of that name"
