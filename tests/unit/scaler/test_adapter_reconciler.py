@@ -262,6 +262,30 @@ async def test_a_number_reaches_the_graph_where_its_writer_cannot_be_tracked(err
     assert [fact.message for fact in desk.announced.facts] == ["Scaled component Decode from 1 to 2 replicas"]
 
 
+async def test_a_graph_that_leaves_the_number_to_its_adapter_is_not_scaled_by_that() -> None:
+    """A manifest without replicas, applied again and again: the graph gets its adapter's number back, and nothing scales."""
+    it = ReconcilerDesk(Decode=1)
+    it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    await it.reconcile()
+    scaled_at = it.adapter("g-decode")["status"]["lastScaleTime"]
+
+    def leave_out(graph: KubeObject) -> None:
+        graph["spec"]["components"][0].pop("replicas")
+
+    it.desk.change("g", leave_out)
+    await it.reconcile()
+    graph = it.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, GRAPH]
+    assert graph["spec"]["components"][0]["replicas"] == 2
+    assert it.adapter("g-decode")["status"]["lastScaleTime"] == scaled_at
+    it.desk.change("g", leave_out)
+    it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=5))
+    await it.reconcile()
+    assert [fact.message for fact in it.announced.facts] == [
+        "Scaled component Decode from 1 to 2 replicas",
+        "Scaled component Decode from 2 to 5 replicas",
+    ]
+
+
 async def test_a_graph_that_is_being_deleted_is_not_said_to_have_a_number_that_it_does_not_have() -> None:
     desk = ReconcilerDesk(Decode=1)
     desk.desk.change("g", lambda graph: graph["metadata"].update(deletionTimestamp="2026-03-01T12:00:00Z"))

@@ -67,6 +67,8 @@ class AdapterReconciler:
     now: Callable[[], datetime]
     #: By uid of an adapter, what its status does not report yet: that it scaled, and a conflict.
     _unreported: dict[str, tuple[bool, ConditionState | None]] = field(default_factory=dict)
+    #: By uid of an adapter, the number that its graph had last: a manifest that leaves it out scales nothing.
+    _last: dict[str, int] = field(default_factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """`key` is the graph's. Raises KubeError where the API server is away, or failed at a part: the queue retries."""
@@ -114,10 +116,12 @@ class AdapterReconciler:
         """An adapter is gone."""
         uid = adapter["metadata"]["uid"]
         self._unreported.pop(uid, None)
+        self._last.pop(uid, None)
         self.turns.forget(uid)
 
     async def _mirror(self, graph: KubeObject, owners: dict[str, KubeObject]) -> str | None:
         """Give the graph its adapters' numbers, in one write. Returns why that was refused."""
+        self._remember(graph, owners)
         differences = adapted.differences(graph, adapted.replicas_of(graph, owners))
         refused = next(iter(adapted.refusals(graph, owners).values()), None)
         if not differences:
@@ -145,6 +149,11 @@ class AdapterReconciler:
             self._settle(owners[each.component], each, fresh, writers[each.component])
         return refused
 
+    def _remember(self, graph: KubeObject, owners: dict[str, KubeObject]) -> None:
+        for each in graph["spec"].get("components") or ():
+            if each["name"] in owners and each.get("replicas") is not None:
+                self._last[owners[each["name"]]["metadata"]["uid"]] = each["replicas"]
+
     async def _writer(self, adapter: KubeObject) -> str:
         """The writer of the number. Kubernetes tracks no writers of a 0, nor later ones: then this makes it track them again."""
         with contextlib.suppress(NotFound):
@@ -160,7 +169,9 @@ class AdapterReconciler:
         """Remember and report what one write meant for one adapter."""
         metadata = adapter["metadata"]
         namespace, uid = metadata.get("namespace", ""), metadata["uid"]
-        before = 1 if done.before is None else done.before
+        # A graph that leaves the number to its adapter gets it back, and nothing is scaled by that.
+        before = self._last.get(uid, done.replicas) if done.before is None else done.before
+        self._last[uid] = done.replicas
         others = of_component(fresh, done.component) if fresh is not None else []
         suspicious = mirror.is_suspicious(adapter, done)
         conflict = mirror.overwritten(done, others, writer) if suspicious else None
@@ -178,7 +189,7 @@ class AdapterReconciler:
             self.announcer.announce(adapter, events.conflict(adapter, conflict, before, writers))
             self.metrics.conflicts.labels(namespace, conflict.reason).inc()
         _, earlier = self._unreported.get(uid, (False, None))
-        self._unreported[uid] = (conflict is None or before != done.replicas, conflict or earlier)
+        self._unreported[uid] = (before != done.replicas, conflict or earlier)
 
     def _observe(
         self, graph: KubeObject | None, adapter: KubeObject, *, owns: bool, refusal: str | None
