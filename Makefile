@@ -161,6 +161,9 @@ bench-ready: programs ## From creation to successful, twenty times, with KWOK.
 bench-bus: programs ## Event latency and objects a second through the watcher.
 	@$(BIN)/python -m tests.benchmarks.bus
 
+bench-relist: programs ## N=3000 graphs: how soon changes go out while a watcher that was just started lists everything.
+	@$(BIN)/python -m tests.benchmarks.relist $(if $(filter command line,$(origin N)),-n $(N)) $(ARGS)
+
 bench-dynadmin: programs ## The REST API: a list of 1,000 graphs, 500 streams, dry runs, estimates, memory.
 	@$(BIN)/python -m tests.benchmarks.dynadmin $(ARGS)
 

@@ -32,10 +32,14 @@ class Received:
 
 
 class ScriptedServer:
-    """Each request takes the next step of the script, and is kept in `requests`. Clients' waits are recorded, not waited."""
+    """Each request takes the next step of the script, and is kept in `requests`. Clients' waits are recorded, not waited.
+
+    Where watches have a script of their own, they take its steps: they come next to other requests.
+    """
 
     def __init__(self) -> None:
         self.script: deque[Step] = deque()
+        self.watches: deque[Step] = deque()
         self.requests: list[Received] = []
         self.waits: list[float] = []
         self.arrived = asyncio.Event()
@@ -74,9 +78,10 @@ class ScriptedServer:
         query = {name: values[0] for name, values in parse_qs(request.query_string).items()}
         self.requests.append(Received(request.method, request.path, query, dict(request.headers), await request.read()))
         self.arrived.set()
-        if not self.script:
+        script = self.watches if self.watches and "watch" in query else self.script
+        if not script:
             return web.json_response({"kind": "Status", "message": "the script is over"}, status=418)
-        return await self.script.popleft()(request)
+        return await script.popleft()(request)
 
 
 @pytest.fixture

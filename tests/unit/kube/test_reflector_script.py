@@ -121,17 +121,78 @@ async def test_synced_carries_what_there_is(server: Any, steps: Any) -> None:
 
 
 async def test_pages(server: Any, steps: Any) -> None:
-    server.then(
-        steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))), steps.watch(then="hang")
-    )
+    server.then(steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))))
+    server.watches.append(steps.watch(then="hang"))
     assert await Followed(server, page_size=1).take(3) == ["ADDED a@3", "ADDED b@4", "SYNCED 5"]
-    assert server.requests[1].query == {"limit": "1", "continue": "t"}
+    assert {"limit": "1", "continue": "t"} in [each.query for each in server.requests]
+
+
+async def test_changes_do_not_wait_for_further_pages_of_a_list(server: Any, steps: Any) -> None:
+    rest, more = asyncio.Event(), asyncio.Event()
+
+    async def second_page(request: Any) -> Any:
+        await rest.wait()
+        return await steps.answer(listed(5, pod("b", 2), pod("c", 3), pod("d", 4)))(request)
+
+    async def watch(request: Any) -> Any:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for each in (
+            event("MODIFIED", pod("b", 6)),
+            event("DELETED", pod("c", 7)),
+            event("MODIFIED", pod("a", 8)),
+            event("ADDED", pod("new", 9)),
+        ):
+            await response.write(json.dumps(each).encode() + b"\n")
+        await more.wait()
+        await response.write(json.dumps(event("MODIFIED", pod("d", 10))).encode() + b"\n")
+        await asyncio.Event().wait()
+
+    server.then(steps.answer(listed(5, pod("a", 1), more="t")), second_page)
+    server.watches.append(watch)
+    changes = Followed(server).reflector.changes()
+    async with asyncio.timeout(10), aclosing(changes):
+        early = [short(await anext(changes)) for _ in range(4)]
+        # What the list says of b and c is older.
+        assert early == ["ADDED a@1", "ADDED b@6", "MODIFIED a@8", "ADDED new@9"]
+        rest.set()
+        assert [short(await anext(changes)) for _ in range(2)] == ["ADDED d@4", "SYNCED 5"]
+        more.set()
+        assert short(await anext(changes)) == "MODIFIED d@10"
+    assert sum("watch" in each.query for each in server.requests) == 1
+
+
+async def test_a_watch_that_ends_while_its_list_comes_is_gone_on_with_after_it(server: Any, steps: Any) -> None:
+    rest = asyncio.Event()
+
+    async def second_page(request: Any) -> Any:
+        await rest.wait()
+        return await steps.answer(listed(5, pod("b", 4)))(request)
+
+    server.then(steps.answer(listed(5, pod("a", 3), more="t")), second_page)
+    server.watches.extend(
+        [steps.watch(event("MODIFIED", pod("a", 6)), then="break"), steps.watch(event("MODIFIED", pod("b", 7)))]
+    )
+    changes = Followed(server).reflector.changes()
+    async with asyncio.timeout(10), aclosing(changes):
+        assert [short(await anext(changes)) for _ in range(2)] == ["ADDED a@3", "MODIFIED a@6"]
+        rest.set()
+        assert [short(await anext(changes)) for _ in range(3)] == ["ADDED b@4", "SYNCED 5", "MODIFIED b@7"]
+    assert [each.query["resourceVersion"] for each in server.requests if "watch" in each.query] == ["5", "6"]
+
+
+async def test_changes_that_came_before_a_list_was_left_midway_are_in_the_next_one(server: Any, steps: Any) -> None:
+    first = steps.answer(listed(5, pod("a", 3), more="t"))
+    server.then(first, steps.hang(), steps.answer(listed(7, pod("a", 6), pod("b", 4))))
+    server.watches.extend([steps.watch(event("MODIFIED", pod("a", 6)), then="hang"), steps.watch(then="hang")])
+    followed = Followed(server)
+    assert await followed.take(2) == ["ADDED a@3", "MODIFIED a@6"]
+    assert await followed.take(2) == ["ADDED b@4", "SYNCED 7"]
 
 
 async def test_lists_pass_the_gate_and_watches_do_not(server: Any, steps: Any) -> None:
-    server.then(
-        steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))), steps.watch(then="hang")
-    )
+    server.then(steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))))
+    server.watches.append(steps.watch(then="hang"))
     gate = Gate(1, longest=60)
     async with gate.passed():
         taken = asyncio.create_task(Followed(server, gate=gate).take(3))
@@ -247,13 +308,14 @@ async def test_a_list_that_expires_midway_starts_over_and_the_second_time_withou
     second = steps.answer(listed(7, pod("a", 3), pod("c", 6), more="t"))
     whole = steps.answer(listed(9, pod("a", 8), pod("d", 8)))
     expired = steps.refuse(410, "Expired")
-    server.then(first, expired, second, expired, whole, steps.watch(then="hang"))
+    server.then(first, expired, second, expired, whole)
+    server.watches.extend([steps.watch(then="hang")] * 3)
     followed = Followed(server, page_size=2)
     assert await followed.take(8) == [
         *("ADDED a@3", "ADDED b@3", "ADDED c@6", "MODIFIED a@8", "ADDED d@8"),
         *("DELETED b@9", "DELETED c@9", "SYNCED 9"),
     ]
-    assert server.requests[4].query == {}
+    assert [each.query for each in server.requests if "watch" not in each.query][4] == {}
 
 
 @pytest.mark.parametrize("code", [429, 500, 503, 504])

@@ -5,6 +5,7 @@ The lowest layer: it imports nothing of the project.
 
 from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread
 from dynamo_shared.aio.gate import Gate
+from dynamo_shared.aio.merging import merged
 from dynamo_shared.aio.offload import Offload
 from dynamo_shared.aio.supervision import supervised
 from dynamo_shared.aio.together import all_of, both, cancellable, either, ended, while_held
@@ -20,6 +21,7 @@ __all__ = [
     "delay",
     "either",
     "ended",
+    "merged",
     "spread",
     "supervised",
     "while_held",

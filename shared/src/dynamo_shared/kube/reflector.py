@@ -9,6 +9,8 @@ What can happen, and what is done:
 4. 410, at the start of a watch or in its middle: the server has forgotten; list again. The list yields only what differs
    from what was yielded before, DELETED for what vanished, and both for a name that another object has taken.
 5. 410 in the middle of a list: the list starts over; the second time without pages, so that it cannot happen again.
+   A list of many pages takes seconds. The watch begins after its first page, and changes do not wait for the others: what
+   the list says of an object that the watch has reported is older, and is passed over.
 6. 404 on list: the type is not installed. Wait, try again, and report it: as trouble, or, where the type is optional, by
    `Absent`. A gateway, or an API server that has just started, answers the same of a type that is there: one that was
    served is absent only when nothing but 404 came for a while. 401, 403: the service may not read it; the same.
@@ -25,7 +27,7 @@ Backpressure: an iterator that is not asked reads nothing; the socket's buffer f
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Set
 from contextlib import aclosing, nullcontext
 from typing import Literal
 from urllib.parse import urlencode
@@ -33,7 +35,7 @@ from urllib.parse import urlencode
 import msgspec
 import structlog
 
-from dynamo_shared.aio import Gate, Randomness, delay, spread
+from dynamo_shared.aio import Gate, Randomness, delay, merged, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import errors, watch_wire
@@ -99,6 +101,20 @@ class Absent(msgspec.Struct, frozen=True):
     """The type is not installed, which is as good as an empty list; what was known has been yielded as DELETED."""
 
 
+class _WatchedEvent(msgspec.Struct, frozen=True):
+    """One event of a watch; a bookmark's key and object say nothing."""
+
+    type: str
+    key: ObjectKey
+    version: str
+    obj: KubeObject
+    received_at: float
+
+
+class _ExpiredMidwayError(Exception):
+    """The server has forgotten the list that was being read."""
+
+
 class Reflector:
     """Follows one resource; `changes` may be iterated once at a time.
 
@@ -135,6 +151,8 @@ class Reflector:
         self._optional = optional
         self._served = served
         self._missing_seconds = 0.0
+        self._midway = 0
+        """lists in a row that expired midway"""
         self._compares = compare
         self._page_size = page_size
         self._gate = gate
@@ -156,20 +174,20 @@ class Reflector:
         while True:
             resumed = bool(self._version) and self._interrupted and self._compares
             try:
-                if not self._version:
-                    async with aclosing(self._list()) as items:
-                        async for item in items:
-                            yield item
-                elif resumed:
+                if resumed:
                     await self._check_number()
                 self._interrupted = True
-                async with aclosing(self._watch(resumed)) as changes:
-                    async for change in changes:
-                        yield change
+                following = self._watch(resumed) if self._version else self._list_and_watch()
+                async with aclosing(following) as items:
+                    async for item in items:
+                        yield item
                 # A server that shuts down ends its watches in good order: only one that answers again is held to be the same.
                 if self._compares:
                     await self._compare()
                 self._interrupted = False
+            except _ExpiredMidwayError:
+                log.info("a list expired midway and starts over", resource=self.resource.id)
+                self._midway += 1
             except errors.Expired as error:
                 log.info("listing again", resource=self.resource.id, cause=error.message)
                 self._version = ""
@@ -186,48 +204,73 @@ class Reflector:
                 await self._wait(error)
                 self._failures += 1
 
-    async def _list(self) -> AsyncGenerator[ObjectChange | Synced, None]:
-        """Everything, compared with what is known. Restarts itself where the server forgets it midway."""
-        token, expired = "", 0
+    async def _list_and_watch(self) -> AsyncGenerator[ObjectChange | Synced, None]:
+        """Everything, compared with what is known, then changes; also those of the time until the last page is there."""
         # Of a first list all is known by then: nothing can be missing in it.
         listed_keys: set[ObjectKey] | None = set() if self._known else None
+        overtaken: set[ObjectKey] = set()
+        is_complete, begun = False, asyncio.Event()
+        try:
+            async with aclosing(merged(self._pages(begun), self._events_from(begun))) as items:
+                async for item in items:
+                    if isinstance(item, _WatchedEvent):
+                        if not is_complete:
+                            overtaken.add(item.key)
+                        for change in self._taken(item):
+                            yield change
+                        continue
+                    received_at, version = self.last_contact, item.metadata.resource_version
+                    for change in self._listed(item, listed_keys, overtaken):
+                        yield change
+                    if item.metadata.continue_:
+                        continue
+                    for key, uid in self._known.others(listed_keys | overtaken) if listed_keys is not None else ():
+                        yield self._gone(key, uid, version, received_at)
+                    is_complete = True
+                    self._version = self._version or version
+                    self._served, self._missing_seconds, self._midway = True, 0.0, 0
+                    self._well()
+                    yield Synced(version, self._known)
+        finally:
+            if not is_complete:
+                self._version = ""
+
+    async def _pages(self, begun: asyncio.Event) -> AsyncGenerator[watch_wire.ListPage, None]:
+        """All pages of a list. A watch may begin once the first one was taken."""
+        token = ""
         while True:
             async with self._gate.passed() if self._gate is not None else nullcontext():
                 try:
-                    page = await self._page(token, limit=0 if expired > 1 and not token else None)
-                except errors.Expired:
+                    page = await self._page(token, limit=0 if self._midway > 1 and not token else None)
+                except errors.Expired as error:
                     if not token:
                         raise
-                    expired += 1
-                    log.info("a list expired midway and starts over", resource=self.resource.id)
-                    token, listed_keys = "", set()
-                    continue
-                received_at = self.last_contact = self._clock()
-                for change in self._listed(page, listed_keys, received_at):
-                    yield change
+                    raise _ExpiredMidwayError from error
+                self.last_contact = self._clock()
                 token, version = page.metadata.continue_, page.metadata.resource_version
+                yield page
                 # Megabytes that need not wait for the next page.
                 del page
+            if not begun.is_set():
+                self._version = version
+                begun.set()
             if not token:
                 break
-        for key, uid in self._known.others(listed_keys) if listed_keys is not None else ():
-            yield self._gone(key, uid, version, received_at)
-        self._version = version
-        self._served, self._missing_seconds = True, 0.0
-        self._well()
-        yield Synced(version, self._known)
 
     def _listed(
-        self, page: watch_wire.ListPage, listed_keys: set[ObjectKey] | None, received_at: float
+        self, page: watch_wire.ListPage, listed_keys: set[ObjectKey] | None, overtaken: Set[ObjectKey]
     ) -> Iterator[ObjectChange]:
-        """What a page says that is not known yet; its keys are added to those that are listed."""
+        """What a page says that is not known yet; its keys are added to those that are listed.
+
+        Of those in `overtaken` a watch has said what came after the list.
+        """
         for item in page.items or ():
             meta = watch_wire.item_meta(item)
             key = ObjectKey(meta.namespace, meta.name)
             if listed_keys is not None:
                 listed_keys.add(key)
-            if self._known.get(key) != (meta.uid, meta.resource_version):
-                yield from self._changed(key, self._item(item), received_at, listed=True)
+            if key not in overtaken and self._known.get(key) != (meta.uid, meta.resource_version):
+                yield from self._changed(key, self._item(item), self.last_contact, listed=True)
 
     async def _check_number(self) -> None:
         """Expired where the server counts from a lower number than the one that is known."""
@@ -294,13 +337,27 @@ class Reflector:
 
     async def _watch(self, resumed: bool) -> AsyncGenerator[ObjectChange, None]:
         """Changes after the known resourceVersion, until the watch ends."""
+        async with aclosing(self._events(resumed)) as events:
+            async for event in events:
+                for change in self._taken(event):
+                    yield change
+
+    async def _events_from(self, begun: asyncio.Event) -> AsyncGenerator[_WatchedEvent, None]:
+        """Those of a watch that waits for the version to begin at."""
+        await begun.wait()
+        async with aclosing(self._events(False)) as events:
+            async for event in events:
+                yield event
+
+    async def _events(self, resumed: bool) -> AsyncGenerator[_WatchedEvent, None]:
         shortest, longest = RESUMED_SECONDS if resumed else COMPARED_SECONDS if self._compares else WATCH_SECONDS
         seconds = int(spread(longest, least=shortest / longest, randomness=self._randomness))
+        version = self._version
         query = self._query(
             {
                 "watch": "true",
                 "allowWatchBookmarks": "true",
-                "resourceVersion": self._version,
+                "resourceVersion": version,
                 "timeoutSeconds": str(seconds),
             }
         )
@@ -314,48 +371,36 @@ class Reflector:
                 while chunk := await stream.readany():
                     received_at = self.last_contact = self._clock()
                     for line in lines.feed(chunk):
-                        event = self._event(line)
+                        event = _event(line, received_at)
                         spoken = True
-                        for change in self._taken(event, received_at):
-                            yield change
+                        if _is_older(event.version, version):
+                            # Only a data store that was set back (restored, or another cluster under this address) counts
+                            # backwards.
+                            message = f"resourceVersion {event.version} came after {version}"
+                            raise errors.Expired(410, "Expired", message)
+                        version = event.version
+                        yield event
             finally:
                 if loop.time() - started > _STABLE_SECONDS:
                     self._failures = 0
         if not spoken and loop.time() - started < _SHORT_WATCH_SECONDS:
             raise errors.Unavailable(0, "ShortWatch", "the server ended the watch at once")
 
-    def _event(self, line: bytes) -> watch_wire.WatchEvent:
-        event = watch_wire.decode_event(line)
-        if event.type == watch_wire.ERROR:
-            code = event.object.get("code")
-            raise errors.from_status(code if isinstance(code, int) else 500, event.object, request="watch")
-        return event
-
-    def _taken(self, event: watch_wire.WatchEvent, received_at: float) -> Iterator[ObjectChange]:
+    def _taken(self, event: _WatchedEvent) -> Iterator[ObjectChange]:
         """The changes that an event is.
 
         What is known moves on before a consumer sees a change: one that is cancelled with a change in its hands has
         it, and a new iteration does not repeat it.
         """
-        obj = event.object
-        try:
-            metadata = obj["metadata"]
-            version = metadata["resourceVersion"]
-            key = ObjectKey(metadata.get("namespace", ""), metadata.get("name", ""))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise watch_wire.garbled("a watch event without metadata") from error
-        if _is_older(version, self._version):
-            # Only a data store that was set back (restored, or another cluster under this address) counts backwards.
-            raise errors.Expired(410, "Expired", f"resourceVersion {version} came after {self._version}")
-        self._version = version
+        self._version = event.version
         self._failures = 0
         if event.type == watch_wire.BOOKMARK:
             return
         if event.type != "DELETED":
-            yield from self._changed(key, obj, received_at)
-        elif self._known.forget(key):
-            metadata.pop("managedFields", None)
-            yield ObjectChange("DELETED", key, obj, received_at)
+            yield from self._changed(event.key, event.obj, event.received_at)
+        elif self._known.forget(event.key):
+            event.obj["metadata"].pop("managedFields", None)
+            yield ObjectChange("DELETED", event.key, event.obj, event.received_at)
 
     def _changed(
         self, key: ObjectKey, obj: KubeObject, received_at: float, *, listed: bool = False
@@ -417,6 +462,20 @@ class Reflector:
         if self._healthy is not True:
             self._healthy = True
             self._on_health(True, f"following {self.resource.id}")
+
+
+def _event(line: bytes, received_at: float) -> _WatchedEvent:
+    event = watch_wire.decode_event(line)
+    obj = event.object
+    if event.type == watch_wire.ERROR:
+        code = obj.get("code")
+        raise errors.from_status(code if isinstance(code, int) else 500, obj, request="watch")
+    try:
+        metadata = obj["metadata"]
+        key = ObjectKey(metadata.get("namespace", ""), metadata.get("name", ""))
+        return _WatchedEvent(event.type, key, metadata["resourceVersion"], obj, received_at)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise watch_wire.garbled("a watch event without metadata") from error
 
 
 def _is_older(version: str, than: str) -> bool:
