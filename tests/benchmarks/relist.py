@@ -6,8 +6,6 @@ has the markers of all resources with objects. `worst_s`: how long a change took
 watcher's processor time until then. `cores_at_rest`: of what it uses from then on, a second.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

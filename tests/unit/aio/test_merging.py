@@ -1,7 +1,5 @@
 """Two generators read as one: the second one's items do not wait for the first one, its end does."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """Two async generators read as one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
