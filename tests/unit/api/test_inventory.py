@@ -72,7 +72,7 @@ MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeploym
 # What the reference of 1.5 has, too.
 SINCE = ("runtimeVersionOverride", "roles", "minAvailable")
 SINCE_OF_BETA = (*SINCE, "experimental.grove")
-SINCE_OF_GRAPHS = ("spec.priorityClassName",)
+SINCE_OF_GRAPHS = ("spec.priorityClassName", "spec.experimental")
 # What profiling and discovery of hardware report beyond the reference, who sets replicas, and fields of releases after 1.2.
 MORE_FIELDS = {
     ("DynamoGraphDeployment", "v1alpha1"): (*SINCE_OF_GRAPHS, *(f"spec.services{{}}.{name}" for name in SINCE)),

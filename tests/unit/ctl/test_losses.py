@@ -44,13 +44,11 @@ LATER_GRAPH = graph(
         },
     },
     providerOverride={"apiVersion": "grove.io/v1alpha1", "value": {}},
-    experimental={"kvTransferPolicy": {"domain": "zone"}},
 )
 FIELDS = [
     "spec.components[0].roles[0].providerOverride",
     "spec.components[0].experimental.gpuMemoryService.extraClientContainers",
     "spec.providerOverride",
-    "spec.experimental",
 ]
 
 
@@ -73,7 +71,7 @@ def test_each_field_of_a_file_is_listed_with_what_to_do(tmp_path: Path, capsys: 
     begin = f"{file}: DynamoGraphDeployment team/chat (v1beta1): "
     assert [line.removeprefix(begin).partition(" would be dropped: ")[0] for line in lines] == FIELDS
     assert all(line.partition(" would be dropped: ")[2] for line in lines)
-    assert error.startswith("dynamoctl: fields that would be lost or refused: 4; do what each line says")
+    assert error.startswith("dynamoctl: fields that would be lost or refused: 3; do what each line says")
 
 
 def test_what_this_platform_has_is_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,7 +247,6 @@ def test_files_and_the_cluster_are_checked_together(
 
 def test_the_longest_end_of_a_path_counts() -> None:
     assert what_to_do(("spec", "components", 0, "providerOverride")) == LATER["providerOverride"]
-    assert what_to_do(("spec", "experimental")) == LATER["spec.experimental"]
     assert what_to_do(("spec", "services", "w", "checkpoint", "job")) == LATER["checkpoint.job"]
     assert what_to_do(("spec", "colour")) == OTHERS
 
@@ -257,7 +254,6 @@ def test_the_longest_end_of_a_path_counts() -> None:
 def test_no_field_with_advice_is_one_that_the_definitions_have() -> None:
     """A field that a definition gains is dropped no longer: its line and its row in docs/moving.md go."""
     paths = {
-        "spec.experimental": ("DynamoGraphDeployment", "spec"),
         "spec.runtimeVersionOverride": ("DynamoGraphDeploymentRequest", "spec"),
         "features.kvRouter": ("DynamoGraphDeploymentRequest", "spec.features"),
         "checkpoint": ("DynamoGraphDeployment", "spec.components[].experimental.checkpoint"),

@@ -1,6 +1,15 @@
 """A cache as the pod-builder keeps it, and the routes over it."""
 
-from dynamo_pod_builder import artifact_images, checkpoints, children, cohorts, name_waits, pods, surroundings
+from dynamo_pod_builder import (
+    artifact_images,
+    checkpoints,
+    children,
+    cohorts,
+    name_waits,
+    node_labels,
+    pods,
+    surroundings,
+)
 from dynamo_pod_builder.routing import routes
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
@@ -16,7 +25,7 @@ PROGRESS = 0.25
 def indexed(*observed: KubeObject, of: Resource | None = None) -> ObjectCache:
     """With all its indexes, and these objects; `of` is their resource where they do not say it."""
     cache = ObjectCache()
-    for each in (children, pods, cohorts, checkpoints, artifact_images, surroundings, name_waits):
+    for each in (children, pods, cohorts, node_labels, checkpoints, artifact_images, surroundings, name_waits):
         each.index(cache)
     for obj in observed:
         cache.put(of or resources.of(obj), obj)

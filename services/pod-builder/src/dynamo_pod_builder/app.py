@@ -28,7 +28,17 @@ from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
-from dynamo_pod_builder import artifact_images, checkpoints, children, claims, cohorts, name_waits, pods, surroundings
+from dynamo_pod_builder import (
+    artifact_images,
+    checkpoints,
+    children,
+    claims,
+    cohorts,
+    name_waits,
+    node_labels,
+    pods,
+    surroundings,
+)
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.configuration import render_config
@@ -42,6 +52,7 @@ from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
+from dynamo_pod_builder.reconcilers.pod import PodReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.routing import routes
@@ -90,7 +101,7 @@ class _PodBuilder(Controller):
         super().__init__(context, NAME, reads, of_share=OF_SHARE)
         kube, cache = self.kube, self.cache
         cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
-        for each in (children, pods, cohorts, checkpoints, artifact_images, surroundings, name_waits):
+        for each in (children, pods, cohorts, node_labels, checkpoints, artifact_images, surroundings, name_waits):
             each.index(cache)
         applier = Applier(kube, cache)
         statuses = StatusWriter(kube, cache, context.clock, frozenset({PLANNING}))
@@ -138,7 +149,8 @@ class _PodBuilder(Controller):
                 ),
                 NAMESPACES.plural: Reconciler(NamespaceReconciler(cache, applier).reconcile, self._namespaces),
                 PODS.plural: Reconciler(
-                    CohortReconciler(cache, kube, announcer).reconcile, lambda: cohorts.ended(cache)
+                    PodReconciler(cache, kube, announcer, CohortReconciler(cache, kube, announcer)).reconcile,
+                    lambda: (*cohorts.ended(cache), *node_labels.waiting(cache)),
                 ),
             },
             (

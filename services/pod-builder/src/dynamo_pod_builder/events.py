@@ -41,6 +41,9 @@ FAILOVER = EventReason(
     "Warning",
     "Failover",
 )
+LABEL_OF_NODE_MISSING = EventReason(
+    "TopologyLabelMissing", "A pod cannot get the label of its node, which its worker waits for.", "Warning", "Label"
+)
 READY = EventReason("Ready", "All components of a graph serve.")
 FAILED = EventReason("Failed", "A graph cannot become ready as it is.", "Warning")
 GRAPH_STUCK = EventReason("", "A graph is stuck.", "Warning", condition="Ready")
@@ -65,6 +68,12 @@ CHECKPOINT_FAILED = EventReason("CheckpointFailed", "A checkpoint could not be t
 CHECKPOINT_HELD_UP = EventReason(
     "", "The Job of a checkpoint is held up.", "Warning", "Checkpoint", "the checkpoint's last condition"
 )
+
+
+def label_of_node_missing(node: str, label: str, refused: str = "") -> Fact:
+    """A pod cannot get a label of its node: that has none, or `refused` says what is in the way."""
+    why = f": {refused}" if refused else ", as the node has none: label the node, or name another label in the policy"
+    return LABEL_OF_NODE_MISSING(f"Cannot copy label {label} of node {node}{why}")
 
 
 def created(children: Sequence[str]) -> Fact:

@@ -18,6 +18,7 @@ from dynamo_shared.api.resources import (
     JOBS,
     LEADER_WORKER_SETS,
     LEASES,
+    NODES,
     PERSISTENT_VOLUME_CLAIMS,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
@@ -32,7 +33,7 @@ from dynamo_shared.api.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
-from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, SSH_SECRET, STANDBY, UNCONFIRMED, Right
+from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, SSH_SECRET, STANDBY, UNCONFIRMED, Right, RightScope
 
 from dynamo_pod_builder.artifact_images import LEGACY
 
@@ -45,6 +46,7 @@ INFERENCE_EXTENSIONS = tuple(
     for kind in ("InferenceModel", "InferenceObjective", "InferencePool")
 )
 SCALING_OF_GROVE = "replicas of a set that runs are set where Grove keeps them"
+LABELS_OF_NODES = "pods of a graph with a kvTransferPolicy get a label of their node; no node of the tests has pods"
 #: What `applying` does with a child.
 KEEP = ("create", "delete", "get", "patch", "update")
 CHILDREN = (
@@ -86,6 +88,8 @@ RIGHTS = (
     Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused=RACE),
     Right(JOBS, ("create", "get")),
     Right(PODS, ("delete", "list")),
+    Right(PODS, ("patch",), part="nodes", unused=LABELS_OF_NODES),
+    Right(NODES, ("get",), place=RightScope.CLUSTER, part="nodes", unused=LABELS_OF_NODES),
     Right(LEASES, ("get",)),
     Right(EVENTS, ("create", "list")),
     Right(EVENTS, ("patch",), unused=SERIES),

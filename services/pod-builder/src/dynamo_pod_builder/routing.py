@@ -27,6 +27,7 @@ from dynamo_pod_builder import name_waits
 from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.children import OF_SETS, OWNED, SHARED, workload_of
 from dynamo_pod_builder.cohorts import engine_has_ended
+from dynamo_pod_builder.node_labels import lacking
 from dynamo_pod_builder.pods import changes_trouble, component_of
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
 from dynamo_pod_builder.reconcilers.namespace import OUTLIVING, is_shared
@@ -149,6 +150,7 @@ def routes(
         TaskRoute(DYNAMO_CHECKPOINTS),
         *(TaskRoute(each, when=_is_news) for each in LEGACY),
         TaskRoute(PODS, when=lambda change: change.new is not None and engine_has_ended(change.new)),
+        TaskRoute(PODS, when=lambda change: change.new is not None and bool(lacking(change.new))),
         TaskRoute(PODS, to=partial(_of_pod, cache), when=changes_trouble),
         TaskRoute(PODS, to=rolled, when=lambda change: change.gone is not None),
         TaskRoute(_ADAPTERS, to=scaled, when=is_of_replicas, after=at_once),

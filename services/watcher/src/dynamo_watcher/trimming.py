@@ -7,13 +7,13 @@ passwords, no service reads it, and it is most of a pod's bytes. A service that 
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry.annotations import RESTART_AT
+from dynamo_shared.api.registry.annotations import RESTART_AT, TOPOLOGY_LABEL_KEY
 
 _METADATA = frozenset(
     {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"}
     | {"labels", "ownerReferences", "finalizers"}
 )
-_ANNOTATIONS = frozenset({RESTART_AT})
+_ANNOTATIONS = frozenset({RESTART_AT, TOPOLOGY_LABEL_KEY})
 _SPEC = frozenset({"nodeName", "hostNetwork"})
 _CONTAINER = frozenset({"name", "image", "resources"})
 _PROBES = frozenset({"startupProbe", "readinessProbe"})

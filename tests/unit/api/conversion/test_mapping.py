@@ -25,6 +25,16 @@ def kept(obj: Object) -> Object:
     return document
 
 
+def test_what_both_versions_say_of_a_graph() -> None:
+    policy = {"labelKey": "zone", "domain": "zone", "enforcement": "preferred", "preferredWeight": 0.5}
+    both: Object = {"priorityClassName": "high", "experimental": {"kvTransferPolicy": policy}}
+    obj = {**graph(), "spec": {**both, "services": {}}}
+    made = convert(obj, BETA)
+    assert made["spec"] == {**both, "components": []}
+    assert kept(made) == {}
+    assert convert(made, ALPHA) == obj
+
+
 def component_of(**service: Any) -> tuple[Object, list[Any]]:
     """The component that a service becomes, and what is kept of it."""
     made = convert(graph(Worker=service), BETA)

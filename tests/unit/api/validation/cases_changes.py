@@ -24,7 +24,29 @@ def of_graph(spec: dict[str, Any], version: str = "v1beta1", **metadata: Any) ->
     return {**obj, "metadata": {**obj["metadata"], **metadata, "ownerReferences": [{**owner, "uid": "1"}]}}
 
 
+ZONE = {"labelKey": "topology.kubernetes.io/zone", "domain": "zone"}
+
 CASES = [
+    *(
+        Case(
+            f"beta: a policy for KV caches is {what}",
+            components(component("a"), **({"experimental": {"kvTransferPolicy": now}} if now else {})),
+            old=components(component("a"), **({"experimental": {"kvTransferPolicy": before}} if before else {})),
+            errors=(
+                "spec.experimental.kvTransferPolicy: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
+            ),
+        )
+        for what, before, now in (
+            ("added", None, ZONE),
+            ("removed", ZONE, None),
+            ("changed", ZONE, {**ZONE, "labelKey": "other"}),
+        )
+    ),
+    Case(
+        "alpha: a policy for KV caches whose default is written out",
+        services({"a": service()}, experimental={"kvTransferPolicy": {**ZONE, "enforcement": "required"}}),
+        old=services({"a": service()}, experimental={"kvTransferPolicy": ZONE}),
+    ),
     Case(
         "beta: scaling groups are switched",
         components(

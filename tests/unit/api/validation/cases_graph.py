@@ -2,10 +2,72 @@
 """Cases about graphs as a whole: components, names, labels, restarts, claims, topology."""
 
 from dataclasses import replace
+from typing import Any
 
 from tests.unit.api.validation.building import GROVE, PLAIN, Case, alone, component, components, service, services
 
+
+def policy(**fields: Any) -> dict[str, Any]:
+    """Experimental features of a graph."""
+    return {"experimental": {"kvTransferPolicy": {"domain": "zone", **fields}}}
+
+
 CASES = [
+    Case(
+        "alpha: a policy for KV caches without a label",
+        services({"a": service()}, **policy(enforcement="preferred")),
+        errors=(
+            "spec.experimental.kvTransferPolicy.labelKey: required: the label of nodes that says which 'zone' each is in",
+            "spec.experimental.kvTransferPolicy.preferredWeight: required with enforcement preferred: a number from 0 to 1, which favours most",
+        ),
+    ),
+    Case(
+        "beta: a policy for KV caches by a ClusterTopology",
+        components(component("a"), **policy(clusterTopologyName="dc", preferredWeight=0.5)),
+        facts=GROVE,
+        errors=(
+            "spec.experimental.kvTransferPolicy.clusterTopologyName: is not supported: write labelKey, the label of nodes that the ClusterTopology has for 'zone'",
+            "spec.experimental.kvTransferPolicy.preferredWeight: has no meaning without enforcement preferred: leave it out",
+        ),
+    ),
+    Case(
+        "beta: a policy with a label that no node has",
+        components(component("a"), **policy(labelKey="a b")),
+        errors=(
+            "spec.experimental.kvTransferPolicy.labelKey: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
+        ),
+    ),
+    Case(
+        "beta: a policy, and a worker that starts from a checkpoint",
+        components(
+            component("a", experimental={"checkpoint": {"checkpointRef": "c"}}),
+            component("b"),
+            **policy(labelKey="zone"),
+        ),
+        errors=(
+            "spec.components[0].experimental.checkpoint: not together with spec.experimental.kvTransferPolicy: an engine that is restored does not know its own zone; leave one of the two out",
+        ),
+    ),
+    Case(
+        "alpha: a policy where nodes are not read",
+        services({"a": service()}, **policy(labelKey="zone")),
+        facts=replace(PLAIN, cluster_wide=False),
+        warnings=(
+            "spec.experimental.kvTransferPolicy.labelKey: the platform serves some namespaces, and may not read nodes: workers start only where another program gives their pods this label",
+        ),
+    ),
+    Case(
+        "beta: a policy where nodes are not read",
+        components(component("a"), **policy(labelKey="zone")),
+        facts=replace(PLAIN, cluster_wide=False),
+        warnings=(
+            "spec.experimental.kvTransferPolicy.labelKey: the platform serves some namespaces, and may not read nodes: workers start only where another program gives their pods this label",
+        ),
+    ),
+    Case(
+        "beta: a whole policy",
+        components(component("a"), **policy(labelKey="zone", enforcement="preferred", preferredWeight=0)),
+    ),
     Case(
         "beta: a scaling group without Grove",
         components(

@@ -26,6 +26,7 @@ from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.network import picker
 from dynamo_pod_builder.render.network.gateway import gateway_children
 from dynamo_pod_builder.render.pod.discovery import discovery_of
+from dynamo_pod_builder.render.pod.kv_transfer import policy_of, with_topology
 from dynamo_pod_builder.render.pod.template import (
     graph_annotations,
     graph_template,
@@ -170,6 +171,8 @@ def _component_spec(
             **template,
             "spec": {**(template.get("spec") or {}), "serviceAccountName": names.PLANNER_ACCOUNT},
         }
+    if component.type in WORKERS:
+        template = with_topology(template, policy_of(graph))
     template = scheduled(template)
     if template:
         spec["podTemplate"] = template

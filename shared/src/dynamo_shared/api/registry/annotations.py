@@ -21,6 +21,13 @@ ENABLE_METRICS = _add(
     values="`false` disables; anything else leaves metrics on",
     where="DGDs, pod templates",
 )
+TOPOLOGY_LABEL_KEY = _evolving(
+    "nvidia.com/topology-label-key",
+    "Label that a pod gets from its node, so that a worker knows the domain of the topology that it is in.",
+    set_by="pod-builder",
+    values="key of a label of nodes",
+    where="pods of workers whose graph has a kvTransferPolicy",
+)
 LAST_APPLIED_HASH = _add(
     "nvidia.com/last-applied-hash",
     "Remembers what was written last, so that an object which has not changed is not written again.",

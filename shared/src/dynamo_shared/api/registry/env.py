@@ -14,6 +14,7 @@ CATALOG = Catalog(
 )
 _EVERY = "every main container"
 _WORKERS = "workers"
+_OF_A_POLICY = "workers whose graph has a kvTransferPolicy"
 _add = CATALOG.add
 _evolving = partial(CATALOG.add, stability=Stability.EVOLVING)
 
@@ -290,6 +291,36 @@ NNODES = _evolving(
     "Number of nodes of a component.",
     values="integer",
     where="engines of multi-node failover groups",
+)
+DYN_TOPOLOGY_ENABLED = _evolving(
+    "DYN_TOPOLOGY_ENABLED",
+    "Has a worker read the domains of the topology that it is in, from files, and register them.",
+    values="`true`",
+    where=_OF_A_POLICY,
+)
+DYN_TOPOLOGY_MOUNT_PATH = _evolving(
+    "DYN_TOPOLOGY_MOUNT_PATH",
+    "Directory with a file for each kind of domain, which has the worker's own domain.",
+    values="`/etc/dynamo/topology`",
+    where=_OF_A_POLICY,
+)
+DYN_KV_TRANSFER_DOMAIN = _evolving(
+    "DYN_KV_TRANSFER_DOMAIN",
+    "Kind of domain that KV caches stay in between prefill and decode workers.",
+    values="name of a file in `DYN_TOPOLOGY_MOUNT_PATH`, such as `zone`",
+    where=_OF_A_POLICY,
+)
+DYN_KV_TRANSFER_ENFORCEMENT = _evolving(
+    "DYN_KV_TRANSFER_ENFORCEMENT",
+    "Whether KV caches must stay in their domain, or had better.",
+    values="`required`, `preferred`",
+    where=_OF_A_POLICY,
+)
+DYN_KV_TRANSFER_PREFERRED_WEIGHT = _evolving(
+    "DYN_KV_TRANSFER_PREFERRED_WEIGHT",
+    "How much decode workers of the same domain are favoured.",
+    values="0 to 1",
+    where=_OF_A_POLICY,
 )
 DYN_SNAPSHOT_CONTROL_DIR = _evolving(
     "DYN_SNAPSHOT_CONTROL_DIR",

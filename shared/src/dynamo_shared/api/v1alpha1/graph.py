@@ -12,6 +12,7 @@ from dynamo_shared.api.v1alpha1.status import GraphStatus
 from dynamo_shared.api.v1beta1 import BackendFramework
 from dynamo_shared.api.v1beta1.component import PackDomain
 from dynamo_shared.api.v1beta1.graph import MAX_COMPONENTS, Restart
+from dynamo_shared.api.v1beta1.kv_transfer import GraphExperimental
 
 MAX_CLAIMS = 100
 
@@ -46,6 +47,8 @@ class DynamoGraphDeploymentSpec(ApiModel):
     """Restarts the pods when its id changes."""
     topology_constraint: GraphTopologyConstraint | None = None
     """Keeps the graph's pods close together."""
+    experimental: GraphExperimental | None = None
+    """Features of the graph that may change without notice."""
 
 
 class DynamoGraphDeployment(ApiModel):

@@ -36,6 +36,13 @@ class SharingMode(StrEnum):
     INTER_POD = "InterPod"
 
 
+class KvTransferEnforcement(StrEnum):
+    """Whether a KV cache must stay in its domain, or had better."""
+
+    REQUIRED = "required"
+    PREFERRED = "preferred"
+
+
 class CheckpointMode(StrEnum):
     """Whether a missing checkpoint is made or waited for."""
 

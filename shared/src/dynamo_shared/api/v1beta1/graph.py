@@ -11,6 +11,7 @@ from dynamo_shared.api.rules import Violations, rule, validations
 from dynamo_shared.api.stored import parse
 from dynamo_shared.api.v1beta1.component import Component, PackDomain
 from dynamo_shared.api.v1beta1.enums import BackendFramework, RestartStrategyType
+from dynamo_shared.api.v1beta1.kv_transfer import GraphExperimental
 from dynamo_shared.api.v1beta1.status import GraphStatus
 
 MAX_COMPONENTS = 25
@@ -94,6 +95,8 @@ class DynamoGraphDeploymentSpec(ApiModel):
     """Restarts the pods when its id changes."""
     topology_constraint: GraphTopologyConstraint | None = None
     """Keeps the graph's pods close together."""
+    experimental: GraphExperimental | None = None
+    """Features of the graph that may change without notice."""
 
 
 class DynamoGraphDeployment(ApiModel):

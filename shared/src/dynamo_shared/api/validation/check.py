@@ -22,6 +22,7 @@ from dynamo_shared.api.validation.engines import ENGINES
 from dynamo_shared.api.validation.facts import Facts, Findings
 from dynamo_shared.api.validation.graph import GRAPHS
 from dynamo_shared.api.validation.immutability import ADVICE, ADVICE_ALONE, CHANGES, CHANGES_ALONE
+from dynamo_shared.api.validation.kv_transfer import ABOUT_KV_TRANSFER, CHANGES_OF_KV_TRANSFER, KV_TRANSFER
 from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS, UNUSED_IN_MODELS
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
 from dynamo_shared.api.validation.objects import CLAIMS, DEVICES, WAYS_IN
@@ -150,17 +151,18 @@ _KINDS = {
     GRAPH: _Kind(
         read=lambda version, obj: _VIEWS[version].graph(obj),
         refusing=(
-            (_always, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, RUNNING_OF_GRAPHS, OF_GROVE)),
+            (_always, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, KV_TRANSFER)),
+            (_always, (RUNNING_OF_GRAPHS, OF_GROVE)),
             (_at_creation, (TOPOLOGY_AT_CREATION,)),
             (_of_components, _OF_COMPONENTS),
-            (_at_update, (CHANGES,)),
+            (_at_update, (CHANGES, CHANGES_OF_KV_TRANSFER)),
         ),
         warning=(
             (
                 _always,
                 (
                     *(ANNOTATIONS_WITHOUT_EFFECT, TOPOLOGY_WITHOUT_EFFECT, WITHOUT_GROVE),
-                    *(ORCHESTRATORS, GROVE, UNUSED_IN_GRAPHS),
+                    *(ABOUT_KV_TRANSFER, ORCHESTRATORS, GROVE, UNUSED_IN_GRAPHS),
                 ),
             ),
             (_of_components, (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS)),

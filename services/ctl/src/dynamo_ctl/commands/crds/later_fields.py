@@ -9,7 +9,6 @@ from dynamo_shared.api.rules import Location
 LATER: dict[str, str] = {
     "providerOverride": "remove it, and where it keeps pods together set topologyConstraint.packDomain",
     "dynamoSidecar": "run the Dynamo runtime in the container main",
-    "spec.experimental": "remove it: routing here does not follow the topology",
     "gpuMemoryService.extraClientContainers": "remove it: only the engine uses the GPU memory service",
     "gpuMemoryService.extraClientPods": "remove it: only the engine uses the GPU memory service",
     "checkpoint.enabled": "remove checkpoint where this is false, since here a checkpoint counts by being there; "

@@ -1,0 +1,31 @@
+"""Pods that get a label of their node: which they are, by their annotation. Pure, but for the index of the cache."""
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import has_ended
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import TOPOLOGY_LABEL_KEY
+from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.state.cache import ObjectCache
+
+LACKING_INDEX = "lacks-label-of-node"
+
+
+def index(cache: ObjectCache) -> None:
+    """Index the cache's pods by whether they lack the label of their node."""
+    cache.add_index(PODS, LACKING_INDEX, lambda pod: (LACKING_INDEX,) if lacking(pod) else ())
+
+
+def waiting(cache: ObjectCache) -> list[ObjectKey]:
+    """Pods that lack the label of their node."""
+    return [key for _, key in cache.indexed(PODS, LACKING_INDEX)]
+
+
+def lacking(pod: KubeObject) -> str:
+    """Label of its node that a pod of a graph still lacks; "" for none, and until it has a node."""
+    present = objects.labels(pod)
+    label = (pod["metadata"].get("annotations") or {}).get(TOPOLOGY_LABEL_KEY, "")
+    if not label or label in present or not pod.get("spec", {}).get("nodeName"):
+        return ""
+    of_graph = labels.GRAPH_DEPLOYMENT_NAME in present and labels.COMPONENT in present
+    return label if of_graph and not (has_ended(pod) or objects.is_deleting(pod)) else ""

@@ -1,0 +1,89 @@
+"""Workers that know their domain of the topology, so that routers keep KV caches within it (the reference's 1.3 to 1.5).
+
+The node of a pod is known when it is scheduled: its label is copied to the pod then, and the kubelet writes that into the file
+that the worker waits for.
+"""
+
+from decimal import Decimal
+
+from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.registry import env
+from dynamo_shared.api.registry.annotations import TOPOLOGY_LABEL_KEY
+from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
+from dynamo_shared.api.v1beta1.kv_transfer import KvTransferPolicy
+
+from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.pod.env import EnvVar, var, with_vars, without_vars
+
+VOLUME, DIRECTORY = "topology-labels", "/etc/dynamo/topology"
+_NAMES = (
+    env.DYN_TOPOLOGY_ENABLED,
+    env.DYN_TOPOLOGY_MOUNT_PATH,
+    env.DYN_KV_TRANSFER_DOMAIN,
+    env.DYN_KV_TRANSFER_ENFORCEMENT,
+    env.DYN_KV_TRANSFER_PREFERRED_WEIGHT,
+)
+
+
+def policy_of(graph: DynamoGraphDeployment) -> KvTransferPolicy | None:
+    """The policy of a graph; None without one. RenderError where it names no label of nodes."""
+    policy = graph.spec.experimental.kv_transfer_policy if graph.spec.experimental is not None else None
+    if policy is not None and not policy.label_key:
+        raise RenderError(
+            "",
+            "spec.experimental.kvTransferPolicy.labelKey",
+            f"is required: nothing else says which {policy.domain} a node is in",
+            "name the label of the nodes",
+        )
+    return policy
+
+
+def with_topology(template: KubeObject, policy: KvTransferPolicy | None) -> KubeObject:
+    """A worker's pod template with what a policy takes, in place of the user's own of the same names."""
+    if policy is None:
+        return template
+    metadata, pod = template.get("metadata") or {}, template.get("spec") or {}
+    containers = pod.get("containers") or ()
+    if all(each["name"] != MAIN for each in containers):
+        containers = ({"name": MAIN}, *containers)
+    field = {"fieldPath": f"metadata.labels['{policy.label_key}']"}
+    volume = {"name": VOLUME, "downwardAPI": {"items": [{"path": policy.domain, "fieldRef": field}]}}
+    others = [each for each in pod.get("volumes") or () if each["name"] != VOLUME]
+    return {
+        **template,
+        "metadata": {
+            **metadata,
+            "annotations": {**(metadata.get("annotations") or {}), TOPOLOGY_LABEL_KEY: policy.label_key},
+        },
+        "spec": {
+            **pod,
+            "containers": [_reading(each, policy) if each["name"] == MAIN else each for each in containers],
+            "volumes": [*others, volume],
+        },
+    }
+
+
+def _reading(container: KubeObject, policy: KvTransferPolicy) -> KubeObject:
+    mounts = [
+        each
+        for each in container.get("volumeMounts") or ()
+        if each.get("name") != VOLUME and each.get("mountPath") != DIRECTORY
+    ]
+    return {
+        **container,
+        "env": with_vars(without_vars(container.get("env") or (), *_NAMES), *_variables(policy)),
+        "volumeMounts": [*mounts, {"name": VOLUME, "mountPath": DIRECTORY, "readOnly": True}],
+    }
+
+
+def _variables(policy: KvTransferPolicy) -> list[EnvVar]:
+    variables = [
+        var(env.DYN_TOPOLOGY_ENABLED, "true"),
+        var(env.DYN_TOPOLOGY_MOUNT_PATH, DIRECTORY),
+        var(env.DYN_KV_TRANSFER_DOMAIN, policy.domain),
+        var(env.DYN_KV_TRANSFER_ENFORCEMENT, policy.enforcement.value),
+    ]
+    if policy.preferred_weight is not None:
+        weight = format(Decimal(str(policy.preferred_weight)).normalize(), "f")
+        variables.append(var(env.DYN_KV_TRANSFER_PREFERRED_WEIGHT, weight))
+    return variables

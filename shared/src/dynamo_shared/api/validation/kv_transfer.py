@@ -1,0 +1,105 @@
+"""Where KV caches may go between prefill and decode workers: a policy is complete, and stays."""
+
+from typing import Any
+
+from dynamo_shared.api.embedded.rules.names import wrong_key
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.untrusted.reading import mapping, text
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.rule_set import GRAPH, RuleSet
+from dynamo_shared.api.validation.view import GraphView
+
+KV_TRANSFER = RuleSet("KV transfer", (GRAPH,), "always")
+CHANGES_OF_KV_TRANSFER = RuleSet("KV transfer", (GRAPH,), "when updated")
+ABOUT_KV_TRANSFER = RuleSet("KV transfer", (GRAPH,), "always")
+
+AT: Location = ("spec", "experimental", "kvTransferPolicy")
+PREFERRED = "preferred"
+
+_NO_LABEL = "required: the label of nodes that says which {domain} each is in"
+_NO_TOPOLOGY = "is not supported: write labelKey, the label of nodes that the ClusterTopology has for {domain}"
+_NO_KEY = "{problem}"  # in the words for keys of labels
+
+
+@KV_TRANSFER.rule(_NO_LABEL, _NO_TOPOLOGY, _NO_KEY)
+def a_policy_has_a_label_of_nodes(graph: GraphView, _facts: Facts) -> Violations:
+    """A policy names a label of nodes. Of the two sources that the reference has, a ClusterTopology is not read."""
+    policy = policy_of(graph)
+    if policy is None:
+        return
+    domain, label = shown(policy.get("domain")), policy.get("labelKey")
+    if policy.get("clusterTopologyName"):
+        yield (*AT, "clusterTopologyName"), _NO_TOPOLOGY.format(domain=domain)
+    elif not label:
+        yield (*AT, "labelKey"), _NO_LABEL.format(domain=domain)
+    if problem := wrong_key(text(label)) if label else "":
+        yield (*AT, "labelKey"), problem
+
+
+_NO_WEIGHT = "required with enforcement preferred: a number from 0 to 1, which favours most"
+_A_WEIGHT = "has no meaning without enforcement preferred: leave it out"
+
+
+@KV_TRANSFER.rule(_NO_WEIGHT, _A_WEIGHT)
+def preference_has_a_weight(graph: GraphView, _facts: Facts) -> Violations:
+    """How much a domain is preferred is a number, and only a preference has one."""
+    policy = policy_of(graph)
+    if policy is None:
+        return
+    if policy.get("enforcement") == PREFERRED and policy.get("preferredWeight") is None:
+        yield (*AT, "preferredWeight"), _NO_WEIGHT
+    if policy.get("enforcement") != PREFERRED and policy.get("preferredWeight") is not None:
+        yield (*AT, "preferredWeight"), _A_WEIGHT
+
+
+_RESTORED = (
+    "not together with spec.experimental.kvTransferPolicy: an engine that is restored does not know its own {domain}; "
+    "leave one of the two out"
+)
+
+
+@KV_TRANSFER.rule(_RESTORED, added=True)
+def workers_of_a_policy_load_their_model(graph: GraphView, _facts: Facts) -> Violations:
+    """A worker reads its domain as it starts, and one of a checkpoint has started elsewhere."""
+    policy = policy_of(graph)
+    for component in graph.components if policy is not None else ():
+        if component.checkpoint is not None and component.is_worker and policy is not None:
+            yield component.checkpoint, _RESTORED.format(domain=text(policy.get("domain")) or "domain")
+
+
+_CHANGED = "cannot be added, removed or changed later: recreate the DynamoGraphDeployment"
+
+
+@CHANGES_OF_KV_TRANSFER.rule(_CHANGED)
+def policies_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
+    """The policy of a graph cannot be changed."""
+    if _effective(graph) != _effective(old):
+        yield AT, _CHANGED
+
+
+_NOT_READ = (
+    "the platform serves some namespaces, and may not read nodes: workers start only where another program gives their pods "
+    "this label"
+)
+
+
+@ABOUT_KV_TRANSFER.rule(_NOT_READ, added=True)
+def labels_of_nodes_can_be_read(graph: GraphView, facts: Facts) -> Violations:
+    """A platform of some namespaces copies no labels of nodes."""
+    if policy_of(graph) is not None and not facts.cluster_wide:
+        yield (*AT, "labelKey"), _NOT_READ
+
+
+def policy_of(graph: GraphView) -> dict[str, Any] | None:
+    """The policy of a graph, of whatever form it is; None without one."""
+    policy = mapping(graph.spec.get("experimental")).get("kvTransferPolicy")
+    return policy if isinstance(policy, dict) else None
+
+
+def _effective(graph: GraphView) -> tuple[Any, ...] | None:
+    policy = policy_of(graph)
+    if policy is None:
+        return None
+    source = text(policy.get("labelKey")) or text(policy.get("clusterTopologyName"))
+    return source, policy.get("domain"), policy.get("enforcement") or "required", policy.get("preferredWeight")

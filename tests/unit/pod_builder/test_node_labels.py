@@ -1,0 +1,136 @@
+"""A pod of a graph with a policy gets the label of its node once it has one, and no other pod does."""
+
+import copy
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.node_labels import lacking, waiting
+from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
+from dynamo_pod_builder.reconcilers.pod import ASK_AGAIN, PodReconciler
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import NODES, PODS, ObjectKey
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
+from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
+from dynamo_watcher.trimming import trimmed
+
+from tests.unit.announced import Announced
+from tests.unit.routed import tasks_of
+
+from .indexed import indexed, routes_of
+
+ZONE = "topology.kubernetes.io/zone"
+KEY = ObjectKey("ns", "worker")
+OF_GRAPH = {"nvidia.com/dynamo-component": "Decode", "nvidia.com/dynamo-graph-deployment-name": "graph"}
+
+
+def pod(**changes: Any) -> KubeObject:
+    metadata = {
+        "name": "worker",
+        "namespace": "ns",
+        "uid": "1",
+        "resourceVersion": "5",
+        "labels": changes.pop("labels", OF_GRAPH),
+        "annotations": {"nvidia.com/topology-label-key": ZONE, "secret.example.com/token": "x"},
+        **changes.pop("metadata", {}),
+    }
+    spec = {"nodeName": "a"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("observed", "label"),
+    [
+        (pod(), ZONE),
+        (pod(labels={**OF_GRAPH, ZONE: "b"}), ""),
+        (pod(labels={"nvidia.com/dynamo-component": "Decode"}), ""),
+        (pod(metadata={"annotations": {}}), ""),
+        (pod(spec={}), ""),
+        (pod(status={"phase": "Failed"}), ""),
+        (pod(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), ""),
+    ],
+    ids=["scheduled", "labelled", "of no graph", "of no policy", "not scheduled", "ended", "leaves"],
+)
+def test_which_pods_lack_a_label(observed: KubeObject, label: str) -> None:
+    assert lacking(observed) == lacking(trimmed(observed)) == label
+
+
+def test_a_pod_is_labelled_when_it_has_a_node_and_after_a_restart_of_the_platform() -> None:
+    task, of = Task.of(PODS, KEY), routes_of(ObjectCache())
+    assert task in tasks_of(of, PODS, KEY, pod(spec={}), pod())
+    assert task not in tasks_of(of, PODS, KEY, None, pod(spec={}))
+    assert waiting(indexed(pod())) == [KEY]
+    assert waiting(indexed(pod(spec={}))) == []
+
+
+class Kube:
+    """One node, and a record of patches; `refusing` is what the API server answers to them."""
+
+    def __init__(
+        self, labels: dict[str, str] | None, *, refusing: KubeError | None = None, hidden: bool = False
+    ) -> None:
+        self.labels, self.refusing, self.hidden = labels, refusing, hidden
+        self.patches: list[KubeObject] = []
+
+    async def get(self, resource: Any, key: ObjectKey) -> KubeObject:
+        assert (resource, key) == (NODES, ObjectKey("", "a"))
+        if self.hidden:
+            raise Forbidden(403, "Forbidden", "nodes is forbidden")
+        if self.labels is None:
+            raise NotFound(404, "NotFound", "gone")
+        return {"metadata": {"name": "a", "labels": self.labels}}
+
+    async def merge_patch(self, resource: Any, key: ObjectKey, patch: KubeObject) -> KubeObject:
+        assert (resource, key) == (PODS, KEY)
+        self.patches.append(patch)
+        if self.refusing is not None:
+            raise self.refusing
+        changed = copy.deepcopy(pod())
+        changed["metadata"]["labels"] |= patch["metadata"]["labels"]
+        changed["metadata"]["resourceVersion"] = "6"
+        return changed
+
+
+async def reconciled(kube: Kube, cache: ObjectCache) -> tuple[Result, list[str]]:
+    announced: Any = Announced()
+    of_kube: Any = kube
+    reconciler = PodReconciler(cache, of_kube, announced, CohortReconciler(cache, of_kube, announced))
+    result = await reconciler.reconcile(KEY)
+    return result, [fact.message for fact in announced.facts]
+
+
+async def test_the_label_of_the_node_is_copied_once() -> None:
+    kube, cache = Kube({ZONE: "b", "other": "c"}), indexed(trimmed(pod()))
+    assert await reconciled(kube, cache) == (Result(), [])
+    assert kube.patches == [{"metadata": {"uid": "1", "labels": {ZONE: "b"}}}]
+    there = cache.get(PODS, KEY)
+    assert there is not None
+    assert there["metadata"]["labels"][ZONE] == "b"
+    assert "secret.example.com/token" not in there["metadata"]["annotations"]
+    assert await reconciled(kube, cache) == (Result(), [])
+    assert len(kube.patches) == 1
+
+
+MISSING = f"Cannot copy label {ZONE} of node a"
+
+
+@pytest.mark.parametrize(
+    ("kube", "message"),
+    [
+        (Kube({}), f"{MISSING}, as the node has none: label the node, or name another label in the policy"),
+        (Kube(None), f"{MISSING}, as the node has none: label the node, or name another label in the policy"),
+        (Kube({}, hidden=True), f"{MISSING}: 403 Forbidden: nodes is forbidden"),
+        (Kube({ZONE: "b"}, refusing=Forbidden(403, "Forbidden", "a policy")), f"{MISSING}: 403 Forbidden: a policy"),
+        (Kube({ZONE: "b"}, refusing=Invalid(422, "Invalid", "a quota")), f"{MISSING}: 422 Invalid: a quota"),
+    ],
+    ids=["no label", "no node", "nodes cannot be read", "pods cannot be written", "refused"],
+)
+async def test_what_is_in_the_way_is_reported_and_tried_again(kube: Kube, message: str) -> None:
+    result, messages = await reconciled(kube, indexed(pod()))
+    assert (result, messages) == (Result(requeue_after=ASK_AGAIN), [message])
+
+
+@pytest.mark.parametrize("error", [NotFound(404, "NotFound", "gone"), Conflict(409, "Conflict", "another uid")])
+async def test_a_pod_that_is_gone_meanwhile_is_left(error: KubeError) -> None:
+    assert await reconciled(Kube({ZONE: "b"}, refusing=error), indexed(pod())) == (Result(), [])
