@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import typer.main
+import yaml
 from dynamo_ctl.cli import app
+from dynamo_shared.api.validation import Facts, validate
 
 from tools import words
 
@@ -55,6 +57,15 @@ def test_every_page_is_on_the_start_page() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120
+
+
+def test_the_objective_of_the_readme_names_a_load() -> None:
+    """Without one the graph takes all GPUs, and not the fewest, as the text says."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (request,) = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    assert request["kind"] == "DynamoGraphDeploymentRequest"
+    assert list(validate(request, None, Facts()).errors) == []
+    assert request["spec"]["workload"].keys() & {"requestRate", "concurrency"}
 
 
 def test_no_page_has_a_placeholder() -> None:
