@@ -112,6 +112,19 @@ async def test_one_caller_does_not_keep_others_from_their_histories() -> None:
     await ended(*many, other)
 
 
+async def test_a_history_that_does_not_come_in_time_says_whose_fault_it_is() -> None:
+    """The words of a time-out are empty."""
+
+    class SilentBus:
+        async def subscribe(self, *_: Any, **__: Any) -> None:
+            raise TimeoutError
+
+    reader = DecisionReader(cast(Any, SilentBus()), "c", cast(Any, None))
+    call = SimpleNamespace(caller=SimpleNamespace(key="ann"))
+    with pytest.raises(ProblemError, match=r"cannot be read now: NATS does not answer$"):
+        await reader.history(cast(Any, call), ObjectKey("n", "g"), "u", 1)
+
+
 class SlowStream:
     """A client that reads nothing while the simulation runs."""
 

@@ -69,7 +69,7 @@ class DecisionReader:
                         kept.append(row)
                         total += 1
         except (BusError, TimeoutError) as error:
-            detail = f"the history cannot be read now: {error or 'NATS does not answer'}"
+            detail = f"the history cannot be read now: {str(error) or 'NATS does not answer'}"
             raise ProblemError("unavailable", detail, headers={"Retry-After": "2"}) from error
         return list(kept), total
 
