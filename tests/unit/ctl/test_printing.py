@@ -1,8 +1,12 @@
+from __future__ import annotations
+
+import shutil
+import sys
 from datetime import UTC, datetime
 
 import pytest
 import yaml
-from dynamo_ctl.printing import age, columns, echo, echo_log, span
+from dynamo_ctl.printing import age, columns, echo, echo_log, own_command, span
 from dynamo_shared.api.yaml_output import to_yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +18,13 @@ from hypothesis import strategies as st
 )
 def test_spans_are_written_in_the_largest_whole_unit(seconds: float, text: str) -> None:
     assert span(seconds) == text
+
+
+@pytest.mark.parametrize("on_path", [True, False])
+def test_a_command_to_type_is_one_that_the_shell_finds(on_path: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if on_path else None)
+    monkeypatch.setattr(sys, "executable", "/work/.venv/bin/python")
+    assert own_command() == ("dynamoctl" if on_path else "/work/.venv/bin/dynamoctl")
 
 
 def test_age_counts_from_a_moment() -> None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -27,6 +30,11 @@ GAP = " " * 3
 UNBOUNDED = 10_000
 #: Colours and styles of a terminal: they end with the line.
 _STYLES = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
+
+
+def own_command() -> str:
+    """How a user calls this program from a shell: by its name where that is on PATH, else by its path."""
+    return "dynamoctl" if shutil.which("dynamoctl") else str(Path(sys.executable).with_name("dynamoctl"))
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import shutil
-import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -28,6 +27,7 @@ from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.servers import NATS_CREDENTIALS, running_here
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.page_account import page_token
+from dynamo_ctl.printing import own_command
 from dynamo_ctl.running import announced, claimed
 
 NAMESPACE = "dynamo-demo"
@@ -109,7 +109,7 @@ async def _apply(client: KubeClient, objects: Sequence[KubeObject]) -> None:
 
 
 def _further(console: Console, kubeconfig: str, nats: str, credentials: Path) -> None:
-    command = "dynamoctl" if shutil.which("dynamoctl") else str(Path(sys.executable).with_name("dynamoctl"))
+    command = own_command()
     for line in (
         "\nTo see more, in another terminal in this folder:",
         f"  export KUBECONFIG={kubeconfig}",

@@ -22,6 +22,7 @@ from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.addresses import where_it_answers
 from dynamo_ctl.commands.up.servers import embedded, kept_running, running_here
 from dynamo_ctl.page_account import page_token
+from dynamo_ctl.printing import own_command
 from dynamo_ctl.running import announced, claimed
 from dynamo_ctl.settings import with_cluster, with_platform
 from dynamo_ctl.targets import until_stands
@@ -84,7 +85,9 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
             token = await page_token(client, DEFAULT_NAMESPACE, folder)
             console.print(f"  sign in   with the token that this prints: cat {token}", soft_wrap=True, markup=False)
             console.print(f"  export KUBECONFIG={cluster.kubeconfig}", soft_wrap=True, markup=False)
-        console.print("  next      kubectl apply -f examples/vllm-agg.yaml; dynamoctl get -w; dynamoctl events -f")
+        command = own_command()
+        further = f"kubectl apply -f examples/vllm-agg.yaml; {command} get -w; {command} events -f"
+        console.print(f"  next      {further}", soft_wrap=True, markup=False)
         await asyncio.Event().wait()
 
 
