@@ -9,10 +9,15 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from aiohttp import web
 from dynamo_dynadmin.api.chat import Chat
+from dynamo_dynadmin.api.logs import runs_nothing
 from dynamo_dynadmin.http.connection import HttpConnection
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.kube import Unavailable
 from dynamo_shared.runtime.endpoints import serving
 
 
@@ -36,6 +41,32 @@ class Frontend:
             self.begun.set()
             await self._left.wait()
             await asyncio.sleep(0)
+
+
+class NoFrontend:
+    """The graph `g`, whose frontend does not answer."""
+
+    async def get(self, *_: object) -> KubeObject:
+        return {"spec": {"components": [{"name": "Frontend", "type": "frontend"}]}}
+
+    def service_proxy(self, *_: object, **__: object) -> Any:
+        raise Unavailable(503, "ServiceUnavailable", "no route to host")
+
+
+@pytest.mark.parametrize(("node", "says"), [("kwok-0", "run nothing"), ("real", "no route to host"), ("", "no route")])
+async def test_a_chat_with_simulated_pods_says_that_they_run_nothing(node: str, says: str) -> None:
+    async def allowed(*_: object) -> bool:
+        return True
+
+    fake = SimpleNamespace(obj={"metadata": {"annotations": {"kwok.x-k8s.io/node": "fake"}}})
+    nodes = {ObjectKey("", "kwok-0"): fake, ObjectKey("", "real"): SimpleNamespace(obj={"metadata": {}})}
+    hub = SimpleNamespace(entries=lambda _: nodes)
+    details = SimpleNamespace(known_pods=lambda *_: [{"spec": {"nodeName": node}}])
+    rights = SimpleNamespace(require=allowed, may=allowed)
+    call = SimpleNamespace(namespace="n", name="g", kube=NoFrontend(), answer=None)
+    chat = Chat(cast("Any", rights), cast("Any", None), 60.0, runs_nothing(cast("Any", hub), cast("Any", details)))
+    with pytest.raises(ProblemError, match=says):
+        await chat.models(cast("Any", call))
 
 
 async def test_a_chat_ends_when_its_caller_leaves() -> None:

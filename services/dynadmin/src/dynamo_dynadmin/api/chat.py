@@ -6,8 +6,8 @@ What Kubernetes asks of someone who calls a Service through the API server is as
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 from aiohttp import web
@@ -38,22 +38,33 @@ LONGEST_CHAT = 1 << 20
 LARGEST_ANSWER, LONGEST_LINE = 16 << 20, 1 << 20
 #: Chats at once of one user, and of all users of a replica. Each may take minutes, and an answer's memory.
 OF_A_USER, IN_ALL = 16, 128
+#: Why nothing answers in a local cluster.
+SIMULATED = "the pods of this graph are on simulated nodes, which run nothing: no one answers a chat"
+_FAILURES = ("bad-request", "not-found", "unavailable")
 
 
 class Chat:
-    """Chats with graphs. `within` bounds an answer; seconds."""
+    """Chats with graphs. `within` bounds an answer; seconds. `simulated` says whether all pods of a graph run nothing."""
 
-    def __init__(self, reading: CollectionReader, streams: Streams, within: float) -> None:
+    def __init__(
+        self,
+        reading: CollectionReader,
+        streams: Streams,
+        within: float,
+        simulated: Callable[[Call], bool] = lambda _: False,
+    ) -> None:
         self._reading = reading
         self._streams = streams
         self._within = within
+        self._simulated = simulated
         self._chats = AtOnce("chats", of_a_user=OF_A_USER, total=IN_ALL)
 
     async def models(self, call: Call) -> web.StreamResponse:
         """Which Service answers, and the models that it serves now."""
         service = await self._service(call)
         await self._reading.require(call, _act("get", service))
-        return call.answer({"service": service.name, "models": await _served(call, service)})
+        with self._explained(call):
+            return call.answer({"service": service.name, "models": await _served(call, service)})
 
     async def chat(self, call: Call) -> web.StreamResponse:
         """Answer a chat: as server-sent events where the caller accepts them, else when all of it is there."""
@@ -61,8 +72,18 @@ class Chat:
         service = await self._service(call)
         act = _act("create", service)
         await self._reading.require(call, act)
-        with self._chats.taken(call.caller.key):
+        with self._chats.taken(call.caller.key), self._explained(call):
             return await self._answered(call, body, service, act)
+
+    @contextmanager
+    def _explained(self, call: Call) -> Iterator[None]:
+        """A failure of the frontend's as what it comes of where no container of the graph runs."""
+        try:
+            yield
+        except ProblemError as problem:
+            if problem.kind in _FAILURES and self._simulated(call):
+                raise ProblemError("conflict", SIMULATED) from problem
+            raise
 
     async def _answered(
         self, call: Call, body: ChatBody, service: ObjectKey, act: ResourceAttributes
@@ -78,7 +99,7 @@ class Chat:
             except TimeoutError:
                 raise StreamEnded("failed", f"no whole answer within {self._within:g} s") from None
             except (Garbled, KubeError) as error:
-                raise StreamEnded("failed", _refused(error).detail) from error
+                raise StreamEnded("failed", SIMULATED if self._simulated(call) else _refused(error).detail) from error
         return stream.response
 
     async def _whole(self, call: Call, service: ObjectKey, sent: bytes, model: str) -> web.StreamResponse:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
@@ -141,6 +142,17 @@ def simulated_nodes(hub: Hub, pods: list[KubeObject]) -> set[str]:
     names = {str(pod["spec"].get("nodeName") or "") for pod in pods}
     known = {name: nodes.get(ObjectKey("", name)) for name in names}
     return {name for name, node in known.items() if node is not None and is_simulated(node.obj)}
+
+
+def runs_nothing(hub: Hub, details: Details) -> Callable[[Call], bool]:
+    """Whether a call is about a graph all of whose pods are on simulated nodes."""
+
+    def simulated(call: Call) -> bool:
+        pods = details.known_pods(call, DEPLOYMENTS)
+        nodes = simulated_nodes(hub, pods)
+        return bool(pods) and all(str(pod["spec"].get("nodeName") or "") in nodes for pod in pods)
+
+    return simulated
 
 
 def require_selected(pods: list[KubeObject], selection: LogSelection) -> None:
