@@ -1,7 +1,5 @@
 """The examples are what a newcomer applies first: admission neither refuses them nor warns of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
