@@ -52,7 +52,7 @@ def refusals(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, s
 
     `kubectl scale` and autoscalers write such numbers past admission.
     """
-    least = _least(graph)
+    least = least_replicas(graph)
     reasons = {
         name: too_many(_number(adapter)) or too_few(_number(adapter), least.get(name, 1))
         for name, adapter in owners.items()
@@ -60,7 +60,7 @@ def refusals(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, s
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _least(graph: KubeObject) -> dict[str, int]:
+def least_replicas(graph: KubeObject) -> dict[str, int]:
     """`minAvailable` of the components that Grove runs: nothing else asks for it."""
     run_by = (graph.get("status") or {}).get("components") or {}
     return {

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map_of, read_plan
 from dynamo_shared.api.contracts.planner import PlanningPolicy
@@ -62,6 +63,27 @@ def test_a_plan_has_pools_gpus_policy_and_profile() -> None:
     assert [point.isl for point in plan.profile.prefill] == [100, 1000, 4000]
     assert plan == read_plan(graph(*DISAGG), config_map({"mode": "disagg"}), profile)
     assert plan != read_plan(graph(*DISAGG), config_map({"mode": "disagg", "policy": "reference"}), profile)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "prefill", "decode"),
+    [
+        ("PodClique", {}, 1, 3),
+        ("PodCliqueScalingGroup", {"min_endpoint": 2}, 2, 3),
+        ("PodClique", {"min_endpoint": 4}, 4, 4),
+        ("PodClique", {"min_endpoint": 0}, 0, 3),
+        ("PodClique", {"decode_min_endpoint": 5}, 1, 5),
+        ("Deployment", {}, 1, 1),
+    ],
+)
+def test_a_pool_keeps_as_many_replicas_as_grove_starts_together(
+    kind: str, settings: dict[str, Any], prefill: int, decode: int
+) -> None:
+    planned = graph(*DISAGG[:2], {**DISAGG[2], "minAvailable": 3})
+    planned["status"] = {"components": {name: {"componentKind": kind} for name in ("P", "D")}}
+    config = read_plan(planned, config_map({"mode": "disagg"} | settings), None).config
+    limits = Limits(config)
+    assert (limits.least(Pool.PREFILL), limits.least(Pool.DECODE)) == (prefill, decode)
 
 
 def test_a_profile_of_several_engines_gives_the_graphs_own() -> None:

@@ -6,6 +6,7 @@ from functools import reduce
 from pathlib import PurePosixPath
 
 from dynamo_shared.api import objects
+from dynamo_shared.api.adapted import least_replicas
 from dynamo_shared.api.contracts import PlannerConfig, contract_errors
 from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
@@ -100,15 +101,28 @@ def read_plan(
         profile = _profile(profile_map, _engines(config, gpus))
     except (InputError, ProfileError) as error:
         raise NotPlannable("InvalidPlannerConfig", str(error)) from error
+    components_of = {pool: component["name"] for pool, component in pools.items()}
     return PlannedGraph(
         graph=key_of(graph),
         uid=graph["metadata"]["uid"],
-        config=config,
-        components={pool: component["name"] for pool, component in pools.items()},
+        config=_that_can_run(config, graph, components_of),
+        components=components_of,
         gpus=gpus,
         profile=profile,
         warmup=_warmup(config, config_map),
     )
+
+
+def _that_can_run(config: PlannerConfig, graph: KubeObject, components: Mapping[Pool, str]) -> PlannerConfig:
+    """The configuration, whose pools keep as many replicas as Grove starts together: it runs no fewer."""
+    least, raised = least_replicas(graph), {}
+    for pool, component in components.items():
+        field = "prefill_min_endpoint" if pool is Pool.PREFILL else "decode_min_endpoint"
+        own = getattr(config, field)
+        # To start together takes two: one alone may go to 0.
+        if least.get(component, 1) > max(1, config.min_endpoint if own is None else own):
+            raised[field] = least[component]
+    return config.model_copy(update=raised) if raised else config
 
 
 def _gpus(config: PlannerConfig, pool: Pool, component: str, counted: ReplicaGpus, before: int | None) -> int | None:
