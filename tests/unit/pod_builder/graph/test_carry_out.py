@@ -17,7 +17,7 @@ from dynamo_shared.kube.errors import Forbidden, Unavailable, WebhookUnavailable
 
 from tests.unit.announced import Announced
 
-from .building import clique, desiring, observed, stored
+from .building import clique, deployment, desiring, observed, stored
 
 OWNER = {"kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid", "controller": True}
 
@@ -220,6 +220,41 @@ async def test_writes_and_events(plan, world, writes, events):
     assert lines == events
     assert outcome.failure == plan.failure
     assert all(set(family) == {each["metadata"]["uid"] for each in plan.outgoing} for family in ledger.families)
+
+
+def former(child: KubeObject) -> KubeObject:
+    """As it was before it was deleted: known still, and no longer there."""
+    there = stored(child)
+    return {**there, "metadata": {**there["metadata"], "uid": "former"}}
+
+
+@pytest.mark.parametrize(
+    ("plan", "world", "writes"),
+    [
+        pytest.param(
+            desiring(SET, outgoing=[stored(FRONT)]),
+            observed(former(SET), stored(FRONT), cliques=[clique("graph-0-a", 2)]),
+            ["ensure PodCliqueSet graph"],
+            id="set",
+        ),
+        pytest.param(
+            desiring(EMPTY_SET, outgoing=[stored(FRONT)]),
+            observed(former(SET), stored(FRONT), cliques=[clique("graph-0-a", 2)]),
+            ["ensure PodCliqueSet graph"],
+            id="set without replicas",
+        ),
+        pytest.param(
+            desiring(FRONT, outgoing=[stored(SET)]),
+            observed(former(FRONT), stored(SET), workloads={"front": deployment("front")}),
+            ["ensure DynamoComponentDeployment front"],
+            id="component deployment",
+        ),
+    ],
+)
+async def test_what_ran_for_a_former_object_of_the_name_does_not_serve_for_the_one_that_is_created(plan, world, writes):
+    ledger = Ledger()
+    await carried_out(plan, world, ledger)
+    assert ledger.lines == writes, "the other way is all that serves"
 
 
 SERVICE = child("Service", "model", "v1")

@@ -126,9 +126,10 @@ class Executor:
     async def _hand_over(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
         """What belongs to the set or to components: replicas that Grove leaves to others, objects from a time on Grove."""
         if plan.pod_clique_set is not None:
+            cliques = _after(observed, answers).cliques
             for each in grove.workloads(plan.pod_clique_set):
                 # Grove copies replicas of the set once, and then leaves them to others.
-                if (there := observed.cliques.get(each.place)) is not None:
+                if (there := cliques.get(each.place)) is not None:
                     _take(await self.applier.scale(each.resource, there, each.replicas), each.component, answers)
             return
         for child in handed_down(plan, _after(observed, answers)):

@@ -80,10 +80,18 @@ class Observed:
         return () if workload is None else self.pods.get(workload_place(workload), ())
 
     def after(self, written: Iterable[KubeObject], removed: Iterable[KubeObject] = ()) -> Self:
-        """The same with objects as the API server answered, and without those that are gone or have another controller."""
-        children, cliques = dict(self.children), dict(self.cliques)
+        """The same with objects as the API server answered, and without those that are gone or have another controller.
+
+        What ran for one that another of its name follows goes with it.
+        """
+        children, workloads, cliques = dict(self.children), dict(self.workloads), dict(self.cliques)
         for obj in written:
             place = place_of(obj)
+            if place in children and objects.uid(children[place]) != objects.uid(obj):
+                if place[0] == POD_CLIQUE_SETS.id:
+                    cliques.clear()
+                elif place[0] == DYNAMO_COMPONENT_DEPLOYMENTS.id:
+                    workloads.pop(objects.name(obj), None)
             if place in cliques:
                 cliques[place] = obj
             elif objects.controls(self.graph, obj):
@@ -93,7 +101,7 @@ class Observed:
         for obj in removed:
             if not (objects.is_deleting(obj) or obj["metadata"].get("finalizers")):
                 children.pop(place_of(obj), None)
-        return replace(self, children=children, cliques=cliques)
+        return replace(self, children=children, workloads=workloads, cliques=cliques)
 
     def _of(self, resource: Resource) -> list[KubeObject]:
         return [obj for (id_, _), obj in self.children.items() if id_ == resource.id]
