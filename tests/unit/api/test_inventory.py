@@ -71,13 +71,17 @@ MORE_SHORT_NAMES = {"DynamoModel": ["dmodel"]}
 MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeployment": ["scale"]}
 # What the reference of 1.5 has, too.
 SINCE = ("runtimeVersionOverride", "roles", "minAvailable")
-SINCE_OF_BETA = (*SINCE, "experimental.grove")
+SINCE_OF_ALPHA = (*SINCE, "gpuMemoryService.extraClientContainers")
+SINCE_OF_BETA = (*SINCE, "experimental.grove", "experimental.gpuMemoryService.extraClientContainers")
 SINCE_OF_GRAPHS = ("spec.priorityClassName", "spec.experimental")
 # What profiling and discovery of hardware report beyond the reference, who sets replicas, and fields of releases after 1.2.
 MORE_FIELDS = {
-    ("DynamoGraphDeployment", "v1alpha1"): (*SINCE_OF_GRAPHS, *(f"spec.services{{}}.{name}" for name in SINCE)),
+    ("DynamoGraphDeployment", "v1alpha1"): (
+        *SINCE_OF_GRAPHS,
+        *(f"spec.services{{}}.{name}" for name in SINCE_OF_ALPHA),
+    ),
     ("DynamoGraphDeployment", "v1beta1"): (*SINCE_OF_GRAPHS, *(f"spec.components[].{name}" for name in SINCE_OF_BETA)),
-    ("DynamoComponentDeployment", "v1alpha1"): tuple(f"spec.{name}" for name in SINCE),
+    ("DynamoComponentDeployment", "v1alpha1"): tuple(f"spec.{name}" for name in SINCE_OF_ALPHA),
     ("DynamoComponentDeployment", "v1beta1"): tuple(f"spec.{name}" for name in SINCE_OF_BETA),
     ("DynamoGraphDeploymentScalingAdapter", "v1alpha1"): ("status.conditions",),
     ("DynamoGraphDeploymentScalingAdapter", "v1beta1"): ("status.conditions",),

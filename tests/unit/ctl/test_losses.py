@@ -40,14 +40,14 @@ LATER_GRAPH = graph(
         "multinode": {"nodeCount": 2},
         "roles": [{"name": "leader", "replicas": 1, "providerOverride": {}}, {"name": "worker", "replicas": 1}],
         "experimental": {
-            "gpuMemoryService": {"mode": "IntraPod", "extraClientContainers": ["a"]},
+            "gpuMemoryService": {"mode": "IntraPod", "extraClientPods": []},
         },
     },
     providerOverride={"apiVersion": "grove.io/v1alpha1", "value": {}},
 )
 FIELDS = [
     "spec.components[0].roles[0].providerOverride",
-    "spec.components[0].experimental.gpuMemoryService.extraClientContainers",
+    "spec.components[0].experimental.gpuMemoryService.extraClientPods",
     "spec.providerOverride",
 ]
 

@@ -68,6 +68,10 @@ ALPHA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "globalDynamoNamespace": ({}, True),
     "gpuMemoryService.deviceClassName": ({"gpuMemoryService": {"enabled": True}}, "x"),
     "gpuMemoryService.enabled": ({"gpuMemoryService": {}}, True),
+    "gpuMemoryService.extraClientContainers": (
+        {"gpuMemoryService": {"enabled": True}, "extraPodSpec": {"containers": [{"name": "log", "image": "l"}]}},
+        ["log"],
+    ),
     "gpuMemoryService.mode": ({"gpuMemoryService": {"enabled": True}}, "interPod"),
     "ingress.annotations": ({"ingress": REACHED}, {"a": "b"}),
     "ingress.enabled": ({"ingress": {"host": "h"}}, True),
@@ -115,6 +119,7 @@ BETA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     # The only number that is allowed is the default.
     "experimental.failover.numShadows": None,
     "experimental.gpuMemoryService.deviceClassName": ({}, "x"),
+    "experimental.gpuMemoryService.extraClientContainers": ({"experimental": {"gpuMemoryService": {}}}, ["log"]),
     "experimental.gpuMemoryService.mode": ({}, "InterPod"),
     "experimental.grove.forceScalingGroup": ({}, True),
     "frontendSidecar": ({}, "log"),

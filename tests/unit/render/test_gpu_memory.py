@@ -1,5 +1,6 @@
 """GPU memory that engines share, and engines that fail over: rules that the recorded graphs do not show."""
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -70,6 +71,34 @@ def main_of(clique: KubeObject) -> KubeObject:
 
 
 # Within a pod
+
+
+def test_other_containers_use_the_service_where_the_graph_says_so() -> None:
+    asked = {"limits": {"nvidia.com/gpu": "2", "cpu": "1"}, "claims": [{"name": "nic"}]}
+    sidecars = [{"name": "saver", "image": "s", "resources": asked}, {"name": "log", "image": "l"}]
+    before = copy.deepcopy(sidecars)
+    for features in (WITHIN, WITHIN_FAILOVER):
+        named = {**features, "gpuMemoryService": {"extraClientContainers": ["main", "saver"]}}
+        containers = {each["name"]: each for each in pod(worker(named, sidecars=sidecars))["containers"]}
+        saver = containers.pop("saver")
+        assert saver["resources"] == {
+            "limits": {"cpu": "1"},
+            "claims": [{"name": "nic"}, {"name": "intrapod-shared-gpu"}],
+        }
+        assert variables(saver) == {"GMS_SOCKET_DIR": "/gms-intrapod-control"}
+        assert saver["volumeMounts"] == [{"name": "gms-intrapod-control", "mountPath": "/gms-intrapod-control"}]
+        plain = {each["name"]: each for each in pod(worker(features, sidecars=sidecars))["containers"]}
+        # The generation of workers, which is in a variable, is another one.
+        assert {name: each["volumeMounts"] for name, each in containers.items() if name != "log"} == {
+            name: each["volumeMounts"] for name, each in plain.items() if name not in ("saver", "log")
+        }
+        assert containers["log"] == plain["log"]
+    assert sidecars == before
+
+
+def test_a_client_that_is_not_there_is_refused() -> None:
+    with pytest.raises(render.RenderError, match=r"extraClientContainers\[1\]: 'gone' is not a container"):
+        pod(worker({"gpuMemoryService": {"extraClientContainers": ["main", "gone"]}}))
 
 
 def test_gpus_are_claimed_instead_of_counted_whatever_they_are_called() -> None:

@@ -137,6 +137,22 @@ SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
         {"experimental": {"gpuMemoryService": {"mode": "InterPod", "deviceClassName": "d"}}},
     ),
     (
+        "clients of the memory service",
+        {
+            "gpuMemoryService": {
+                "enabled": True,
+                "mode": "intraPod",
+                "deviceClassName": "d",
+                "extraClientContainers": ["a"],
+            }
+        },
+        {
+            "experimental": {
+                "gpuMemoryService": {"mode": "IntraPod", "deviceClassName": "d", "extraClientContainers": ["a"]}
+            }
+        },
+    ),
+    (
         "failover",
         {"failover": {"enabled": True, "mode": "intraPod", "numShadows": 1}},
         {"experimental": {"failover": {"mode": "IntraPod", "numShadows": 1}}},

@@ -23,7 +23,51 @@ SHARING: dict[str, Any] = {
     }
 }
 
+
+def _clients(*names: str, between: bool = False) -> dict[str, Any]:
+    return {"mode": "InterPod" if between else "IntraPod", "extraClientContainers": list(names)}
+
+
+def _alpha_clients(*names: str, between: bool = False) -> dict[str, Any]:
+    return {"enabled": True, "mode": "interPod" if between else "intraPod", "extraClientContainers": list(names)}
+
+
 CASES = [
+    Case(
+        "alpha: containers that share GPU memory",
+        services(
+            {
+                "a": service(
+                    gpus="1",
+                    gpuMemoryService=_alpha_clients("main", "log", "gone"),
+                    extraPodSpec={
+                        "mainContainer": {"image": "engine:1"},
+                        "containers": [{"name": "log", "image": "l"}],
+                    },
+                ),
+                "b": service(gpus="1", gpuMemoryService=_alpha_clients("log", between=True)),
+            },
+            backendFramework="vllm",
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.gpuMemoryService.extraClientContainers[2]: 'gone' is not a container of extraPodSpec.containers (log): add it there, or leave it out",
+            "spec.services.b.gpuMemoryService.extraClientContainers: not with mode 'interPod': the service is in a pod of its own, and no other container uses it; leave it out",
+        ),
+    ),
+    Case(
+        "beta: containers that share GPU memory",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": _clients("main", "gone")}),
+            component("b", gpus="1", experimental={"gpuMemoryService": _clients("log", between=True)}),
+            backendFramework="vllm",
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].experimental.gpuMemoryService.extraClientContainers[1]: 'gone' is not a container of podTemplate.spec.containers: add it there, or leave it out",
+            "spec.components[1].experimental.gpuMemoryService.extraClientContainers: not with mode 'InterPod': the service is in a pod of its own, and no other container uses it; leave it out",
+        ),
+    ),
     Case(
         "alpha: replicas that share a claim",
         services(

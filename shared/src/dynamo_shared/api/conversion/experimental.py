@@ -5,6 +5,8 @@ from typing import Any
 _MODES = {"intraPod": "IntraPod", "interPod": "InterPod"}
 _BACK = {beta: alpha for alpha, beta in _MODES.items()}
 _DEVICE_CLASS = "gpu.nvidia.com"
+#: Fields of the GPU memory service that are the same in both versions.
+_SAME_OF_MEMORY = ("deviceClassName", "extraClientContainers")
 #: v1beta1 has room for one engine that waits; v1alpha1 has no bound.
 _SHADOWS = 1
 
@@ -48,7 +50,8 @@ def _memory_service(feature: Any, modes: dict[str, str]) -> dict[str, Any] | Non
     mode = _mode(feature, modes)
     if mode is None:
         return None
-    return {"mode": mode, "deviceClassName": feature.get("deviceClassName", _DEVICE_CLASS)}
+    named = {name: feature[name] for name in _SAME_OF_MEMORY if name in feature}
+    return {"mode": mode, "deviceClassName": _DEVICE_CLASS, **named}
 
 
 def _failover(feature: Any, modes: dict[str, str]) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from pydantic import ConfigDict, Field
 
 from dynamo_shared.api.meta import EnvVar, ExtraPodSpec, Probe
 from dynamo_shared.api.model import ApiModel, Bool, Int32, StringMap
-from dynamo_shared.api.v1alpha1.experimental import ComponentCheckpoint, Failover, GpuMemoryService
+from dynamo_shared.api.v1alpha1.experimental import ComponentCheckpoint, Failover, ServiceGpuMemory
 from dynamo_shared.api.v1alpha1.exposure import IngressSpec, ScalingAdapter, ServiceAutoscaling
 from dynamo_shared.api.v1alpha1.pods import (
     ExtraPodMetadata,
@@ -109,7 +109,7 @@ class ServiceSpec(ApiModel):
     """Puts the service into the Dynamo namespace that all graphs share."""
     topology_constraint: ComponentTopologyConstraint | None = None
     """Keeps the service's pods close together; narrower than the graph's constraint."""
-    gpu_memory_service: GpuMemoryService | None = None
+    gpu_memory_service: ServiceGpuMemory | None = None
     """Weights in GPU memory that engines share. Experimental."""
     failover: Failover | None = None
     """Further engines, ready to take over; needs gpuMemoryService. Experimental."""

@@ -8,6 +8,7 @@ from dynamo_shared.api import v1beta1
 from dynamo_shared.api.model import ApiModel, Bool, Int32
 from dynamo_shared.api.rules import Violations, rule, validations
 from dynamo_shared.api.v1alpha1.enums import SharingMode
+from dynamo_shared.api.v1beta1.experimental import ClientContainers
 
 
 class CheckpointIdentity(v1beta1.CheckpointIdentity):
@@ -52,6 +53,13 @@ class GpuMemoryService(ApiModel):
     """intraPod runs it next to the engine, interPod in a pod of its own."""
     device_class_name: str = "gpu.nvidia.com"
     """DeviceClass that the GPUs are claimed from."""
+
+
+class ServiceGpuMemory(GpuMemoryService):
+    """Keeps model weights in GPU memory outside the engine, so that an engine restarts without loading them."""
+
+    extra_client_containers: ClientContainers | None = None
+    """Other containers of the pod that use it, and share its GPUs; with intraPod only."""
 
 
 class Failover(ApiModel):

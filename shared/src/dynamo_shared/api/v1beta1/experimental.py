@@ -1,6 +1,6 @@
 """Experimental features of a component: checkpoints, shared GPU memory, failover. They may change between versions."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
@@ -53,6 +53,13 @@ class ComponentCheckpoint(ApiModel):
     """Identity of the checkpoint."""
 
 
+#: Names of containers, each once.
+ClientContainers = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]],
+    Field(json_schema_extra={"x-kubernetes-list-type": "set"}),
+]
+
+
 class GpuMemoryService(ApiModel):
     """Keeps model weights in GPU memory outside the engine, so that an engine restarts without loading them."""
 
@@ -60,6 +67,8 @@ class GpuMemoryService(ApiModel):
     """IntraPod runs it next to the engine, InterPod in a pod of its own."""
     device_class_name: str = "gpu.nvidia.com"
     """DeviceClass that the GPUs are claimed from."""
+    extra_client_containers: ClientContainers | None = None
+    """Other containers of the pod that use it, and share its GPUs; with IntraPod only."""
 
 
 class Failover(ApiModel):

@@ -5,10 +5,11 @@ import ipaddress
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules import names, objects
 from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, listed
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, listed, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 CLAIMS = RuleSet("Claims and ingresses", (GRAPH,), "always")
@@ -100,8 +101,29 @@ def device_classes_have_names(component: ComponentView, _facts: Facts) -> Violat
     """The DeviceClass that shared GPUs are claimed from has the name of an object."""
     if component.gms is None:
         return
-    service: object = component.spec
-    for step in component.words.gms:
-        service = mapping(service).get(step)
-    if problem := names.wrong_object_name(text(mapping(service).get("deviceClassName"))):
+    if problem := names.wrong_object_name(text(component.memory_service.get("deviceClassName"))):
         yield (*component.gms.at, "deviceClassName"), problem
+
+
+_NO_CLIENT = "{name} is not a container of {containers}{hint}: add it there, or leave it out"
+_BETWEEN_PODS = "not with mode {mode}: the service is in a pod of its own, and no other container uses it; leave it out"
+
+
+@DEVICES.rule(_NO_CLIENT, _BETWEEN_PODS)
+def clients_of_shared_memory_are_containers(component: ComponentView, _facts: Facts) -> Violations:
+    """Other containers that use shared GPU memory are in the pod of its service."""
+    named = items(component.memory_service.get("extraClientContainers"))
+    if component.gms is None or not named:
+        return
+    at = (*component.gms.at, "extraClientContainers")
+    if component.gms.inter_pod:
+        yield at, _BETWEEN_PODS.format(mode=shown(component.gms.mode))
+        return
+    pod, pod_at = component.pod
+    there = [text(mapping(each).get("name")) for each in items(pod.get("containers"))]
+    others = [name for name in there if name and name != MAIN]
+    for index, name in enumerate(named):
+        if isinstance(name, str) and name not in (MAIN, *others):
+            hint = f" ({listed(others)})" if others else ""
+            containers = path((*pod_at[len(component.at) :], "containers"))
+            yield (*at, index), _NO_CLIENT.format(name=shown(name), containers=containers, hint=hint)

@@ -125,6 +125,14 @@ class ComponentView:
         return any(self.main.value.get(field) for field in _COMMAND)
 
     @property
+    def memory_service(self) -> dict[str, Any]:
+        """What it says of a GPU memory service, {} for nothing."""
+        service: Any = self.spec
+        for step in self.words.gms:
+            service = mapping(service).get(step)
+        return mapping(service)
+
+    @property
     def is_forced_group(self) -> bool:
         """Whether it is to be a scaling group of Grove, whatever its replicas are made of. Of v1beta1 alone."""
         grove = mapping(mapping(self.spec.get("experimental")).get("grove"))

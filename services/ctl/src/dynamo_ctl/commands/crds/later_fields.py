@@ -9,8 +9,7 @@ from dynamo_shared.api.rules import Location
 LATER: dict[str, str] = {
     "providerOverride": "remove it, and where it keeps pods together set topologyConstraint.packDomain",
     "dynamoSidecar": "run the Dynamo runtime in the container main",
-    "gpuMemoryService.extraClientContainers": "remove it: only the engine uses the GPU memory service",
-    "gpuMemoryService.extraClientPods": "remove it: only the engine uses the GPU memory service",
+    "gpuMemoryService.extraClientPods": "remove it: only pods of the component use the GPU memory service, as with the operator",
     "checkpoint.enabled": "remove checkpoint where this is false, since here a checkpoint counts by being there; "
     "where it is true, name checkpointRef or identity of a DynamoCheckpoint",
     "checkpoint.startupPolicy": "remove it: pods that start before their checkpoint is ready start without it",

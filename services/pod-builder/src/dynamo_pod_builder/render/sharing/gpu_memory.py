@@ -5,12 +5,15 @@ GPUs and so on the same node as the engines, which reach it through a directory 
 and 4.6).
 """
 
-from dynamo_shared.api.objects import KubeObject
+from collections.abc import Set
+
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, labels
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.pod.env import from_field, var, with_vars, without_vars
+from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.pod.env import EnvVar, from_field, var, with_vars, without_vars
 from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.sharing import claims
 from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, memory_has_pods, memory_service
@@ -46,22 +49,18 @@ def share(pod: KubeObject, context: PodContext) -> None:
 
 
 def _within_pod(pod: KubeObject, context: PodContext) -> None:
-    main = pod["containers"][0]
-    mount = {"name": _VOLUME_WITHIN_POD, "mountPath": SOCKETS_WITHIN_POD}
-    sockets = var(env.GMS_SOCKET_DIR, SOCKETS_WITHIN_POD)
-    claims.without_gpus(main)
-    main["resources"]["claims"] = [*main["resources"].get("claims", ()), {"name": _CLAIM}]
-    main["env"] = with_vars(main["env"], sockets)
-    main["volumeMounts"] = [*main.get("volumeMounts", ()), mount]
+    main, *others = pod["containers"]
+    clients = {main["name"], *_other_clients(context, {each["name"] for each in others})}
+    pod["containers"] = [_client(each) if each["name"] in clients else each for each in pod["containers"]]
     server = {
         "name": "gms-server",
         "image": main["image"],
         "command": ["python3", "-m", _MODULE],
-        "env": [sockets],
+        "env": [_socket_directory()],
         "resources": {"claims": [{"name": _CLAIM}]},
         # What makes it a sidecar: it starts before the engine, and runs as long as the pod does.
         "restartPolicy": "Always",
-        "volumeMounts": [{**mount}],
+        "volumeMounts": [_socket_mount()],
     }
     pod["initContainers"] = [*pod.get("initContainers", ()), server]
     pod["volumes"] = [*pod.get("volumes", ()), {"name": _VOLUME_WITHIN_POD, "emptyDir": {}}]
@@ -71,6 +70,41 @@ def _within_pod(pod: KubeObject, context: PodContext) -> None:
         {"name": _CLAIM, "resourceClaimTemplateName": template},
     ]
     claims.tolerate_gpu_nodes(pod)
+
+
+def _other_clients(context: PodContext, there: Set[str]) -> list[str]:
+    """Containers next to the engine's that use the service, too. RenderError where the pod has no such container."""
+    service = memory_service(context.spec)
+    named = (service.extra_client_containers if service is not None else None) or []
+    for index, name in enumerate(named):
+        if name != MAIN and name not in there:
+            raise RenderError(
+                context.component,
+                f"experimental.gpuMemoryService.extraClientContainers[{index}]",
+                f"{name!r} is not a container of the pod template",
+                "add it to podTemplate.spec.containers",
+            )
+    return named
+
+
+def _client(container: KubeObject) -> KubeObject:
+    """A container that shares the GPUs of its pod, and finds the sockets of the service."""
+    made = {**container}
+    claims.without_gpus(made)
+    claimed = [each for each in made["resources"].get("claims", ()) if each["name"] != _CLAIM]
+    made["resources"]["claims"] = [*claimed, {"name": _CLAIM}]
+    made["env"] = with_vars(made.get("env") or (), _socket_directory())
+    others = [each for each in made.get("volumeMounts") or () if each["name"] != _VOLUME_WITHIN_POD]
+    made["volumeMounts"] = [*others, _socket_mount()]
+    return made
+
+
+def _socket_directory() -> EnvVar:
+    return var(env.GMS_SOCKET_DIR, SOCKETS_WITHIN_POD)
+
+
+def _socket_mount() -> KubeObject:
+    return {"name": _VOLUME_WITHIN_POD, "mountPath": SOCKETS_WITHIN_POD}
 
 
 def _serve(pod: KubeObject, context: PodContext) -> None:
