@@ -97,6 +97,13 @@ def test_what_was_created_here_is_reported_when_its_controller_says_something() 
     assert routed(routes_of(cache), DEPLOYMENTS, KEY, None, created) == [(COMPONENT, CREATED)]
 
 
+def test_what_is_created_here_may_be_in_state_before_its_answer_is_here() -> None:
+    cache, created = indexed(), {**child(OF_COMPONENT), "kind": SERVICES.kind}
+    with cache.writing(SERVICES, KEY):
+        assert routed(routes_of(cache), SERVICES, KEY, None, created) == [(COMPONENT, OBSERVED_WITHIN)]
+    assert routed(routes_of(cache), SERVICES, KEY, None, created) == [(COMPONENT, CREATED)]
+
+
 def deployment(generation: int = 1, **status: Any) -> KubeObject:
     obj = child(OF_COMPONENT, generation=1)
     status = {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, **status}
@@ -123,6 +130,7 @@ def annotated(obj: KubeObject) -> KubeObject:
         ),
         pytest.param(deployment(), deployment(collisionCount=1), None, id="what no one reads"),
         pytest.param(deployment(), annotated(deployment()), CREATED, id="an annotation of its controller"),
+        pytest.param(deployment(0), annotated(deployment(0)), OBSERVED_WITHIN, id="which has more to say at once"),
     ],
 )
 def test_what_people_wait_for_is_reported_soon_and_progress_waits_for_more(

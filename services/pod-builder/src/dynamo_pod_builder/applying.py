@@ -116,9 +116,9 @@ class Applier:
         observed = self._cache.get(resource, key)
         if observed is None:
             try:
-                return self._remembered(
-                    resource, ChildChange.CREATED, await self._kube.create(resource, stamped_object)
-                )
+                with self._cache.writing(resource, key):
+                    created = await self._kube.create(resource, stamped_object)
+                    return self._remembered(resource, ChildChange.CREATED, created)
             except AlreadyExists:
                 observed = await self._kube.get(resource, key)
         if resource in TAKEN_AS_IS:

@@ -35,6 +35,7 @@ from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN
 from dynamo_pod_builder.reconcilers.scaling import components_of, other_generations
 from dynamo_pod_builder.status.component import failure_of, is_observed, obstacle_of
 from dynamo_pod_builder.status.workload import WORKLOADS, outlook, readiness, reported
+from dynamo_pod_builder.status.workload import is_observed as is_acted_on
 
 #: Adapters of one graph that change together are reconciled together. Seconds.
 SETTLE = 0.02
@@ -86,8 +87,9 @@ def routes(
             # The reconcile that created it has the answer, and another one begins when it has a status.
             return OBSERVED_WITHIN
         if change.old is None or (change.resource in _COUNTED and reported(change.old) == reported(change.new)):
-            # Its status is what is reported: not that it is there, nor an annotation of its own controller.
-            return CREATED
+            # Its status is what is reported: not that it is there, nor an annotation of its own controller, which is about to
+            # say more where it has not observed the spec yet.
+            return CREATED if change.old is None or is_acted_on(change.new) else OBSERVED_WITHIN
         waits = [
             progress(_BY_CONCERN[task.concern], task.key) for task in owners(change) if task.concern in _BY_CONCERN
         ]

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import structlog
@@ -191,6 +193,8 @@ class ObjectCache:
         """uids of deleted objects -> whether a writer learned of the deletion ahead of STATE"""
         self._written: dict[_Slot, OwnWrite] = {}
         """what this service has written and STATE has not said yet"""
+        self._under_way: Counter[_Slot] = Counter()
+        """what this service is writing"""
         self._held: dict[_Slot, OwnWrite] = {}
         """words of STATE that are held back"""
 
@@ -270,8 +274,21 @@ class ObjectCache:
         return version_of(obj) if obj is not None else None
 
     def is_written(self, resource: Resource, key: ObjectKey) -> bool:
-        """Whether an object is here by this service's own write, which STATE has not confirmed yet."""
-        return (resource.id, key) in self._written
+        """Whether an object is here by this service's own write, which has no answer yet, or STATE has not confirmed it."""
+        slot = (resource.id, key)
+        return slot in self._written or slot in self._under_way
+
+    @contextmanager
+    def writing(self, resource: Resource, key: ObjectKey) -> Iterator[None]:
+        """An object is written while the block runs: STATE may have it before the answer is here."""
+        slot = (resource.id, key)
+        self._under_way[slot] += 1
+        try:
+            yield
+        finally:
+            self._under_way[slot] -= 1
+            if not self._under_way[slot]:
+                del self._under_way[slot]
 
     def put(self, resource: Resource, obj: KubeObject) -> bool:
         """Takes in the API server's answer to a write, unless it comes late: STATE was ahead of it, or said that it is gone."""
