@@ -14,6 +14,7 @@ class Written(StatusWriter):
         self.statuses: list[KubeObject] = []
         self.urgent: list[bool] = []
         self.settle = 0.0
+        self.heeds_progress = True
 
     async def write(
         self,
@@ -23,11 +24,12 @@ class Written(StatusWriter):
         *,
         urgent: bool,
         settle: float = SETTLE,
+        heeds_progress: bool = True,
         report: Callable[[], None] = lambda: None,
     ) -> float | None:
         self.statuses.append(status)
         self.urgent.append(urgent)
-        self.settle = settle
+        self.settle, self.heeds_progress = settle, heeds_progress
         if self.wait is None:
             report()
         return self.wait

@@ -109,10 +109,27 @@ async def test_what_is_worth_little_waits_longer_until_there_is_more() -> None:
     assert len(world.kube.written) == 1
 
 
+async def test_where_more_is_certain_to_come_progress_is_held_back_until_it_is_there() -> None:
+    obj = graph(state="pending", replicas=0)
+    world, status = World(obj), {"state": "pending"}
+
+    async def write(settle: float, *, heeds_progress: bool) -> float | None:
+        return await world.writer.write(GRAPHS, obj, status, urgent=False, settle=settle, heeds_progress=heeds_progress)
+
+    assert world.writer.progress(GRAPHS, KEY) == pytest.approx(SETTLE)
+    world.time += SETTLE
+    assert await write(60.0, heeds_progress=False) == 60.0
+    world.time += 20
+    assert await write(60.0, heeds_progress=False) == 40.0
+    assert await write(SETTLE, heeds_progress=True) is None
+    assert len(world.kube.written) == 1
+    assert world.writer._waiting == world.writer._observed == {}
+
+
 async def test_progress_of_what_is_not_known_waits_and_is_not_remembered() -> None:
     world = World(graph())
     assert world.writer.progress(GRAPHS, ObjectKey("ns", "another")) == SETTLE
-    assert not world.writer._waiting
+    assert world.writer._waiting == world.writer._observed == {}
 
 
 @pytest.mark.parametrize("successor", [None, graph("v", version=2)], ids=["gone", "followed by another"])

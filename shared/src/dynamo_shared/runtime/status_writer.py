@@ -23,10 +23,12 @@ class StatusWriter:
     others: frozenset[str] = frozenset()
     """types of conditions that other services write into the same statuses"""
     _waiting: dict[str, float] = field(init=False)
-    """by uid of an object: when its progress is to be written"""
+    """by uid of an object: when what a reconcile had to report is to be written"""
+    _observed: dict[str, float] = field(init=False)
+    """by uid of an object: when progress that was observed is to be written"""
 
     def __post_init__(self) -> None:
-        self._waiting = self.cache.memory()
+        self._waiting, self._observed = self.cache.memory(), self.cache.memory()
 
     def progress(self, resource: Resource, key: ObjectKey) -> float:
         """Something was observed that an object's status only reports: seconds to wait for more before a reconcile.
@@ -34,7 +36,7 @@ class StatusWriter:
         The wait counts from here, so that this reconcile writes, and needs no second one.
         """
         obj = self.cache.get(resource, key)
-        return SETTLE if obj is None else self._wait(obj["metadata"]["uid"], SETTLE)
+        return SETTLE if obj is None else self._until(self._observed, obj["metadata"]["uid"], SETTLE)
 
     async def write(
         self,
@@ -44,9 +46,12 @@ class StatusWriter:
         *,
         urgent: bool,
         settle: float = SETTLE,
+        heeds_progress: bool = True,
         report: Callable[[], None] = lambda: None,
     ) -> float | None:
         """Make the object's status `status`, or wait `settle` seconds at most for more where it only reports progress.
+
+        Where `heeds_progress`, progress that was observed is not held back any longer than it has waited already.
 
         `report` is called right before it is written: a stop in between repeats the events, under the same id, instead of
         losing it. Returns None where the status is so now, otherwise the seconds to wait before the next reconcile.
@@ -58,13 +63,15 @@ class StatusWriter:
             # Its end was reported while this reconcile was under way, and nothing of it is reported after that.
             return None
         if self._own_part(obj.get("status")) == status:
-            self._waiting.pop(uid, None)
+            self._forget(uid)
             return None
         if not (urgent or _turned(obj.get("status", {}), status)):
-            wait = self._wait(uid, settle)
+            wait = self._until(self._waiting, uid, settle)
+            if heeds_progress and uid in self._observed:
+                wait = min(wait, self._until(self._observed, uid, SETTLE))
             if wait > 0:
                 return wait
-        self._waiting.pop(uid, None)
+        self._forget(uid)
         report()
         try:
             written = await self.kube.apply_status(
@@ -88,11 +95,15 @@ class StatusWriter:
         self.cache.put(resource, written)
         return None
 
-    def _wait(self, uid: str, settle: float) -> float:
+    def _until(self, dues: dict[str, float], uid: str, settle: float) -> float:
         """Seconds until the progress of an object is to be written; of several waits the one that ends first counts."""
         now = self.clock()
-        due = self._waiting[uid] = min(self._waiting.get(uid, now + settle), now + settle)
+        due = dues[uid] = min(dues.get(uid, now + settle), now + settle)
         return max(0.0, due - now)
+
+    def _forget(self, uid: str) -> None:
+        self._waiting.pop(uid, None)
+        self._observed.pop(uid, None)
 
     def _own_part(self, status: KubeObject | None) -> KubeObject | None:
         """A status without what others say in it."""

@@ -85,14 +85,16 @@ def owned(graph: KubeObject) -> list[KubeObject]:
 
 
 @pytest.mark.parametrize(
-    ("generation", "observed", "settle"),
+    ("generation", "observed", "settle", "heeds_progress"),
     [
-        pytest.param(1, 1, SETTLE, id="observed"),
-        pytest.param(1, 0, OBSERVED_WITHIN, id="its controller is busy"),
-        pytest.param(2, 0, SETTLE, id="a change of the spec was acted on"),
+        pytest.param(1, 1, SETTLE, True, id="observed"),
+        pytest.param(1, 0, OBSERVED_WITHIN, False, id="its controller is busy"),
+        pytest.param(2, 0, SETTLE, True, id="a change of the spec was acted on"),
     ],
 )
-async def test_before_controllers_observed_the_workloads_there_is_nothing_to_report(generation, observed, settle):
+async def test_before_controllers_observed_the_workloads_there_is_nothing_to_report(
+    generation, observed, settle, heeds_progress
+):
     graph = {**GRAPH, "status": {"observedGeneration": 1}}
     graph["metadata"] = {**graph["metadata"], "generation": generation}
     there = owned(GRAPH)
@@ -100,7 +102,7 @@ async def test_before_controllers_observed_the_workloads_there_is_nothing_to_rep
     first["status"] = {**first["status"], "observedGeneration": observed}
     world = World(graph, *there)
     await world.reconcile()
-    assert world.writer.settle == settle
+    assert (world.writer.settle, world.writer.heeds_progress) == (settle, heeds_progress)
 
 
 async def test_without_a_graph_nothing_happens():

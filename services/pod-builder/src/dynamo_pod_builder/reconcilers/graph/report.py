@@ -73,9 +73,17 @@ class GraphReport:
                 self.announcer.announce(graph, events.graph_changed(graph, after))
 
         urgent = is_new(graph) or after["state"] == FAILED or entered
-        settle = OBSERVED_WITHIN if _waits_for_controllers(graph, concluded) else SETTLE
+        # What the first of several workloads' controllers reports waits for the others.
+        waits = _waits_for_controllers(graph, concluded)
+        settle = OBSERVED_WITHIN if waits else SETTLE
         wait = await self.statuses.write(
-            DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, settle=settle, report=report
+            DYNAMO_GRAPH_DEPLOYMENTS,
+            graph,
+            after,
+            urgent=urgent,
+            settle=settle,
+            heeds_progress=not waits,
+            report=report,
         )
         # What is due earlier, as the next step of a restart, does not wait for a status that may.
         return earliest(wait, next_reconcile(plan, outcome))
