@@ -9,6 +9,7 @@ from typing import TypeAlias
 from dynamo_shared.aio import Gate
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.tracing import is_traced
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 from dynamo_shared.state import messages
@@ -130,8 +131,8 @@ class Follower:
 
     def _publish(self, change: ObjectChange) -> None:
         self._metrics.changes.labels(self.watched.resource.id, change.kind.lower()).inc()
-        if change.listed:
-            # Nothing has happened to it just now: there is no trace to begin.
+        if change.listed or not is_traced():
+            # Of what is listed nothing has happened just now: there is no trace to begin.
             self._hand_over(change)
             return
         with tracer.start_as_current_span(f"watch {self.watched.resource.kind}", attributes={"key": str(change.key)}):

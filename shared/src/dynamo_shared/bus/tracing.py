@@ -11,6 +11,11 @@ TRACEPARENT = "traceparent"
 _propagator = TraceContextTextMapPropagator()
 
 
+def is_traced() -> bool:
+    """Whether spans of this process go anywhere. Where not, one that continues no trace is best left out: it takes time, too."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
 def traceparent() -> str:
     """The current span as a traceparent, empty where none is recording."""
     span = trace.get_current_span().get_span_context()

@@ -18,7 +18,7 @@ from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import EventPublisher
-from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
+from dynamo_shared.bus.tracing import TRACEPARENT, extract, is_traced, traceparent
 from dynamo_shared.kube.errors import Conflict, NamespaceTerminating
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases.rendezvous import partition_of
@@ -300,6 +300,8 @@ class Controller:
             self._causes.pop(task, None)
             return Result()
         traced = self._causes.pop(task, "")
+        if not (traced or is_traced()):
+            return await self._measured(task)
         cause = extract({TRACEPARENT: traced}) if traced else None
         about = {"key": str(task.key)}
         with tracer.start_as_current_span(f"reconcile {task.concern}", context=cause, attributes=about):
