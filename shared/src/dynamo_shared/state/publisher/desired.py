@@ -31,11 +31,13 @@ class Desired:
 
     def has(self, resource: Resource, subject: str, obj: KubeObject) -> bool:
         """Whether there is nothing to publish for an object: STATE has just this version of it."""
-        newest, version = self.version(resource, subject), version_of(obj)
-        if newest is None or newest[:2] != version[:2] or self.is_gone(resource, subject):
-            return False
+        version = version_of(obj)
+        if (queued := self.outbox.newest(subject)) is not None:
+            return not queued.deleted and queued.version[:2] == version[:2]
         known = self.ledger.get(resource, subject)
-        if self.outbox.newest(subject) is not None or known is None or not known.digest:
+        if known is None or known.deleted or known.version[:2] != version[:2]:
+            return False
+        if not known.digest:
             return True
         # What was there before us is not certain to be this object, though it has its version.
         same = known.digest == hash(messages.pack(messages.encode_object(obj))[0])
