@@ -71,8 +71,17 @@ MORE_SHORT_NAMES = {"DynamoModel": ["dmodel"]}
 MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeployment": ["scale"]}
 # What the reference of 1.5 has, too.
 SINCE = ("runtimeVersionOverride", "roles", "minAvailable")
-SINCE_OF_ALPHA = (*SINCE, "gpuMemoryService.extraClientContainers")
-SINCE_OF_BETA = (*SINCE, "experimental.grove", "experimental.gpuMemoryService.extraClientContainers")
+POLICIES = tuple(f"checkpoint.{name}" for name in ("startupPolicy", "deletionPolicy", "targetContainerName"))
+SINCE_OF_ALPHA = (*SINCE, "gpuMemoryService.extraClientContainers", *POLICIES)
+SINCE_OF_BETA = (
+    *(
+        *SINCE,
+        "experimental.grove",
+        "experimental.gpuMemoryService.extraClientContainers",
+        "experimental.checkpoint.enabled",
+    ),
+    *(f"experimental.{name}" for name in POLICIES),
+)
 SINCE_OF_GRAPHS = ("spec.priorityClassName", "spec.experimental")
 # What profiling and discovery of hardware report beyond the reference, who sets replicas, and fields of releases after 1.2.
 MORE_FIELDS = {

@@ -95,13 +95,17 @@ def test_v1alpha1_and_what_its_version_refuses(tmp_path: Path, capsys: pytest.Ca
     assert said[2].startswith("spec.services.w.checkpoint would be refused: ")
 
 
-def test_a_checkpoint_that_is_off_is_not_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    checkpoint = {"checkpoint": {"enabled": False, "checkpointRef": "c"}}
-    code, lines, _ = checked(
-        "--files-only", written(tmp_path, graph({"name": "w", "experimental": checkpoint})), capsys=capsys
-    )
-    assert code == ExitCode.FAILED
-    assert "experimental.checkpoint.enabled would be dropped: remove checkpoint where this is false" in lines[0]
+def test_a_checkpoint_of_later_releases_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policies = {"startupPolicy": "Immediate", "deletionPolicy": "Delete", "targetContainerName": "main"}
+    some = [
+        {"name": name, "experimental": {"checkpoint": {**checkpoint, **policies}}}
+        for name, checkpoint in (
+            ("a", {"enabled": False, "checkpointRef": "c"}),
+            ("b", {"enabled": True, "checkpointRef": "c"}),
+        )
+    ]
+    code, _, error = checked("--files-only", written(tmp_path, graph(*some)), capsys=capsys)
+    assert (code, error) == (ExitCode.OK, "")
 
 
 def test_kinds_and_versions_that_are_not_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

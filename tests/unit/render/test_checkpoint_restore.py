@@ -7,7 +7,9 @@ import pytest
 from dynamo_pod_builder import render
 from dynamo_pod_builder.render.checkpoint.target import Restore, Storage
 from dynamo_pod_builder.render.config import CheckpointDefaults
+from dynamo_pod_builder.starts import NO_CHECKPOINTS, NO_STARTS, starts_from_one, starts_of
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.v1beta1 import parse_graph
 
 from .building import CONFIG, component, component_children, component_deployments, graph, graph_children
 
@@ -32,6 +34,28 @@ def test_until_a_checkpoint_is_ready_pods_load_the_model_themselves() -> None:
     assert template["spec"]["containers"][0]["command"] == VLLM["command"]
     assert "snapshot" not in str(template)
     assert "podinfo" not in str(template)
+
+
+def test_a_checkpoint_that_is_off_is_as_good_as_none() -> None:
+    off = graph(component(experimental={"checkpoint": {"enabled": False, "checkpointRef": "c"}}))
+    (spec,) = parse_graph(off).spec.components
+    assert starts_of([("Worker", spec)], NO_CHECKPOINTS, ON) == NO_STARTS
+    assert not starts_from_one(off["spec"]["components"][0])
+    for config in (ON, CONFIG):
+        names = [each["metadata"]["name"] for each in graph_children(off, config)]
+        assert names == [each["metadata"]["name"] for each in graph_children(graph(component()), config)]
+
+
+def test_one_that_is_on_counts_as_one_that_is_there() -> None:
+    there, on = (
+        graph(component(experimental={"checkpoint": {"checkpointRef": "c", **switch}}))
+        for switch in ({}, {"enabled": True})
+    )
+    started = [
+        starts_of([("Worker", parse_graph(each).spec.components[0])], NO_CHECKPOINTS, ON) for each in (there, on)
+    ]
+    assert started[0] == started[1] != NO_STARTS
+    assert all(starts_from_one(each["spec"]["components"][0]) for each in (there, on))
 
 
 def test_the_container_waits_for_the_agent() -> None:

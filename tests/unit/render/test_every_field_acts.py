@@ -49,6 +49,9 @@ ALPHA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "checkpoint.enabled": None,
     "checkpoint.identity": ({"checkpoint": {"enabled": True, "checkpointRef": "r"}}, IDENTITY),
     "checkpoint.mode": None,
+    "checkpoint.startupPolicy": ({"checkpoint": {"enabled": True, "checkpointRef": "r"}}, "WaitForCheckpoint"),
+    "checkpoint.deletionPolicy": ({"checkpoint": {"enabled": True, "identity": IDENTITY}}, "Delete"),
+    "checkpoint.targetContainerName": ({"checkpoint": {"enabled": True, "checkpointRef": "r"}}, "log"),
     "componentType": ({}, "planner"),
     "dynamoNamespace": ({}, "x"),
     "envFromSecret": ({}, "s"),
@@ -115,6 +118,13 @@ BETA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "experimental.checkpoint.checkpointRef": None,
     "experimental.checkpoint.identity": ({"experimental": {"checkpoint": {"checkpointRef": "r"}}}, IDENTITY),
     "experimental.checkpoint.mode": None,
+    "experimental.checkpoint.enabled": None,
+    "experimental.checkpoint.startupPolicy": (
+        {"experimental": {"checkpoint": {"checkpointRef": "r"}}},
+        "WaitForCheckpoint",
+    ),
+    "experimental.checkpoint.deletionPolicy": ({"experimental": {"checkpoint": {"identity": IDENTITY}}}, "Delete"),
+    "experimental.checkpoint.targetContainerName": ({"experimental": {"checkpoint": {"checkpointRef": "r"}}}, "log"),
     "experimental.failover.mode": ({"experimental": {"gpuMemoryService": {"mode": "InterPod"}}}, "InterPod"),
     # The only number that is allowed is the default.
     "experimental.failover.numShadows": None,

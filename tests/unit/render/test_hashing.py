@@ -2,6 +2,7 @@
 
 import copy
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,6 +58,9 @@ CHANGES_NOTHING = {
     "no replicas": lambda obj: part(obj, "Decode").pop("replicas"),
     "replicas that start together": lambda obj: part(obj, "Decode").update(minAvailable=2),
     "scaling group": lambda obj: part(obj, "Decode").update(experimental={"grove": {"forceScalingGroup": True}}),
+    "checkpoint that is off": lambda obj: part(obj, "Decode").update(
+        experimental={"checkpoint": {"enabled": False, "checkpointRef": "c"}}
+    ),
     "scaling adapter": lambda obj: part(obj, "Decode").update(scalingAdapter={}),
     "frontend image": lambda obj: container(obj, "Frontend").update(image="other"),
     "frontend gone": lambda obj: obj["spec"]["components"].pop(0),
@@ -88,6 +92,20 @@ CHANGES_ALL = {
     "another worker": lambda obj: obj["spec"]["components"].append(component("More", "worker")),
     "order of arguments": lambda obj: container(obj, "Decode")["command"].reverse(),
 }
+
+
+def test_what_is_said_of_a_checkpoint_beyond_its_name_does_not_change_it() -> None:
+    plain, more = sample(), sample()
+    for obj, policies in (
+        (plain, {}),
+        (
+            more,
+            {"enabled": True, "startupPolicy": "Immediate", "deletionPolicy": "Delete", "targetContainerName": "main"},
+        ),
+    ):
+        part(obj, "Decode")["experimental"] = {"checkpoint": {"checkpointRef": "c", **policies}}
+    config = replace(CONFIG, checkpoints=render.CheckpointDefaults(enabled=True))
+    assert hash_of(plain, config) == hash_of(more, config) != hash_of(sample(), config)
 
 
 @pytest.mark.parametrize("change", CHANGES_NOTHING.values(), ids=CHANGES_NOTHING)

@@ -79,7 +79,7 @@ def starts_of(
     starts: dict[str, CheckpointStart] = {}
     missing: dict[str, CheckpointIdentity] = {}
     for name, spec in components:
-        desired = spec.experimental.checkpoint if spec.experimental is not None else None
+        desired = spec.experimental.start if spec.experimental is not None else None
         if desired is None or not config.checkpoints.enabled:
             continue
         starts[name] = each = _start(desired, catalogue, config)
@@ -90,7 +90,8 @@ def starts_of(
 
 def starts_from_one(spec: KubeObject) -> bool:
     """Whether a component, as it is stored, asks to start from a checkpoint."""
-    return "checkpoint" in (spec.get("experimental") or {})
+    experimental = spec.get("experimental") or {}
+    return "checkpoint" in experimental and (experimental["checkpoint"] or {}).get("enabled") is not False
 
 
 def _start(desired: ComponentCheckpoint, catalogue: Catalogue, config: render.RenderConfig) -> CheckpointStart:

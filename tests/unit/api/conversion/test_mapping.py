@@ -158,6 +158,11 @@ SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
         {"experimental": {"failover": {"mode": "IntraPod", "numShadows": 1}}},
     ),
     (
+        "policies of a checkpoint",
+        {"checkpoint": {"enabled": True, "mode": "Auto", "checkpointRef": "c", "startupPolicy": "Immediate"}},
+        {"experimental": {"checkpoint": {"mode": "Auto", "checkpointRef": "c", "startupPolicy": "Immediate"}}},
+    ),
+    (
         "checkpoint",
         {"checkpoint": {"enabled": True, "mode": "Manual", "checkpointRef": "c"}},
         {"experimental": {"checkpoint": {"mode": "Manual", "checkpointRef": "c"}}},

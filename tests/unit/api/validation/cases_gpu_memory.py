@@ -32,7 +32,71 @@ def _alpha_clients(*names: str, between: bool = False) -> dict[str, Any]:
     return {"enabled": True, "mode": "interPod" if between else "intraPod", "extraClientContainers": list(names)}
 
 
+_IDENTITY: dict[str, Any] = {"model": "m", "backendFramework": "vllm"}
+
 CASES = [
+    Case(
+        "alpha: what later releases say of a checkpoint",
+        services(
+            {
+                "a": service(
+                    checkpoint={"enabled": True, "checkpointRef": "c", "startupPolicy": "WaitForCheckpoint"},
+                ),
+                "b": service(
+                    checkpoint={
+                        "enabled": True,
+                        "checkpointRef": "c",
+                        "targetContainerName": "log",
+                        "deletionPolicy": "Delete",
+                    }
+                ),
+                "c": service(checkpoint={"enabled": True, "identity": _IDENTITY, "deletionPolicy": "Delete"}),
+                "d": service(checkpoint={"enabled": False, "startupPolicy": "WaitForCheckpoint"}),
+            }
+        ),
+        errors=(
+            "spec.services.a.checkpoint.startupPolicy: 'WaitForCheckpoint' is not supported: create the DynamoCheckpoint first, wait until it is Ready, and leave this out; until then pods would start without it",
+            "spec.services.b.checkpoint.targetContainerName: 'log' cannot be restored: a checkpoint is of the container main; leave this out",
+        ),
+        warnings=(
+            "spec.services.c.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves every component that names it, and outlives this one",
+        ),
+    ),
+    Case(
+        "beta: what later releases say of a checkpoint",
+        components(
+            *(
+                component(name, experimental={"checkpoint": {"enabled": True, **checkpoint}})
+                for name, checkpoint in (
+                    ("a", {"checkpointRef": "c", "startupPolicy": "WaitForCheckpoint"}),
+                    ("b", {"checkpointRef": "c", "targetContainerName": "log"}),
+                    ("c", {"identity": _IDENTITY, "deletionPolicy": "Delete"}),
+                    ("d", {"identity": _IDENTITY, "deletionPolicy": "Retain", "startupPolicy": "Immediate"}),
+                    ("e", {"checkpointRef": "c", "deletionPolicy": "Delete", "targetContainerName": "main"}),
+                )
+            ),
+        ),
+        errors=(
+            "spec.components[0].experimental.checkpoint.startupPolicy: 'WaitForCheckpoint' is not supported: create the DynamoCheckpoint first, wait until it is Ready, and leave this out; until then pods would start without it",
+            "spec.components[1].experimental.checkpoint.targetContainerName: 'log' cannot be restored: a checkpoint is of the container main; leave this out",
+        ),
+        warnings=(
+            "spec.components[2].experimental.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves every component that names it, and outlives this one",
+        ),
+    ),
+    Case(
+        "beta: a checkpoint that is off",
+        components(
+            component(
+                "a",
+                "frontend",
+                experimental={
+                    "checkpoint": {"enabled": False, "checkpointRef": "c", "startupPolicy": "WaitForCheckpoint"}
+                },
+            )
+        ),
+        facts=replace(PLAIN, checkpoints=False),
+    ),
     Case(
         "alpha: containers that share GPU memory",
         services(

@@ -17,6 +17,10 @@ from dynamo_shared.api.runtime_version import features_of
 #: Fields of a component that say how many pods there are and what places them, not what they are. The roles of a group follow
 #: from its nodes.
 _SCALE = ("replicas", "minAvailable", "scalingAdapter", "roles", "experimental.grove")
+#: Of a checkpoint, what is the same for all pods that start from it.
+_SAME_FOR_ALL = tuple(
+    f"experimental.checkpoint.{name}" for name in ("enabled", "startupPolicy", "deletionPolicy", "targetContainerName")
+)
 #: Lists whose entries are identified by name. Init containers run in their order, and later envFrom win: not these.
 _UNORDERED = frozenset(
     {"env", "volumes", "ports", "imagePullSecrets", "resourceClaims", "volumeMounts", "volumeDevices"}
@@ -31,7 +35,9 @@ def worker_hash(workers: Iterable[KubeObject]) -> str:
 
 
 def _without_scale(spec: KubeObject) -> KubeObject:
-    kept = _without(spec, _SCALE)
+    checkpoint = (spec.get("experimental") or {}).get("checkpoint") or {}
+    off = ("experimental.checkpoint",) if checkpoint.get("enabled") is False else _SAME_FOR_ALL
+    kept = _without(spec, (*_SCALE, *off))
     template = kept.get("podTemplate") or {}
     stated = features_of(kept.pop("runtimeVersionOverride", None))
     if stated != features_of(None):

@@ -5,6 +5,8 @@ from typing import Any
 _MODES = {"intraPod": "IntraPod", "interPod": "InterPod"}
 _BACK = {beta: alpha for alpha, beta in _MODES.items()}
 _DEVICE_CLASS = "gpu.nvidia.com"
+#: Fields of a checkpoint that are the same in both versions, whatever it is of.
+_SAME_OF_CHECKPOINT = ("startupPolicy", "deletionPolicy", "targetContainerName")
 #: Fields of the GPU memory service that are the same in both versions.
 _SAME_OF_MEMORY = ("deviceClassName", "extraClientContainers")
 #: v1beta1 has room for one engine that waits; v1alpha1 has no bound.
@@ -60,10 +62,10 @@ def _failover(feature: Any, modes: dict[str, str]) -> dict[str, Any] | None:
 
 
 def _checkpoint(feature: Any) -> dict[str, Any] | None:
-    """Reference and identity of a checkpoint, which needs one of them."""
-    if not isinstance(feature, dict):
+    """Reference and identity of a checkpoint, which needs one of them, and is not switched off."""
+    if not isinstance(feature, dict) or feature.get("enabled") is False:
         return None
-    present: dict[str, Any] = {}
+    present: dict[str, Any] = {name: feature[name] for name in _SAME_OF_CHECKPOINT if name in feature}
     reference, identity = feature.get("checkpointRef"), feature.get("identity")
     if isinstance(reference, str):
         present["checkpointRef"] = reference

@@ -8,7 +8,7 @@ from dynamo_shared.api import v1beta1
 from dynamo_shared.api.model import ApiModel, Bool, Int32
 from dynamo_shared.api.rules import Violations, rule, validations
 from dynamo_shared.api.v1alpha1.enums import SharingMode
-from dynamo_shared.api.v1beta1.experimental import ClientContainers
+from dynamo_shared.api.v1beta1.experimental import CheckpointPolicies, ClientContainers
 
 
 class CheckpointIdentity(v1beta1.CheckpointIdentity):
@@ -29,7 +29,7 @@ def enabled_checkpoint_is_named(value: dict[str, Any]) -> Violations:
         yield (), "enabled: true needs checkpointRef or identity"
 
 
-class ComponentCheckpoint(ApiModel):
+class ComponentCheckpoint(CheckpointPolicies):
     """Checkpoint that pods of a service start from."""
 
     model_config = ConfigDict(json_schema_extra=validations(enabled_checkpoint_is_named))

@@ -50,6 +50,20 @@ class CheckpointMode(StrEnum):
     MANUAL = "Manual"
 
 
+class CheckpointStartupPolicy(StrEnum):
+    """Whether pods start before their checkpoint is ready."""
+
+    IMMEDIATE = "Immediate"
+    WAIT_FOR_CHECKPOINT = "WaitForCheckpoint"
+
+
+class CheckpointDeletionPolicy(StrEnum):
+    """Whether a checkpoint that the platform created goes with its graph."""
+
+    DELETE = "Delete"
+    RETAIN = "Retain"
+
+
 class GraphState(StrEnum):
     """How far a graph is."""
 

@@ -6,7 +6,17 @@ from pydantic import ConfigDict, Field
 
 from dynamo_shared.api.model import ApiModel, Bool, Int32, StringMap
 from dynamo_shared.api.rules import Violations, rule, validations
-from dynamo_shared.api.v1beta1.enums import BackendFramework, CheckpointMode, SharingMode
+from dynamo_shared.api.v1beta1.enums import (
+    BackendFramework,
+    CheckpointDeletionPolicy,
+    CheckpointMode,
+    CheckpointStartupPolicy,
+    SharingMode,
+)
+
+ContainerName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+#: Each once.
+ClientContainers = Annotated[list[ContainerName], Field(json_schema_extra={"x-kubernetes-list-type": "set"})]
 
 
 class CheckpointIdentity(ApiModel):
@@ -40,24 +50,30 @@ def checkpoint_is_named(value: dict[str, Any]) -> Violations:
         yield (), "checkpointRef or identity must be set"
 
 
-class ComponentCheckpoint(ApiModel):
+class CheckpointPolicies(ApiModel):
+    """What later releases say of the checkpoint of a component."""
+
+    startup_policy: CheckpointStartupPolicy | None = None
+    """Immediate, which is the default: pods start without the checkpoint until it is ready. WaitForCheckpoint is refused."""
+    deletion_policy: CheckpointDeletionPolicy | None = None
+    """Retain, whatever is written: a DynamoCheckpoint serves all components that name it, and outlives their graphs."""
+    target_container_name: ContainerName | None = None
+    """Container of the engine: main, and no other."""
+
+
+class ComponentCheckpoint(CheckpointPolicies):
     """Checkpoint that pods of a component start from."""
 
     model_config = ConfigDict(json_schema_extra=validations(checkpoint_is_named))
 
+    enabled: Bool | None = None
+    """false switches it off; left out, a checkpoint counts by being there."""
     mode: CheckpointMode = CheckpointMode.AUTO
     """Auto makes a missing checkpoint, Manual waits for one."""
     checkpoint_ref: str | None = None
     """Name of a DynamoCheckpoint in the same namespace; wins over identity."""
     identity: CheckpointIdentity | None = None
     """Identity of the checkpoint."""
-
-
-#: Names of containers, each once.
-ClientContainers = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]],
-    Field(json_schema_extra={"x-kubernetes-list-type": "set"}),
-]
 
 
 class GpuMemoryService(ApiModel):
@@ -99,3 +115,8 @@ class Experimental(ApiModel):
     """How Grove runs the component."""
     checkpoint: ComponentCheckpoint | None = None
     """Start from a checkpoint of a loaded engine."""
+
+    @property
+    def start(self) -> ComponentCheckpoint | None:
+        """The checkpoint that pods start from; None where it is switched off."""
+        return None if self.checkpoint is None or self.checkpoint.enabled is False else self.checkpoint

@@ -81,7 +81,7 @@ def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> C
         nodes=nodes(spec.get("multinode")),
         gms=feature(experimental.get("gpuMemoryService"), (*at, *WORDS.gms), WORDS),
         failover=feature(experimental.get("failover"), (*at, *WORDS.failover), WORDS),
-        checkpoint=((*at, "experimental", "checkpoint") if isinstance(experimental.get("checkpoint"), dict) else None),
+        checkpoint=(*at, "experimental", "checkpoint") if _is_on(experimental.get("checkpoint")) else None,
         adapted=isinstance(spec.get("scalingAdapter"), dict),
         gpus=gpus(mapping(main.get("resources")), (*main_at, "resources")),
         annotations=(
@@ -94,6 +94,10 @@ def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> C
         spec=spec,
         started=started(text(spec.get("type")), main),
     )
+
+
+def _is_on(checkpoint: Any) -> bool:
+    return isinstance(checkpoint, dict) and checkpoint.get("enabled") is not False
 
 
 def _main(containers: Any, at: Location) -> tuple[dict[str, Any], Location]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dynamo_shared.api import gpus
 from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_QUEUE
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import annotation
@@ -163,6 +164,25 @@ def checkpoints_are_of_one_pod_with_a_model(component: ComponentView, _facts: Fa
         yield component.checkpoint, _NO_MODEL.format(type=component.words.type, observed=shown(component.type))
     if component.nodes > 1:
         yield component.checkpoint, _SEVERAL_NODES
+
+
+_NO_WAIT = (
+    "'WaitForCheckpoint' is not supported: create the DynamoCheckpoint first, wait until it is Ready, and leave this out; "
+    "until then pods would start without it"
+)
+_OTHER_CONTAINER = "{name} cannot be restored: a checkpoint is of the container main; leave this out"
+
+
+@RUNNING.rule(_NO_WAIT, _OTHER_CONTAINER, added=True)
+def checkpoints_are_of_main_and_awaited_by_users(component: ComponentView, _facts: Facts) -> Violations:
+    """Pods start without their checkpoint until it is ready, and their container main is what it is of."""
+    if component.checkpoint is None:
+        return
+    if component.start.get("startupPolicy") == "WaitForCheckpoint":
+        yield (*component.checkpoint, "startupPolicy"), _NO_WAIT
+    target = component.start.get("targetContainerName")
+    if isinstance(target, str) and target not in ("", MAIN):
+        yield (*component.checkpoint, "targetContainerName"), _OTHER_CONTAINER.format(name=shown(target))
 
 
 _NOT_OF_A_GRAPH = "{mode} needs Grove, which runs graphs only: write {other}, or a DynamoGraphDeployment"

@@ -41,13 +41,20 @@ _REFERENCE_WINS = "has no effect: checkpointRef names the checkpoint; leave one 
 @UNUSED.rule(_REFERENCE_WINS, added=True)
 def a_checkpoint_is_named_once(component: ComponentView, _facts: Facts) -> Violations:
     """The reference of a checkpoint wins over an identity."""
-    if component.checkpoint is None:
-        return
-    checkpoint: Any = component.spec
-    for step in component.checkpoint[len(component.at) :]:
-        checkpoint = mapping(mapping(checkpoint).get(str(step)))
-    if checkpoint.get("checkpointRef") and checkpoint.get("identity") is not None:
+    start = component.start
+    if component.checkpoint is not None and start.get("checkpointRef") and start.get("identity") is not None:
         yield (*component.checkpoint, "identity"), _REFERENCE_WINS
+
+
+_OUTLIVES = "has no effect: a checkpoint of an identity serves every component that names it, and outlives this one"
+
+
+@UNUSED.rule(_OUTLIVES, added=True)
+def checkpoints_outlive_what_starts_from_them(component: ComponentView, _facts: Facts) -> Violations:
+    """No graph owns a checkpoint, not even one that was created for it; one that is named is deleted by no policy."""
+    start = component.start
+    if component.checkpoint is not None and start.get("deletionPolicy") == "Delete" and not start.get("checkpointRef"):
+        yield (*component.checkpoint, "deletionPolicy"), _OUTLIVES
 
 
 _GRACE = "terminationGracePeriodSeconds"

@@ -133,6 +133,14 @@ class ComponentView:
         return mapping(service)
 
     @property
+    def start(self) -> dict[str, Any]:
+        """What it says of the checkpoint that it starts from, {} where it starts from none."""
+        checkpoint: Any = self.spec if self.checkpoint is not None else {}
+        for step in (self.checkpoint or ())[len(self.at) :]:
+            checkpoint = mapping(checkpoint).get(str(step))
+        return mapping(checkpoint)
+
+    @property
     def is_forced_group(self) -> bool:
         """Whether it is to be a scaling group of Grove, whatever its replicas are made of. Of v1beta1 alone."""
         grove = mapping(mapping(self.spec.get("experimental")).get("grove"))

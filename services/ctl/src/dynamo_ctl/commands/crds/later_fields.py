@@ -10,11 +10,6 @@ LATER: dict[str, str] = {
     "providerOverride": "remove it, and where it keeps pods together set topologyConstraint.packDomain",
     "dynamoSidecar": "run the Dynamo runtime in the container main",
     "gpuMemoryService.extraClientPods": "remove it: only pods of the component use the GPU memory service, as with the operator",
-    "checkpoint.enabled": "remove checkpoint where this is false, since here a checkpoint counts by being there; "
-    "where it is true, name checkpointRef or identity of a DynamoCheckpoint",
-    "checkpoint.startupPolicy": "remove it: pods that start before their checkpoint is ready start without it",
-    "checkpoint.deletionPolicy": "remove it: a DynamoCheckpoint outlives its graph",
-    "checkpoint.targetContainerName": "remove it: a checkpoint is of the container main",
     "checkpoint.job": "create the DynamoCheckpoint with its own job, and name it in checkpointRef",
 }
 OTHERS = "nothing here says the same: remove it, or leave this object to the operator"

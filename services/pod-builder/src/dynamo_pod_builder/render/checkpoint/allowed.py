@@ -17,7 +17,7 @@ _SHARED = "a checkpoint does not hold the memory of a GPU memory service"
 
 def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefaults) -> None:
     """RenderError for a component that cannot start from a checkpoint here."""
-    if spec.experimental is None or spec.experimental.checkpoint is None:
+    if spec.experimental is None or spec.experimental.start is None:
         return
     at = "experimental.checkpoint"
     if not defaults.enabled:
