@@ -279,7 +279,9 @@ async def test_what_becomes_of_a_model(given, outcome):
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (model("first", loaded()), f"{NAME!r} is loaded for DynamoModel 'first' already"),
+        (model("first", loaded()), f"{NAME!r} is taken by DynamoModel 'first'"),
+        # It has loaded nothing yet, and has the name by its age alone.
+        (model("first"), f"{NAME!r} is taken by DynamoModel 'first'"),
         (model("first", loaded("new", URI, NAME), modelName="new"), f"{NAME!r} was loaded for DynamoModel 'first'"),
     ],
 )

@@ -195,9 +195,7 @@ class ModelReconciler:
             whose = f"DynamoModel {other['metadata']['name']!r}"
             wants = asks_for(other, name)
             if wants and rank(other, name) < rank(model, name):
-                message = (
-                    f"spec.modelName: {name!r} is loaded for {whose} already; choose another name, or delete that one"
-                )
+                message = f"spec.modelName: {name!r} is taken by {whose}; choose another name, or delete that one"
                 raise InvalidAdapter(NAME_TAKEN, message)
             # What it loaded is unloaded first. One that is deleted holds nothing once its finalizer is gone.
             holds = record is not None and name in record.names
