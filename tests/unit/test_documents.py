@@ -12,6 +12,7 @@ import pytest
 import typer.main
 import yaml
 from dynamo_ctl.cli import app
+from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.validation import Facts, validate
 
 from tools import words
@@ -47,6 +48,37 @@ def commands() -> Iterator[tuple[str, str]]:
                     written = part.strip().removeprefix(".venv/bin/")
                     if written.startswith("dynamoctl "):
                         yield page.name, written
+
+
+def names_of_kinds() -> set[str]:
+    """What kubectl takes for the platform's kinds, and for those of Kubernetes that pages name."""
+    names = {
+        *("configmap", "crd", "events", "job", "leases", "namespace", "pods", "pvc", "secret", "serviceaccount"),
+        *("deployment", "statefulset", "clusterrolebinding", "endpointslices", "token"),
+        *("mutatingwebhookconfiguration", "validatingwebhookconfiguration"),
+    }
+    for crd in crd_manifests():
+        spec, given = crd["spec"], crd["spec"]["names"]
+        called = {given["plural"], given["singular"], *given.get("shortNames", ())}
+        full = {f"{name}.{each['name']}.{spec['group']}" for name in called for each in spec["versions"]}
+        names |= called | full | {f"{name}.{spec['group']}" for name in called}
+    return names
+
+
+def test_a_command_of_kubectl_names_kinds_that_there_are() -> None:
+    command = re.compile(
+        r"kubectl (?:(?:-n|--namespace) \S+ )?(?:rollout restart|get|describe|delete|scale|patch|edit|annotate|wait|create) "
+        r"([a-z][a-z0-9.,-]*)"
+    )
+    known = names_of_kinds()
+    named_kinds = [
+        (named(page), name)
+        for page in PAGES
+        for listed in command.findall(page.read_text("utf-8"))
+        for name in listed.rstrip(".,").split(",")
+    ]
+    assert len(named_kinds) > 40
+    assert [f"{page}: {name}" for page, name in named_kinds if name not in known] == []
 
 
 def test_every_page_is_on_the_start_page() -> None:

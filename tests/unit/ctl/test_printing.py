@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import shutil
 import sys
 from datetime import UTC, datetime
