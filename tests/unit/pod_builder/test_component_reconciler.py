@@ -1,6 +1,7 @@
 """ComponentReconciler: what a component deployment becomes, and what is reported of it."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.status.component import failure_of
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import RESTORE_TARGET
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, LEADER_WORKER_SETS, SERVICES, ObjectKey
@@ -328,7 +330,7 @@ def taken(kind: str, uid: str) -> NameTaken:
     ("refusal", "reason", "requeue"),
     [
         pytest.param(Forbidden(403, "Forbidden", "quota"), "RefusedByApiServer", 60.0, id="refused"),
-        pytest.param(taken("Node", "n"), "NameTaken", 60.0, id="another's"),
+        pytest.param(taken("Node", "n"), "NameTaken", 5.0, id="another's"),
         pytest.param(
             taken("DynamoGraphDeployment", "graph-uid"), "DeploymentReady", None, id="its graph's: that hands it over"
         ),
@@ -340,6 +342,15 @@ async def test_what_is_refused(refusal, reason, requeue):
     assert world.available[1] == reason
     assert world.writer.urgent == [requeue is not None]
     assert [fact.reason for fact in world.announced.facts] == ([reason] if requeue else [])
+
+
+async def test_a_name_that_stays_taken_is_tried_ever_less_often():
+    since = timestamp(NOW - timedelta(seconds=20))
+    refused = {"type": "Available", "status": "False", "reason": "NameTaken", "lastTransitionTime": since}
+    of = {**ONE, "status": {"conditions": [refused]}}
+    refusals: dict[str, Any] = {NAME: taken("Node", "n")}
+    world = World(of, workload(), **refusals)
+    assert await world.reconcile(of) == Result(requeue_after=20.0)
 
 
 async def test_a_service_that_another_one_has_is_asked_for_again_though_the_status_waits_longer():

@@ -62,6 +62,14 @@ def test_each_refusal_becomes_one_failure(error, reason, message, retry):
     assert retry_after(failure) == retry
 
 
+@pytest.mark.parametrize(("lasted", "again"), [(-3600.0, 5.0), (0.0, 5.0), (20.0, 20.0), (3600.0, 60.0)])
+def test_a_name_that_was_taken_a_moment_ago_is_tried_soon(lasted, again):
+    """Its holder is deleted as the refusal asks. One that has no label is not watched, so that no event says that it went."""
+    taken = failure_of(NameTaken(SERVICES, {"metadata": {"name": "s"}}))
+    assert retry_after(taken, lasted) == again
+    assert retry_after(failure_of(Forbidden(403, "Forbidden", "quota")), lasted) == 60.0
+
+
 def test_without_a_failure_nothing_is_tried_again():
     assert retry_after(None) is None
 

@@ -16,6 +16,7 @@ from dynamo_shared.api.resources import (
     LEADER_WORKER_SETS,
     ObjectKey,
 )
+from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
@@ -176,10 +177,16 @@ class ComponentReconciler:
                 await self.applier.create_once(DYNAMO_CHECKPOINTS, checkpoint)
         except REFUSALS as error:
             failure = failure_of(error)
-            return ComponentOutcome(failure, retry_after(failure))
+            return ComponentOutcome(failure, retry_after(failure, self._unavailable_for(component)))
         for leftover in surplus(children_of(self.cache, component), plan.children):
             await self.applier.delete(resources.of(leftover), leftover)
         return ComponentOutcome(again=again)
+
+    def _unavailable_for(self, component: KubeObject) -> float:
+        """Seconds since it ceased to be available; 0 where no status says that it has."""
+        available = objects.condition(component, status.AVAILABLE) or {}
+        since = times.moment(available.get("lastTransitionTime") or "") if available.get("status") == "False" else None
+        return (self.now() - since).total_seconds() if since is not None else 0.0
 
     async def _completed(self, child: KubeObject) -> KubeObject:
         """With what depends on who else works on it."""

@@ -6,7 +6,7 @@ from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.kube.errors import Forbidden, Invalid, WebhookUnavailable
 
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
-from dynamo_pod_builder.reconcilers.requeue import RETRY_REFUSED, RETRY_WEBHOOK
+from dynamo_pod_builder.reconcilers.requeue import RETRY_REFUSED, RETRY_TAKEN, RETRY_WEBHOOK
 from dynamo_pod_builder.render import RenderError
 from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE, Failure
 
@@ -24,11 +24,12 @@ class SeveralRefusals(Exception):
 
 #: All that is reported instead of raised. Other errors of the API server pass, and the queue comes back to the key.
 REFUSALS = (InvalidManifest, RenderError, NameTaken, Invalid, Forbidden, WebhookUnavailable, SeveralRefusals)
+_NAME_TAKEN = "NameTaken"
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (InvalidManifest, "InvalidSpec"),
     (RenderError, "NotDeployable"),
     (PredecessorRemains, PREDECESSOR_REMAINS),
-    (NameTaken, "NameTaken"),
+    (NameTaken, _NAME_TAKEN),
     (Invalid, "RefusedByApiServer"),
     (Forbidden, "RefusedByApiServer"),
     (WebhookUnavailable, WEBHOOK_UNAVAILABLE),
@@ -36,7 +37,7 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 #: Failures that may pass without a change of the object itself, and after how many seconds it is tried.
 _AGAIN = {
     PREDECESSOR_REMAINS: RETRY_REFUSED,
-    "NameTaken": RETRY_REFUSED,
+    _NAME_TAKEN: RETRY_REFUSED,
     "RefusedByApiServer": RETRY_REFUSED,
     WEBHOOK_UNAVAILABLE: RETRY_WEBHOOK,
 }
@@ -49,9 +50,16 @@ def failure_of(error: Exception) -> Failure:
     return Failure(next(reason for kind, reason in _REASONS if isinstance(error, kind)), str(error))
 
 
-def retry_after(failure: Failure | None) -> float | None:
-    """Seconds after which another try may succeed though the object is the same; None where it cannot, or none is needed."""
-    return _AGAIN.get(failure.reason) if failure is not None else None
+def retry_after(failure: Failure | None, lasted: float = RETRY_REFUSED) -> float | None:
+    """Seconds after which another try may succeed though the object is the same; None where it cannot, or none is needed.
+
+    `lasted` are the seconds for which the object has not been available: at first a name that is taken is tried often.
+    """
+    if failure is None:
+        return None
+    if failure.reason == _NAME_TAKEN:
+        return min(RETRY_REFUSED, max(RETRY_TAKEN, lasted))
+    return _AGAIN.get(failure.reason)
 
 
 def _joined(failures: Sequence[Failure]) -> Failure:

@@ -2,6 +2,8 @@
 
 #: A refusal may be a policy, a quota or another object, which can change without an event. Seconds.
 RETRY_REFUSED = 60.0
+#: What has a name that is needed is often deleted within moments, as the refusal asks, and not everything is watched. Seconds.
+RETRY_TAKEN = 5.0
 #: A webhook whose pod is replaced is back soon, and nothing says when. Seconds.
 RETRY_WEBHOOK = 10.0
 #: How long a model may be without its Service after the component that owned it went. Seconds.
