@@ -46,7 +46,6 @@ INFERENCE_EXTENSIONS = tuple(
     for kind in ("InferenceModel", "InferenceObjective", "InferencePool")
 )
 SCALING_OF_GROVE = "replicas of a set that runs are set where Grove keeps them"
-LABELS_OF_NODES = "pods of a graph with a kvTransferPolicy get a label of their node; no node of the tests has pods"
 #: What `applying` does with a child.
 KEEP = ("create", "delete", "get", "patch", "update")
 CHILDREN = (
@@ -88,8 +87,8 @@ RIGHTS = (
     Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused=RACE),
     Right(JOBS, ("create", "get")),
     Right(PODS, ("delete", "list")),
-    Right(PODS, ("patch",), part="nodes", unused=LABELS_OF_NODES),
-    Right(NODES, ("get",), place=RightScope.CLUSTER, part="nodes", unused=LABELS_OF_NODES),
+    Right(PODS, ("patch",), part="nodes"),
+    Right(NODES, ("get",), place=RightScope.CLUSTER, part="nodes"),
     Right(LEASES, ("get",)),
     Right(EVENTS, ("create", "list")),
     Right(EVENTS, ("patch",), unused=SERIES),
