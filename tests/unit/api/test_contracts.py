@@ -197,6 +197,11 @@ def test_what_is_wrong_is_reported_at_its_path(name: str, value: Any, errors: li
             ],
         ),
         ("DYN_DEPLOYMENT_CONFIG", {"Worker": {"served_model_name": "x"}}, []),
+        (
+            "dynamo-autoscaling",
+            {"Worker": {"maxReplicas": 2, "minReplica": 1, "metrics": [{"own": 1}]}},
+            ["Worker.minReplica: is not a known key, and is ignored; did you mean minReplicas?"],
+        ),
     ],
 )
 def test_what_is_likely_not_meant_is_a_warning_and_no_error(name: str, value: Any, warnings: list[str]) -> None:

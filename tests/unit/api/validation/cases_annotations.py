@@ -14,6 +14,27 @@ CASES = [
         ),
     ),
     Case(
+        "beta: keys of an autoscaler that are misspelt",
+        components(
+            component("a", scalingAdapter={}),
+            metadata=annotated(dynamo_autoscaling="a: {minReplica: 2, maxReplicas: 4, cooldwonPeriod: 60}"),
+        ),
+        warnings=(
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.minReplica: is not a known key, and is ignored; did you mean minReplicas?',
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.cooldwonPeriod: is not a known key, and is ignored; did you mean cooldownPeriod?',
+        ),
+    ),
+    Case(
+        "alpha: a key of an autoscaler that is misspelt",
+        services(
+            {"a": service(scalingAdapter={"enabled": True})},
+            metadata=annotated(dynamo_autoscaling="a: {maxReplicas: 4, trigers: []}"),
+        ),
+        warnings=(
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.trigers: is not a known key, and is ignored; did you mean triggers?',
+        ),
+    ),
+    Case(
         "beta: autoscalers in two documents, of which only one would be read",
         components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="{}\n---\n{}")),
         errors=(

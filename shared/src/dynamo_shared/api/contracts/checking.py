@@ -84,10 +84,13 @@ def _keys(model: type[BaseModel], value: Any, location: Location) -> Iterator[Pr
         for name, field in model.model_fields.items()
         for key in names_of(name, field)
     }
-    open_ended = issubclass(model, ContractModel) and "__pydantic_extra__" in model.__annotations__
+    further = model.__annotations__.get("__pydantic_extra__") if issubclass(model, ContractModel) else None
     for key, item in value.items():
         if key not in fields:
-            if not open_ended and issubclass(model, ContractModel):
+            if further is not None:
+                if (of_entries := model_of(further)) is not None:
+                    yield from _keys(of_entries, item, (*location, key))
+            elif issubclass(model, ContractModel):
                 known = [names[0] for names, _ in fields.values()]
                 instead = model.MISTAKEN.get(str(key))
                 advice = f": {instead}" if instead else did_you_mean(str(key), known)

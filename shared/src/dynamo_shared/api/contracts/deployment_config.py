@@ -5,7 +5,7 @@ reach it; the one that older graphs carry gives each component its settings unde
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
@@ -61,6 +61,8 @@ class ServiceArgs(ContractModel):
 
 class ComponentSettings(ContractModel):
     """Settings of one component; keys besides these are the component's own."""
+
+    __pydantic_extra__: dict[str, Any] = Field(init=False)
 
     service_args: ServiceArgs | None = Field(default=None, validation_alias="ServiceArgs")
     """How it is run: read by the control plane."""

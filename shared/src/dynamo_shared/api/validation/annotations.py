@@ -5,7 +5,7 @@ from collections.abc import Generator
 from typing import Any
 
 from dynamo_shared.api import semver
-from dynamo_shared.api.contracts import contract_errors
+from dynamo_shared.api.contracts import contract_errors, contract_warnings
 from dynamo_shared.api.contracts.scaling_policy import ANY
 from dynamo_shared.api.embedded.rules import objects
 from dynamo_shared.api.errors import InvalidManifest
@@ -176,20 +176,24 @@ def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
 
 def _by_component(graph: GraphView, name: str, not_a_map: str) -> Generator[tuple[Location, str], None, dict[str, Any]]:
     """What an annotation sets, by component: nothing where it is absent, or where it is not a map, which is a violation."""
+    asked = _map_of(graph, name)
+    if asked is None:
+        value = annotation(graph.annotations, name)
+        yield ("metadata", "annotations", name), not_a_map.format(value=shown(value))
+    return asked or {}
+
+
+def _map_of(graph: GraphView, name: str) -> dict[str, Any] | None:
+    """What an annotation says, {} where it is absent; None where it is not a map."""
     value = annotation(graph.annotations, name)
     if value is None:
         return {}
-    asked: Any = None
     try:
         read = documents(value, SETTINGS) or [{}]
-        # A second document would go unread.
-        asked = read[0] if len(read) == 1 else None
     except InvalidManifest:
-        pass
-    if isinstance(asked, dict):
-        return asked
-    yield ("metadata", "annotations", name), not_a_map.format(value=shown(value))
-    return {}
+        return None
+    # A second document would go unread.
+    return read[0] if len(read) == 1 and isinstance(read[0], dict) else None
 
 
 ANNOTATIONS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH,), "always")
@@ -233,6 +237,16 @@ def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violatio
     of_pods = mapping(graph.spec.get("annotations"))
     yield from _unknown_backend(of_pods, ("spec", "annotations"))
     yield from _of_updates(of_pods, ("spec", "annotations"), grove=graph.of_grove(facts.grove))
+
+
+_NO_KEY = "{problem}"  # in the words of the contract
+
+
+@ANNOTATIONS_WITHOUT_EFFECT.rule(_NO_KEY, added=True)
+def what_autoscalers_do_not_have(graph: GraphView, _facts: Facts) -> Violations:
+    """Of the autoscalers in the annotation, what nothing reads."""
+    for error in contract_warnings("dynamo-autoscaling", _map_of(graph, AUTOSCALING) or {}):
+        yield ("metadata", "annotations", AUTOSCALING, *filter(None, error.path.split("."))), error.message
 
 
 @ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, _NO_SWITCH, _NO_UPDATE, added=True)
