@@ -190,6 +190,29 @@ async def test_changes_that_came_before_a_list_was_left_midway_are_in_the_next_o
     assert await followed.take(2) == ["ADDED b@4", "SYNCED 7"]
 
 
+async def test_a_list_that_fails_midway_backs_off_whatever_its_watch_says_meanwhile(server: Any, steps: Any) -> None:
+    said = asyncio.Event()
+
+    async def second_page(request: Any) -> Any:
+        await said.wait()
+        said.clear()
+        return await steps.refuse(504)(request)
+
+    first = steps.answer(listed(5, pod("a", 3), more="t"))
+    server.then(*[first, second_page] * 3, steps.answer(listed(9, pod("a", 8))))
+    server.watches.extend(steps.watch(event("MODIFIED", pod("a", 6 + n)), then="hang") for n in range(3))
+    server.watches.append(steps.watch(then="hang"))
+    followed = Followed(server)
+    async with asyncio.timeout(10), aclosing(followed.reflector.changes()) as changes:
+        async for item in changes:
+            if short(item) in ("MODIFIED a@6", "MODIFIED a@7", "MODIFIED a@8"):
+                said.set()
+            elif isinstance(item, Synced):
+                break
+    assert followed.waits == pytest.approx([0.2, 0.4, 0.8])
+    assert [ok for ok, _message in followed.health] == [False, False, False, True]
+
+
 async def test_lists_pass_the_gate_and_watches_do_not(server: Any, steps: Any) -> None:
     server.then(steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))))
     server.watches.append(steps.watch(then="hang"))

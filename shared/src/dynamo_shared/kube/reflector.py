@@ -164,6 +164,8 @@ class Reflector:
         self._known = Known()
         self._version = ""
         self._interrupted = False
+        self._listing = False
+        """whether pages of a list are still to come: until then a watch next to it does not show that all is well"""
         self._failures = 0
         self._healthy: bool | None = None
         self.last_contact = 0.0
@@ -209,12 +211,13 @@ class Reflector:
         # Of a first list all is known by then: nothing can be missing in it.
         listed_keys: set[ObjectKey] | None = set() if self._known else None
         overtaken: set[ObjectKey] = set()
-        is_complete, begun = False, asyncio.Event()
+        begun = asyncio.Event()
+        self._listing = True
         try:
             async with aclosing(merged(self._pages(begun), self._events_from(begun))) as items:
                 async for item in items:
                     if isinstance(item, _WatchedEvent):
-                        if not is_complete:
+                        if self._listing:
                             overtaken.add(item.key)
                         for change in self._taken(item):
                             yield change
@@ -226,14 +229,14 @@ class Reflector:
                         continue
                     for key, uid in self._known.others(listed_keys | overtaken) if listed_keys is not None else ():
                         yield self._gone(key, uid, version, received_at)
-                    is_complete = True
+                    self._listing = False
                     self._version = self._version or version
                     self._served, self._missing_seconds, self._midway = True, 0.0, 0
                     self._well()
                     yield Synced(version, self._known)
         finally:
-            if not is_complete:
-                self._version = ""
+            if self._listing:
+                self._listing, self._version = False, ""
 
     async def _pages(self, begun: asyncio.Event) -> AsyncGenerator[watch_wire.ListPage, None]:
         """All pages of a list. A watch may begin once the first one was taken."""
@@ -366,7 +369,8 @@ class Reflector:
         lines = watch_wire.Lines()
         async with self._client.stream(self.resource, self._namespace, query, silence=self._silence) as stream:
             self.last_contact = self._clock()
-            self._well()
+            if not self._listing:
+                self._well()
             try:
                 while chunk := await stream.readany():
                     received_at = self.last_contact = self._clock()
@@ -381,7 +385,7 @@ class Reflector:
                         version = event.version
                         yield event
             finally:
-                if loop.time() - started > _STABLE_SECONDS:
+                if loop.time() - started > _STABLE_SECONDS and not self._listing:
                     self._failures = 0
         if not spoken and loop.time() - started < _SHORT_WATCH_SECONDS:
             raise errors.Unavailable(0, "ShortWatch", "the server ended the watch at once")
@@ -393,7 +397,8 @@ class Reflector:
         it, and a new iteration does not repeat it.
         """
         self._version = event.version
-        self._failures = 0
+        if not self._listing:
+            self._failures = 0
         if event.type == watch_wire.BOOKMARK:
             return
         if event.type != "DELETED":
