@@ -1,6 +1,7 @@
 """The reflector against everything a server and a network can do to it."""
 
 import asyncio
+import gc
 import itertools
 import json
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
-from dynamo_shared.kube.watch_wire import MAX_LINE_BYTES, Lines
+from dynamo_shared.kube.watch_wire import MAX_LINE_BYTES, Lines, ListPage
 
 
 def pod(name: str, version: int, uid: str = "") -> dict[str, Any]:
@@ -211,6 +212,21 @@ async def test_a_list_that_fails_midway_backs_off_whatever_its_watch_says_meanwh
                 break
     assert followed.waits == pytest.approx([0.2, 0.4, 0.8])
     assert [ok for ok, _message in followed.health] == [False, False, False, True]
+
+
+async def test_pages_are_let_go_of_while_nothing_happens(server: Any, steps: Any) -> None:
+    server.then(steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))))
+    server.watches.append(steps.watch(then="hang"))
+    changes = Followed(server).reflector.changes()
+    async with asyncio.timeout(10), aclosing(changes):
+        assert [short(await anext(changes)) for _ in range(3)] == ["ADDED a@3", "ADDED b@4", "SYNCED 5"]
+        following = asyncio.ensure_future(anext(changes))
+        while not any("watch" in each.query for each in server.requests):
+            await asyncio.sleep(0)
+        held = [each for each in gc.get_objects() if type(each) is ListPage]
+        following.cancel()
+        await asyncio.wait((following,))
+    assert held == []
 
 
 async def test_lists_pass_the_gate_and_watches_do_not(server: Any, steps: Any) -> None:

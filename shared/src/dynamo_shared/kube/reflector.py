@@ -223,12 +223,16 @@ class Reflector:
                             yield change
                         continue
                     received_at, version = self.last_contact, item.metadata.resource_version
+                    is_last = not item.metadata.continue_
                     for change in self._listed(item, listed_keys, overtaken):
                         yield change
-                    if item.metadata.continue_:
+                    # Megabytes that need not wait for what comes next.
+                    del item
+                    if not is_last:
                         continue
                     for key, uid in self._known.others(listed_keys | overtaken) if listed_keys is not None else ():
                         yield self._gone(key, uid, version, received_at)
+                    listed_keys, overtaken = None, set()
                     self._listing = False
                     self._version = self._version or version
                     self._served, self._missing_seconds, self._midway = True, 0.0, 0
