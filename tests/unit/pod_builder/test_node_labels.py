@@ -7,12 +7,14 @@ import pytest
 from dynamo_pod_builder.node_labels import lacking, waiting
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_pod_builder.reconcilers.pod import ASK_AGAIN, PodReconciler
+from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import NODES, PODS, ObjectKey
+from dynamo_shared.api.resources import NODES, PODS, ObjectKey, key_of
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
+from dynamo_shared.state.versions import version_of
 from dynamo_watcher.trimming import trimmed
 
 from tests.unit.announced import Announced
@@ -23,6 +25,17 @@ from .indexed import indexed, routes_of
 ZONE = "topology.kubernetes.io/zone"
 KEY = ObjectKey("ns", "worker")
 OF_GRAPH = {"nvidia.com/dynamo-component": "Decode", "nvidia.com/dynamo-graph-deployment-name": "graph"}
+
+
+def graph(label: str | None = ZONE) -> KubeObject:
+    policy = {} if label is None else {"experimental": {"kvTransferPolicy": {"labelKey": label, "domain": "zone"}}}
+    metadata = {"name": "graph", "namespace": "ns", "uid": "g", "resourceVersion": "1"}
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": metadata,
+        "spec": {"components": [], **policy},
+    }
 
 
 def pod(**changes: Any) -> KubeObject:
@@ -88,7 +101,7 @@ class Kube:
             raise self.refusing
         changed = copy.deepcopy(pod())
         changed["metadata"]["labels"] |= patch["metadata"]["labels"]
-        changed["metadata"]["resourceVersion"] = "6"
+        changed["metadata"]["resourceVersion"] = "7"
         return changed
 
 
@@ -100,16 +113,25 @@ async def reconciled(kube: Kube, cache: ObjectCache) -> tuple[Result, list[str]]
     return result, [fact.message for fact in announced.facts]
 
 
-async def test_the_label_of_the_node_is_copied_once() -> None:
-    kube, cache = Kube({ZONE: "b", "other": "c"}), indexed(trimmed(pod()))
-    assert await reconciled(kube, cache) == (Result(), [])
+async def test_the_label_of_the_node_is_copied() -> None:
+    kube = Kube({ZONE: "b", "other": "c"})
+    assert await reconciled(kube, indexed(graph(), trimmed(pod()))) == (Result(), [])
     assert kube.patches == [{"metadata": {"uid": "1", "labels": {ZONE: "b"}}}]
+
+
+async def test_a_change_of_the_pod_that_came_before_its_label_is_not_lost() -> None:
+    cache = ObjectCache()
+    for each in (graph(), trimmed(pod())):
+        cache.take(resources.of(each), key_of(each), each, version_of(each))
+    await reconciled(Kube({ZONE: "b"}), cache)
+    # The kubelet wrote a status just before: the cache learns of both now.
+    for version, label_set in (("6", OF_GRAPH), ("7", {**OF_GRAPH, ZONE: "b"})):
+        said = pod(labels=label_set, metadata={"resourceVersion": version}, status={"phase": "Pending"})
+        if not cache.confirm(PODS, KEY, version_of(said)):
+            cache.take(PODS, KEY, trimmed(said), version_of(said))
     there = cache.get(PODS, KEY)
     assert there is not None
-    assert there["metadata"]["labels"][ZONE] == "b"
-    assert "secret.example.com/token" not in there["metadata"]["annotations"]
-    assert await reconciled(kube, cache) == (Result(), [])
-    assert len(kube.patches) == 1
+    assert (there["metadata"]["labels"][ZONE], there["status"]) == ("b", {"phase": "Pending"})
 
 
 MISSING = f"Cannot copy label {ZONE} of node a"
@@ -127,10 +149,10 @@ MISSING = f"Cannot copy label {ZONE} of node a"
     ids=["no label", "no node", "nodes cannot be read", "pods cannot be written", "refused"],
 )
 async def test_what_is_in_the_way_is_reported_and_tried_again(kube: Kube, message: str) -> None:
-    result, messages = await reconciled(kube, indexed(pod()))
+    result, messages = await reconciled(kube, indexed(graph(), pod()))
     assert (result, messages) == (Result(requeue_after=ASK_AGAIN), [message])
 
 
 @pytest.mark.parametrize("error", [NotFound(404, "NotFound", "gone"), Conflict(409, "Conflict", "another uid")])
 async def test_a_pod_that_is_gone_meanwhile_is_left(error: KubeError) -> None:
-    assert await reconciled(Kube({ZONE: "b"}, refusing=error), indexed(pod())) == (Result(), [])
+    assert await reconciled(Kube({ZONE: "b"}, refusing=error), indexed(graph(), pod())) == (Result(), [])

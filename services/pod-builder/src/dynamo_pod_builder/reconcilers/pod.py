@@ -44,9 +44,8 @@ class PodReconciler:
             return Result(requeue_after=ASK_AGAIN)
         patch = {"metadata": {"uid": pod["metadata"]["uid"], "labels": {label: value}}}
         try:
-            written = (await self.kube.merge_patch(PODS, key, patch))["metadata"]
-            kept = {name: written[name] for name in ("labels", "resourceVersion")}
-            self.cache.put(PODS, {**pod, "metadata": {**pod["metadata"], **kept}})
+            # The cache learns of it by its event: the answer is not trimmed, and what else it has may be news.
+            await self.kube.merge_patch(PODS, key, patch)
         except (NotFound, Conflict):
             # Gone, or another pod of its name: which comes with an event of its own.
             return Result()
