@@ -134,6 +134,15 @@ async def test_a_change_of_the_pod_that_came_before_its_label_is_not_lost() -> N
     assert (there["metadata"]["labels"][ZONE], there["status"]) == ("b", {"phase": "Pending"})
 
 
+@pytest.mark.parametrize(
+    "graphs", [[], [graph(None)], [graph("other")]], ids=["no graph", "no policy", "another label"]
+)
+async def test_a_pod_that_says_by_itself_which_label_it_lacks_gets_none(graphs: list[KubeObject]) -> None:
+    kube = Kube({ZONE: "b"}, hidden=True)
+    assert await reconciled(kube, indexed(*graphs, pod())) == (Result(requeue_after=ASK_AGAIN), [])
+    assert kube.patches == []
+
+
 MISSING = f"Cannot copy label {ZONE} of node a"
 
 

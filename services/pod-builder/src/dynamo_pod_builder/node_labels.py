@@ -1,11 +1,14 @@
-"""Pods that get a label of their node: which they are, by their annotation. Pure, but for the index of the cache."""
+"""Pods that get a label of their node: which they are, by their annotation and the policy of their graph.
+
+Pure, but for the index of the cache.
+"""
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import TOPOLOGY_LABEL_KEY
-from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.state.cache import ObjectCache
 
 LACKING_INDEX = "lacks-label-of-node"
@@ -29,3 +32,11 @@ def lacking(pod: KubeObject) -> str:
         return ""
     of_graph = labels.GRAPH_DEPLOYMENT_NAME in present and labels.COMPONENT in present
     return label if of_graph and not (has_ended(pod) or objects.is_deleting(pod)) else ""
+
+
+def is_of_policy(cache: ObjectCache, pod: KubeObject, label: str) -> bool:
+    """Whether the graph that a pod names has this label in its policy. A user who may create pods can write annotations."""
+    name = objects.labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME, "")
+    graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(objects.namespace(pod), name))
+    experimental = (graph.get("spec", {}).get("experimental") or {}) if graph is not None else {}
+    return (experimental.get("kvTransferPolicy") or {}).get("labelKey") == label

@@ -10,10 +10,11 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events
-from dynamo_pod_builder.node_labels import lacking
+from dynamo_pod_builder.node_labels import is_of_policy, lacking
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 
-#: Nodes are not watched here: how soon one is asked again that has no such label, or may not be read. Seconds.
+#: Nodes are not watched here: how soon one is asked again that has no such label, or may not be read. A graph may come later
+#: than its pods, too. Seconds.
 ASK_AGAIN = 60.0
 
 
@@ -31,6 +32,8 @@ class PodReconciler:
         pod = self.cache.get(PODS, key)
         if pod is None or not (label := lacking(pod)):
             return await self.cohorts.reconcile(key)
+        if not is_of_policy(self.cache, pod, label):
+            return Result(requeue_after=ASK_AGAIN)
         node = pod["spec"]["nodeName"]
         try:
             value = (await self.kube.get(NODES, ObjectKey("", node)))["metadata"].get("labels", {}).get(label)
