@@ -170,6 +170,16 @@ class Desk:
             )
         self.read()
 
+    def on_grove(self, name: str, **least: int) -> None:
+        """Grove runs a graph, and starts so many replicas of its components together."""
+
+        def run(graph: KubeObject) -> None:
+            for each in graph["spec"]["components"]:
+                each["minAvailable"] = least[each["name"]]
+            graph["status"]["components"] = {each: {"componentKind": "PodClique"} for each in least}
+
+        self.change(name, run)
+
     def note(self, name: str, **annotations: str | None) -> None:
         """A user annotates a graph."""
         self.change(name, lambda graph: graph["metadata"].setdefault("annotations", {}).update(annotations))

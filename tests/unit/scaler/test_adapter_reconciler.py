@@ -126,6 +126,19 @@ async def test_a_lasting_trouble_is_announced_once(message: str) -> None:
     assert [fact.reason for fact in desk.announced.facts] == ["Scaled", "RefusedByApiServer", "Scaled", "Scaled"]
 
 
+async def test_each_adapter_says_what_is_wrong_with_its_own_number() -> None:
+    desk = ReconcilerDesk(Decode=4, Prefill=4)
+    desk.desk.on_grove("g", Decode=3, Prefill=4)
+    for name in ("g-decode", "g-prefill"):
+        desk.change(name, lambda adapter: adapter["spec"].update(replicas=1))
+    await desk.reconcile()
+    said = [
+        (find(desk.adapter(name)["status"]["conditions"], "Synced") or {})["message"]
+        for name in ("g-decode", "g-prefill")
+    ]
+    assert ["3 of minAvailable" in said[0], "4 of minAvailable" in said[1]] == [True, True]
+
+
 async def test_more_replicas_than_any_cluster_has_pods_for_do_not_reach_the_graph() -> None:
     desk = ReconcilerDesk(Decode=1, Prefill=1)
     desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=10_000_000))

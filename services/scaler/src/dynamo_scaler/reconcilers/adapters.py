@@ -93,9 +93,11 @@ class AdapterReconciler:
                 failure = _answered(error)
                 refusal = str(error)
             graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key) or graph
+        refusals = adapted.refusals(graph, owners) if graph is not None else {}
         for adapter in adapters:
-            owns = owners.get(adapter["spec"]["dgdRef"]["componentName"]) is adapter
-            observation = self._observe(graph, adapter, owns=owns, refusal=refusal)
+            component = adapter["spec"]["dgdRef"]["componentName"]
+            owns = owners.get(component) is adapter
+            observation = self._observe(graph, adapter, owns=owns, refusal=refusals.get(component, refusal))
             try:
                 if owns and graph is not None:
                     autoscaler = await self.autoscalers.ensure(graph, adapter)
