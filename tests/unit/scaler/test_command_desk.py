@@ -104,6 +104,18 @@ async def test_a_transfer_that_breaks_off_anywhere_is_completed(broken: int, ada
     assert (desk.intents("a"), desk.intents("b")) == ({}, {})
 
 
+@pytest.mark.parametrize("adapters", [True, False])
+async def test_fewer_replicas_than_grove_starts_together_are_refused_and_give_back_no_gpus(adapters: bool) -> None:
+    desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="all", max_gpus=6),)))
+    desk.graph("a", adapters=adapters, Decode=4)
+    desk.graph("b", adapters=adapters, Decode=2)
+    desk.on_grove("a", Decode=3)
+    reason, words = await refused(desk, desk.ask("a", Decode=1))
+    assert (reason, "Decode: 1 replicas are fewer than the 3 of minAvailable" in words) == ("InvalidCommand", True)
+    assert (await refused(desk, desk.ask("b", Decode=5)))[0] == "BudgetCeiling"
+    assert desk.replicas("a") == {"Decode": 4}
+
+
 async def test_a_command_that_comes_again_acts_no_second_time() -> None:
     desk = Desk(Scaler(limits=FREE))
     desk.graph("a", Prefill=1, Decode=1)

@@ -16,12 +16,12 @@ KEY = PoolKey("team", "a", "Decode")
 NOW = 10_000.0
 
 
-def pool(current: int) -> DesiredPool:
-    return DesiredPool(KEY, "decode", current, 1)
+def pool(current: int, least: int = 1) -> DesiredPool:
+    return DesiredPool(KEY, "decode", current, 1, least=least)
 
 
-def outcome(current: int, requested: int, situation: Situation) -> tuple[int, int, str]:
-    verdict = judge(pool(current), requested, situation, NOW)
+def outcome(current: int, requested: int, situation: Situation, least: int = 1) -> tuple[int, int, str]:
+    verdict = judge(pool(current, least), requested, situation, NOW)
     return verdict.allowed, verdict.desired, verdict.reason
 
 
@@ -53,6 +53,23 @@ def test_steps_go_part_of_the_way_and_the_rest_is_held() -> None:
     assert outcome(5, 1, Situation(limits)) == (4, 1, "StepLimit")
     assert judge(pool(2), 10, Situation(limits), NOW).held
     assert outcome(2, 4, Situation(limits)) == (4, 4, "")
+
+
+@pytest.mark.parametrize(
+    ("current", "requested", "limits", "expected"),
+    [
+        (4, 0, {}, (3, 3, "BelowMinimum")),
+        (0, 5, {"max": 2}, (0, 0, "AboveMaximum")),
+        (0, 5, {"min": 0, "up": {"step": 1, "cooldown": 30}}, (3, 5, "StepLimit")),
+        (4, 0, {"min": 0, "down": {"step": 2, "cooldown": 30}}, (3, 0, "StepLimit")),
+        (3, 0, {"min": 0, "down": {"step": 1, "cooldown": 30}}, (0, 0, "")),
+        (5, 0, {"min": 0, "down": {"step": 1, "cooldown": 30}}, (4, 0, "StepLimit")),
+    ],
+)
+def test_replicas_that_start_together_go_together(
+    current: int, requested: int, limits: dict[str, Any], expected: tuple[int, int, str]
+) -> None:
+    assert outcome(current, requested, Situation(ScalingLimits.model_validate(limits)), least=3) == expected
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,8 @@ class DesiredPool:
     shared: Mapping[ObjectKey, int] = field(default_factory=dict, hash=False)
     #: Why there may be more GPUs than are known: one text for each claim that cannot be counted.
     unknown: tuple[str, ...] = ()
+    #: Replicas that run together or not at all: `minAvailable`, where Grove runs the graph.
+    least: int = 1
 
     @property
     def has_gpus(self) -> bool:
@@ -63,14 +65,17 @@ def pools_of(
 
     `claims_of` gives what is known of the claims of a pool's pods; without it, only GPUs of containers count.
     """
-    owners = adapted.owning(graph, adapters)
+    owners, least = adapted.owning(graph, adapters), adapted.least_replicas(graph)
     components = graph["spec"].get("components") or ()
     keyed = ((PoolKey(*key_of(graph), each["name"]), each) for each in components)
-    return [_pool(key, each, owners, claims_of(key) if claims_of else None) for key, each in keyed]
+    return [
+        _pool(key, each, owners, claims_of(key) if claims_of else None, least.get(key.component, 1))
+        for key, each in keyed
+    ]
 
 
 def _pool(
-    key: PoolKey, component: KubeObject, owners: Mapping[str, KubeObject], claims: KnownClaims | None
+    key: PoolKey, component: KubeObject, owners: Mapping[str, KubeObject], claims: KnownClaims | None, least: int
 ) -> DesiredPool:
     owner = owners.get(component["name"])
     own = component.get("replicas")
@@ -83,4 +88,5 @@ def _pool(
         adapter=owner["metadata"]["name"] if owner else "",
         shared={ObjectKey(key.namespace, name): number for name, number in counted.shared.items()},
         unknown=tuple(map(str, counted.unknown)),
+        least=least,
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.replica_limits import too_few
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.wording import many
@@ -56,6 +57,8 @@ class CommandAdmission:
             if record is not None and record.did(request.command):
                 done[key] = record
                 continue
+            if problem := too_few(desired[key], pools[key].least):
+                raise CommandRefusedError(INVALID, f"{key.component}: {problem}")
             self._refuse_older(request, key, record, intents.read(graph).get(key.component))
             scaler = self.view.autoscaler(pools[key])
             if scaler:

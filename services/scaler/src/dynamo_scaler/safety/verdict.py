@@ -52,7 +52,7 @@ class PoolVerdict:
 def judge(pool: DesiredPool, requested: int, situation: Situation, now: float) -> PoolVerdict:
     """How far towards `requested` a pool may go at a Unix time."""
     limits, current = situation.limits, pool.current
-    desired, bound = _bounded(current, requested, limits)
+    desired, bound = _bounded(pool, requested, limits)
     if desired == current:
         return PoolVerdict(pool, requested, desired, current, *(bound or ("", "")))
     grows = desired > current
@@ -72,20 +72,35 @@ def judge(pool: DesiredPool, requested: int, situation: Situation, now: float) -
         reason = Hold(STABILIZING, message)
     if way.step and abs(allowed - current) > way.step:
         allowed = current + (way.step if grows else -way.step)
-        reason = Hold(STEP_LIMIT, f"{many(way.step, 'replica')} at a time")
+        allowed = _together(pool, allowed, grows=grows)
+        if allowed == desired:
+            reason = bound or ("", "")
+        else:
+            reason = Hold(STEP_LIMIT, f"{many(way.step, 'replica')} at a time")
     return PoolVerdict(pool, requested, desired, allowed, *reason)
 
 
-def _bounded(current: int, requested: int, limits: ScalingLimits) -> tuple[int, Hold | None]:
+def _together(pool: DesiredPool, replicas: int, *, grows: bool) -> int:
+    """A step that does not end between none and as many as run together: the first ones come, and the last ones go, at once."""
+    if not 0 < replicas < pool.least:
+        return replicas
+    return pool.least if grows or pool.current > pool.least else 0
+
+
+def _bounded(pool: DesiredPool, requested: int, limits: ScalingLimits) -> tuple[int, Hold | None]:
     """Within the bounds as far as the request's direction goes: a component that is out of them is not moved otherwise."""
+    current = pool.current
     if requested <= current:
-        least = min(limits.min, current)
+        minimum = max(limits.min, pool.least) if limits.min else 0
+        least = min(minimum, current)
         if requested < least:
-            return least, Hold(BELOW_MINIMUM, f"{requested} is below its minimum of {limits.min}")
+            return least, Hold(BELOW_MINIMUM, f"{requested} is below its minimum of {minimum}")
         return requested, None
     desired = max(requested, limits.min)
     if limits.max:
         desired = min(desired, max(limits.max, current))
+    if 0 < desired < pool.least:
+        desired = current
     if desired < requested:
         return desired, Hold(ABOVE_MAXIMUM, f"{requested} is above its maximum of {limits.max}")
     return desired, None
