@@ -1,7 +1,5 @@
 """Workers of a policy for KV caches get the label of their node, on a real API server with a scheduler."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dynamo_shared.api import objects
