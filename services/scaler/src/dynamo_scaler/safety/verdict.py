@@ -73,10 +73,7 @@ def judge(pool: DesiredPool, requested: int, situation: Situation, now: float) -
     if way.step and abs(allowed - current) > way.step:
         allowed = current + (way.step if grows else -way.step)
         allowed = _together(pool, allowed, grows=grows)
-        if allowed == desired:
-            reason = bound or ("", "")
-        else:
-            reason = Hold(STEP_LIMIT, f"{many(way.step, 'replica')} at a time")
+        reason = bound or ("", "") if allowed == desired else Hold(STEP_LIMIT, f"{many(way.step, 'replica')} at a time")
     return PoolVerdict(pool, requested, desired, allowed, *reason)
 
 
