@@ -68,3 +68,10 @@ def test_what_a_key_creates_once_says_whether_it_was_there_before() -> None:
 def test_a_stream_names_the_events_that_end_every_stream(route: Route) -> None:
     text = " ".join([route.summary, *(each.description for each in route.query)])
     assert [event for event in ("unauthorized", "error") if f"`{event}`" not in text] == []
+
+
+def test_a_scaling_says_what_was_scaled() -> None:
+    scaled = openapi()["components"]["schemas"]["Scaled"]
+    assert scaled["properties"].keys() >= {"component", "adapter"}
+    assert scaled["properties"]["via"]["enum"] == ["graph", "adapter"]
+    assert {"component", "adapter"}.isdisjoint(scaled["required"])

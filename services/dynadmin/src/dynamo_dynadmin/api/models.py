@@ -236,9 +236,14 @@ class AdapterScaleBody(BodySchema):
 class Scaled(BaseModel):
     """What was scaled."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+    component: str | None = None
+    """The component, where its number is the graph's own."""
+    adapter: str | None = None
+    """The adapter, where the number was written to one."""
     replicas: int
-    via: str
+    via: Literal["graph", "adapter"]
+    """What the number was written to."""
     warnings: list[str]
 
 
