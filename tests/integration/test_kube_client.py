@@ -333,3 +333,12 @@ async def test_kubectl_describe_lists_events_of_the_object(kube: KubeClient, nam
     assert created["series"]["count"] == 4
     assert created["reportingComponent"] == "dynamo-pod-builder"
     assert len(shown["Failed"]["message"].encode()) == 1024
+
+
+# What etcd refuses, what the API server cannot send it, and what the API server does not take.
+@pytest.mark.parametrize("size", [1_700_000, 2_500_000, 3_500_000])
+async def test_an_object_that_is_too_large_is_invalid(kube: KubeClient, namespace: str, size: int) -> None:
+    large = deployment(namespace)
+    large["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "a" * size}]
+    with pytest.raises(Invalid):
+        await kube.apply(DEPLOYMENTS, large)

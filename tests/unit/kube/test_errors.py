@@ -48,8 +48,15 @@ def test_an_apply_that_does_not_fit_the_schema_is_invalid_though_the_server_says
     assert not error.retriable
 
 
-def test_an_object_that_is_too_large_for_etcd_is_invalid_though_the_server_says_500() -> None:
-    error = errors.from_response(500, status(500, message="etcdserver: request is too large"))
+@pytest.mark.parametrize(
+    "message",
+    [
+        "etcdserver: request is too large",
+        "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2501237 vs. 2097152)",
+    ],
+)
+def test_an_object_that_is_too_large_for_etcd_is_invalid_though_the_server_says_500(message: str) -> None:
+    error = errors.from_response(500, status(500, message=message))
     assert isinstance(error, errors.Invalid)
 
 

@@ -20,8 +20,11 @@ LONGEST_WAIT = 60.0
 # Server-side apply answers 500 when the body does not fit the schema (a string where a list belongs, for example):
 # apiserver/pkg/endpoints/handlers/fieldmanager, structuredmerge.go. It is the caller's mistake, not the server's.
 _TYPED_PATCH_FAILURES = ("failed to create typed patch object", "failed to convert new object")
-# As 500, too: etcd takes 1.5 MiB, and the API server twice as much of one body (413).
-_TOO_LARGE = ("etcdserver: request is too large",)
+# As 500, too: etcd takes 1.5 MiB, its client in the API server sends 2 MiB, and that takes 3 MiB of one body (413).
+_TOO_LARGE = (
+    "etcdserver: request is too large",
+    "rpc error: code = ResourceExhausted desc = trying to send message larger than max",
+)
 # apiserver/pkg/admission/plugin/webhook/errors: with the name of the webhook, and what went wrong.
 _NO_ANSWER = "failed calling webhook"
 
