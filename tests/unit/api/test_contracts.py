@@ -17,6 +17,7 @@ from dynamo_shared.api.contracts import (
     schema_of,
 )
 from dynamo_shared.api.contracts.base import names_of
+from dynamo_shared.api.contracts.checking import HINTS
 from dynamo_shared.api.contracts.planner_interpolation import Pick
 from hypothesis import given
 from hypothesis import strategies as st
@@ -248,3 +249,10 @@ def test_no_junk_raises_anything(contract: Contract, data: st.DataObject) -> Non
     contract_warnings(contract.name, value)
     if isinstance(value, dict) and not errors:
         validator(contract.name).validate(value)
+
+
+def test_of_thousands_of_unknown_keys_the_first_get_a_hint() -> None:
+    """A tenant writes them, and each hint takes time."""
+    asked = {"Worker": {"maxReplicas": 1, **{f"minReplica{number}": 1 for number in range(100)}}}
+    hinted = ["did you mean" in each.message for each in contract_warnings("dynamo-autoscaling", asked)]
+    assert hinted == [True] * HINTS + [False] * (100 - HINTS)
