@@ -51,18 +51,23 @@ CASES = [
     Case(
         "alpha: a policy where nodes are not read",
         services({"a": service()}, **policy(labelKey="zone")),
-        facts=replace(PLAIN, cluster_wide=False),
+        facts=replace(PLAIN, gpu_discovery=False),
         warnings=(
-            "spec.experimental.kvTransferPolicy.labelKey: the platform serves some namespaces, and may not read nodes: workers start only where another program gives their pods this label",
+            "spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their pods this label",
         ),
     ),
     Case(
         "beta: a policy where nodes are not read",
         components(component("a"), **policy(labelKey="zone")),
-        facts=replace(PLAIN, cluster_wide=False),
+        facts=replace(PLAIN, gpu_discovery=False),
         warnings=(
-            "spec.experimental.kvTransferPolicy.labelKey: the platform serves some namespaces, and may not read nodes: workers start only where another program gives their pods this label",
+            "spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their pods this label",
         ),
+    ),
+    Case(
+        "beta: a policy on a platform of some namespaces, which reads nodes, too",
+        components(component("a"), **policy(labelKey="zone")),
+        facts=replace(PLAIN, cluster_wide=False),
     ),
     Case(
         "beta: a whole policy",

@@ -30,7 +30,7 @@ class Facts:
     gms_snapshot: bool = False
     """Whether engines with a GPU memory service may be checkpointed."""
     cluster_wide: bool = True
-    """Whether the platform manages all namespaces, and so may read nodes."""
+    """Whether the platform manages all namespaces."""
     gpu_discovery: bool = True
     """Whether GPUs are discovered on nodes."""
     topologies: Mapping[str, tuple[str, ...]] | None = None

@@ -79,15 +79,15 @@ def policies_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations
 
 
 _NOT_READ = (
-    "the platform serves some namespaces, and may not read nodes: workers start only where another program gives their pods "
-    "this label"
+    "the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their "
+    "pods this label"
 )
 
 
 @ABOUT_KV_TRANSFER.rule(_NOT_READ, added=True)
 def labels_of_nodes_can_be_read(graph: GraphView, facts: Facts) -> Violations:
-    """A platform of some namespaces copies no labels of nodes."""
-    if policy_of(graph) is not None and not facts.cluster_wide:
+    """A platform that may not read nodes copies no labels of them. The chart then has it discover no GPUs either."""
+    if policy_of(graph) is not None and not facts.gpu_discovery:
         yield (*AT, "labelKey"), _NOT_READ
 
 
