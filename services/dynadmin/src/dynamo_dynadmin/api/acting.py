@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
+from dynamo_shared.api.adapted import least_replicas
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import IDEMPOTENCY, PLANNER_CONFIG
+from dynamo_shared.api.replica_limits import too_few
 from dynamo_shared.api.request_graphs import graph_of, in_place_of, is_made_for, points_of, why_not_changed
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -47,6 +49,9 @@ class Actions:
         index = next((i for i, each in enumerate(listed) if each["name"] == component), None)
         if index is None:
             raise _invalid("/component", f"one of {', '.join(each['name'] for each in listed)}")
+        if problem := too_few(replicas, least_replicas(graph).get(component, 1)):
+            # An adapter takes each number, and the graph then not that of the adapter.
+            raise _invalid("/replicas", problem)
         if listed[index].get("scalingAdapter") is not None:
             adapter = ObjectKey(key.namespace, f"{key.name}-{component.lower()}")
             return await self._scale_adapter(call, adapter, replicas)
