@@ -48,6 +48,14 @@ CASES = [
         old=services({"a": service()}, experimental={"kvTransferPolicy": ZONE}),
     ),
     Case(
+        "beta: a policy for KV caches of another platform names the label in place of the topology",
+        components(component("a"), experimental={"kvTransferPolicy": ZONE}),
+        old=components(
+            component("a"),
+            experimental={"kvTransferPolicy": {"domain": ZONE["domain"], "clusterTopologyName": "t"}},
+        ),
+    ),
+    Case(
         "beta: scaling groups are switched",
         components(
             component("a", experimental={"grove": {"forceScalingGroup": True}}),

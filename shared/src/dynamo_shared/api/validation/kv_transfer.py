@@ -73,8 +73,11 @@ _CHANGED = "cannot be added, removed or changed later: recreate the DynamoGraphD
 
 @CHANGES_OF_KV_TRANSFER.rule(_CHANGED)
 def policies_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """The policy of a graph cannot be changed."""
-    if _effective(graph) != _effective(old):
+    """The policy of a graph cannot be changed. One of a ClusterTopology, stored by another platform, may name its label."""
+    before, now = _effective(old), _effective(graph)
+    if before is not None and now is not None and not before[0]:
+        before = (now[0], *before[1:])
+    if now != before:
         yield AT, _CHANGED
 
 
@@ -101,5 +104,9 @@ def _effective(graph: GraphView) -> tuple[Any, ...] | None:
     policy = policy_of(graph)
     if policy is None:
         return None
-    source = text(policy.get("labelKey")) or text(policy.get("clusterTopologyName"))
-    return source, policy.get("domain"), policy.get("enforcement") or "required", policy.get("preferredWeight")
+    return (
+        text(policy.get("labelKey")),
+        policy.get("domain"),
+        policy.get("enforcement") or "required",
+        policy.get("preferredWeight"),
+    )
