@@ -17,8 +17,9 @@ async def test_a_new_graph_is_one_trace(
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     # Not the global provider: it can be set only once, and the other tests shall not be traced.
-    monkeypatch.setattr(follower, "tracer", provider.get_tracer("watcher"))
-    monkeypatch.setattr(controller, "tracer", provider.get_tracer("platform"))
+    for module, name in ((follower, "watcher"), (controller, "platform")):
+        monkeypatch.setattr(module, "tracer", provider.get_tracer(name))
+        monkeypatch.setattr(module, "is_traced", lambda: True)
     async with platform(settings(control_plane.kubeconfig, nats_server.url)):
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
         await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
