@@ -6,7 +6,7 @@ import pytest
 from dynamo_pod_builder.applying import Applier, ChildChange, stamped
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.kube.errors import Conflict, NotServed
+from dynamo_shared.kube.errors import Conflict, NotServed, Unavailable
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.state.versions import version_of
 
@@ -56,6 +56,32 @@ async def test_what_is_gone_is_made_again(successor: str | None) -> None:
     stored_now = await kube.get(RESOURCE, KEY)
     assert cache.get(RESOURCE, KEY) == stored_now
     assert objects.uid(stored_now) != objects.uid(there)
+
+
+async def test_what_holds_its_end_is_known_to_end_before_state_says_so() -> None:
+    """As one that stays it would count as serving, and what serves in its place would be deleted."""
+    there = stored(stamped(CHILD))
+    kube = MemoryKube({**there, "metadata": {**there["metadata"], "finalizers": ["example.com/held"]}})
+    writer, cache = applier(kube, await kube.get(RESOURCE, KEY))
+    await writer.delete(RESOURCE, cache.get(RESOURCE, KEY) or {})
+    ensured = await writer.ensure(CHILD)
+    assert objects.is_deleting(ensured.obj)
+    assert cache.get(RESOURCE, KEY) == await kube.get(RESOURCE, KEY)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_what_was_to_be_deleted_is_read_where_the_answer_was_lost(arrives: bool) -> None:
+    kube = MemoryKube(stored(stamped(CHILD)))
+    there = await kube.get(RESOURCE, KEY)
+    writer, _ = applier(kube, there)
+    kube.refusals[f"delete {RESOURCE.kind} {KEY.name}"] = Unavailable(0, "", "the answer was lost")
+    with pytest.raises(Unavailable):
+        await writer.delete(RESOURCE, there)
+    if arrives:
+        kube.remove(RESOURCE, KEY)
+    ensured = await writer.ensure(CHILD)
+    assert ensured.change is (ChildChange.CREATED if arrives else ChildChange.UNCHANGED)
+    assert ensured.obj == await kube.get(RESOURCE, KEY)
 
 
 NO_PAGE = NotServed(404, "", "404 page not found")

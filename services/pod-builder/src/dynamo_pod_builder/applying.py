@@ -82,6 +82,9 @@ class Applier:
         self._adopted: dict[str, str] = cache.memory()
         #: Of objects that are scaled, by uid: the number that was desired last. Where it is desired again, another client wrote.
         self._numbers: dict[str, int] = cache.memory()
+        #: Objects that were to be deleted, by uid, while the cache has them as if they stayed: an answer may be lost, and what
+        #: its controller holds ends later.
+        self._ending: dict[str, bool] = cache.memory()
 
     async def exists(self, owner: KubeObject) -> bool:
         """Whether the API server has this very object. Asked before its first child is created.
@@ -113,7 +116,7 @@ class Applier:
         """
         resource, key = resources.of(desired), resources.key_of(desired)
         stamped_object = stamped(desired)
-        observed = self._cache.get(resource, key)
+        observed = await self._read_again(resource, self._cache.get(resource, key))
         if observed is None:
             try:
                 with self._cache.writing(resource, key):
@@ -206,12 +209,31 @@ class Applier:
         if objects.is_deleting(observed):
             return
         key, uid = resources.key_of(observed), observed["metadata"]["uid"]
+        known = self._cache.get(resource, key)
+        if known is not None and objects.uid(known) == uid:
+            self._ending[uid] = True
         # Gone, or gone and followed by another of its name: either way it is not there.
         with contextlib.suppress(NotFound, Conflict):
             await self._kube.delete(resource, key, uid=uid)
         if not observed["metadata"].get("finalizers"):
             # Known at once: news of its children's end may come before that of its own, and would bring them back.
             self._cache.remove(resource, key, uid)
+
+    async def _read_again(self, resource: Resource, observed: KubeObject | None) -> KubeObject | None:
+        """What was to be deleted, and is desired again before STATE says so: what of it there is. None where it is gone.
+
+        Taken for what stays, it would count as serving, and what serves in its place would go.
+        """
+        if observed is None or objects.is_deleting(observed) or objects.uid(observed) not in self._ending:
+            return observed
+        key, uid = resources.key_of(observed), objects.uid(observed)
+        now = await get_if_present(self._kube, resource, key)
+        if now is None or objects.uid(now) != uid:
+            self._cache.remove(resource, key, uid)
+            return now
+        self._ending.pop(uid, None)
+        self._cache.put(resource, now)
+        return now
 
     async def let_go(self, resource: Resource, observed: KubeObject) -> None:
         """Remove the reference operator's finalizer from an object that is being deleted: no one else would.
