@@ -1,5 +1,8 @@
 """A cache as the pod-builder keeps it, and the routes over it."""
 
+import time
+from collections.abc import Callable
+
 from dynamo_pod_builder import (
     artifact_images,
     checkpoints,
@@ -22,9 +25,11 @@ from dynamo_shared.state.cache import ObjectCache
 PROGRESS = 0.25
 
 
-def indexed(*observed: KubeObject, of: Resource | None = None) -> ObjectCache:
+def indexed(
+    *observed: KubeObject, of: Resource | None = None, clock: Callable[[], float] = time.monotonic
+) -> ObjectCache:
     """With all its indexes, and these objects; `of` is their resource where they do not say it."""
-    cache = ObjectCache()
+    cache = ObjectCache(clock=clock)
     for each in (children, pods, cohorts, node_labels, checkpoints, artifact_images, surroundings, name_waits):
         each.index(cache)
     for obj in observed:
