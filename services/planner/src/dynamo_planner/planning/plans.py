@@ -20,6 +20,7 @@ from dynamo_shared.api.untrusted.words import listed
 from dynamo_shared.api.untrusted.yaml_text import documents
 from pydantic import ValidationError
 
+from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
@@ -115,13 +116,11 @@ def read_plan(
 
 def _that_can_run(config: PlannerConfig, graph: KubeObject, components: Mapping[Pool, str]) -> PlannerConfig:
     """The configuration, whose pools keep as many replicas as Grove starts together: it runs no fewer."""
-    least, raised = least_replicas(graph), {}
+    least, limits, raised = least_replicas(graph), Limits(config), {}
     for pool, component in components.items():
-        field = "prefill_min_endpoint" if pool is Pool.PREFILL else "decode_min_endpoint"
-        own = getattr(config, field)
         # To start together takes two: one alone may go to 0.
-        if least.get(component, 1) > max(1, config.min_endpoint if own is None else own):
-            raised[field] = least[component]
+        if least.get(component, 1) > max(1, limits.least(pool)):
+            raised["prefill_min_endpoint" if pool is Pool.PREFILL else "decode_min_endpoint"] = least[component]
     return config.model_copy(update=raised) if raised else config
 
 
