@@ -82,13 +82,13 @@ class AdapterReconciler:
             return Result()
         owners = adapted.owning(graph, adapters) if graph is not None else {}
         waits: list[float | None] = []
-        refusal = None
+        refusal: str | None = None
         #: What the server answered that may pass. The queue retries when all that can be reported is reported.
         failure: KubeError | None = None
         if graph is not None and not objects.is_deleting(graph):
             try:
                 refusal = await self._mirror(graph, owners)
-                waits.append(RETRY_REFUSED if refusal is not None else None)
+                waits.append(RETRY_REFUSED if refusal is not None or adapted.refusals(graph, owners) else None)
             except Unavailable as error:
                 failure = _answered(error)
                 refusal = str(error)
@@ -122,12 +122,11 @@ class AdapterReconciler:
         self.turns.forget(uid)
 
     async def _mirror(self, graph: KubeObject, owners: dict[str, KubeObject]) -> str | None:
-        """Give the graph its adapters' numbers, in one write. Returns why that was refused."""
+        """Give the graph the numbers of its adapters that it can have, in one write. Returns why that was refused."""
         self._remember(graph, owners)
         differences = adapted.differences(graph, adapted.replicas_of(graph, owners))
-        refused = next(iter(adapted.refusals(graph, owners).values()), None)
         if not differences:
-            return refused
+            return None
         key = key_of(graph)
         fresh: KubeObject | None = None
         if any(mirror.is_suspicious(owners[each.component], each) for each in differences):
@@ -149,7 +148,7 @@ class AdapterReconciler:
         self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
         for each in differences:
             self._settle(owners[each.component], each, fresh, writers[each.component])
-        return refused
+        return None
 
     def _remember(self, graph: KubeObject, owners: dict[str, KubeObject]) -> None:
         for each in graph["spec"].get("components") or ():
