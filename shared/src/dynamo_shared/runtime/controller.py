@@ -51,8 +51,6 @@ LEASE_INTERVAL = 5.0
 HANDOVER = 10.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
 COUNT_INTERVAL = 30.0
-#: The share of the interval that a resync is spread over: all graphs at once would hold up those that people wait for.
-RESYNC_SPREAD = 0.5
 #: The index of what is counted.
 _STATES = "states"
 #: Resources that a message names; of others it gives the number.
@@ -340,10 +338,12 @@ class Controller:
             await asyncio.sleep(LEASE_INTERVAL)
 
     async def _resync(self, every: float) -> None:
-        """Reconcile everything now and then, whatever was heard: level, not edge."""
+        """Reconcile everything now and then, whatever was heard: level, not edge. Spread over the whole interval: all graphs at
+        once would hold up those that people wait for.
+        """
         while True:
             await asyncio.sleep(every)
-            self.enqueue_all(within=every * RESYNC_SPREAD)
+            self.enqueue_all(within=every)
 
     async def _count(self) -> None:
         while True:

@@ -158,7 +158,7 @@ class Platform(Section):
         description="Objects of one namespace that one service works on at once; a quarter more is for other namespaces.",
     )
     resync: Duration = Field(
-        600.0, ge=10, description="How often everything is reconciled again, spread over half of that time."
+        600.0, ge=10, description="How often everything is reconciled again, spread over that time."
     )
     gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()
