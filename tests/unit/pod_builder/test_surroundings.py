@@ -68,6 +68,15 @@ async def test_secrets_are_listed_by_type_once_for_all_that_ask_and_again_when_o
     assert stage.changed == []
 
 
+async def test_all_that_ask_share_a_failure() -> None:
+    """Where each component listed for itself after a time-out, the last would wait for all of them."""
+    stage = Stage()
+    stage.error = Unavailable(503, "", "not now")
+    results = await asyncio.gather(*(stage.lists.of("ns") for _ in range(3)), return_exceptions=True)
+    assert results == [stage.error] * 3
+    assert stage.asked == ["ns type=kubernetes.io/dockerconfigjson"]
+
+
 async def test_one_that_waited_finds_its_namespace_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surroundings, "CAPACITY", 1)
     stage = Stage(secret("a"))

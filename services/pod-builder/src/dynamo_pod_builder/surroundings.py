@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
+from dynamo_shared.aio import Joined
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -78,7 +80,7 @@ class PullSecretLists:
         self._changed = changed
         self._clock = clock
         self._known: Newest[str, _Known] = Newest(CAPACITY)
-        self._asking: dict[str, asyncio.Lock] = {}
+        self._listing: Joined[str, _Known] = Joined()
         self._forbidden = False
 
     async def of(self, namespace: str) -> PullSecrets:
@@ -86,15 +88,7 @@ class PullSecretLists:
         known = self._known.get(namespace)
         if known is None or self._clock() - known.at >= REFRESH:
             # Of several components that ask at the same time one lists.
-            lock = self._asking.setdefault(namespace, asyncio.Lock())
-            try:
-                async with lock:
-                    known = self._known.get(namespace)
-                    if known is None or self._clock() - known.at >= REFRESH:
-                        known = await self._list(namespace, known)
-            finally:
-                if not lock.locked():
-                    self._asking.pop(namespace, None)
+            known = await self._listing.result(namespace, partial(self._list, namespace, known))
         # One that waited for the list may find it pushed out by others.
         self._known.used(namespace)
         return known.secrets

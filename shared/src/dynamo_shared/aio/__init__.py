@@ -1,10 +1,11 @@
-"""What all asynchronous code here stands on: back-off, jitter, tasks that run together, and tasks that are restarted.
+"""What all asynchronous code here stands on: back-off, jitter, tasks together, work shared by many, restarts of tasks.
 
 The lowest layer: it imports nothing of the project.
 """
 
 from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread
 from dynamo_shared.aio.gate import Gate
+from dynamo_shared.aio.joined import Joined
 from dynamo_shared.aio.merging import merged
 from dynamo_shared.aio.offload import Offload
 from dynamo_shared.aio.supervision import supervised
@@ -13,6 +14,7 @@ from dynamo_shared.aio.together import all_of, both, cancellable, either, ended,
 __all__ = [
     "Backoff",
     "Gate",
+    "Joined",
     "Offload",
     "Randomness",
     "all_of",

@@ -1,5 +1,6 @@
 """Which GPUs a request is planned for: product names, nodes, what is left out, what cannot be known."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from dynamo_profiler.requests.hardware import (
 )
 from dynamo_shared.api.v1beta1.request import HardwareSpec
 from dynamo_shared.kube.client import KubeObjects
+from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.runtime.settings.planner import Dcgm
 from dynamo_shared.state.cache import ObjectCache
 
@@ -209,6 +211,25 @@ async def test_exporters_that_do_not_answer_are_reported(
         await finder.find(None)
     assert ("gave no answer" in str(unknown.value)) is bool(reported)
     assert (reported or "no node reports") in str(unknown.value)
+
+
+class NoPods:
+    """Cannot list pods, and counts how often that was tried."""
+
+    tries = 0
+
+    async def list(self, *_: object, **__: object) -> KubeObjects:
+        self.tries += 1
+        await asyncio.sleep(0)
+        raise Unavailable(503, "", "not now")
+
+
+async def test_requests_share_a_failure_to_list_exporters() -> None:
+    kube = NoPods()
+    asked = DcgmExporters(kube, lambda: 0.0, Dcgm())  # type: ignore[arg-type]
+    results = await asyncio.gather(*(asked.nodes() for _ in range(3)), return_exceptions=True)
+    assert [type(each) for each in results] == [Unavailable] * 3
+    assert kube.tries == 1
 
 
 @pytest.mark.parametrize(

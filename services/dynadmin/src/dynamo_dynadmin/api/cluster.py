@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
+from dynamo_shared.aio import Joined
 from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -45,15 +46,15 @@ _NAMESPACES = 5000
 _ASKED_AT_ONCE = 16
 #: How long a list of all pods counts for the caller whose rights it was read with, in seconds; and of how many callers.
 REMEMBERED, _CALLERS = 5.0, 256
+#: A caller, and whether all pods and claims may be listed: what one may see is shown to no other.
+_Rights = tuple[str, bool, bool | None]
 
 
-class _GpuUsage:
+class _GpuUsage(NamedTuple):
     """The GPUs in use as one caller may see them, and when they were read."""
 
-    def __init__(self) -> None:
-        self.used = fit.UsedGpus(Counter(), set())
-        self.read_at = float("-inf")
-        self.reading = asyncio.Lock()
+    used: fit.UsedGpus
+    read_at: float
 
 
 class Cluster:
@@ -64,8 +65,8 @@ class Cluster:
         self._reading = reading
         self._kube = kube
         self._version = version
-        self._usages: Newest[tuple[str, bool, bool | None], _GpuUsage] = Newest(_CALLERS)
-        """by caller, and what the caller may list: what one may see is shown to no other"""
+        self._usages: Newest[_Rights, _GpuUsage] = Newest(_CALLERS)
+        self._reading_usage: Joined[_Rights, fit.UsedGpus] = Joined()
 
     async def namespaces(self, call: Call) -> web.StreamResponse:
         """Namespaces in which the caller may list graph deployments."""
@@ -129,23 +130,25 @@ class Cluster:
     async def _used(self, call: Call, *, pods: bool, claims: bool | None) -> fit.UsedGpus:
         """The GPUs in use. Whether the caller may list all pods and claims, else the platform's count; None: without claims."""
         key = call.caller.key, pods, claims
-        self._usages[key] = usage = self._usages.get(key) or _GpuUsage()
-        async with usage.reading:
-            if (now := time.monotonic()) - usage.read_at > REMEMBERED:
-                # Others than the platform's have GPUs, too.
-                selector = "status.phase!=Succeeded,status.phase!=Failed"
-                running = (
-                    await call.kube.list(PODS, field_selector=selector) if pods else self._hub.entries(PODS).objects()
+        usage = self._usages.used(key)
+        if usage is not None and time.monotonic() - usage.read_at <= REMEMBERED:
+            return usage.used
+
+        async def read() -> fit.UsedGpus:
+            now = time.monotonic()
+            # Others than the platform's have GPUs, too.
+            selector = "status.phase!=Succeeded,status.phase!=Failed"
+            running = await call.kube.list(PODS, field_selector=selector) if pods else self._hub.entries(PODS).objects()
+            allocated: Iterable[KubeObject] = ()
+            if claims is not None:
+                allocated = (
+                    await call.kube.list(RESOURCE_CLAIMS) if claims else self._hub.entries(RESOURCE_CLAIMS).objects()
                 )
-                allocated: Iterable[KubeObject] = ()
-                if claims is not None:
-                    allocated = (
-                        await call.kube.list(RESOURCE_CLAIMS)
-                        if claims
-                        else self._hub.entries(RESOURCE_CLAIMS).objects()
-                    )
-                usage.used, usage.read_at = fit.used_by(running, allocated), now
-        return usage.used
+            used = fit.used_by(running, allocated)
+            self._usages[key] = _GpuUsage(used, now)
+            return used
+
+        return await self._reading_usage.result(key, read)
 
     async def claims(self, call: Call) -> KnownClaims | None:
         """The claims of the call's namespace; None where the caller may not read them."""

@@ -1,9 +1,10 @@
 """What a caller may do, as the API server's authorization says: asked before anything of STATE is shown."""
 
-import asyncio
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
+from dynamo_shared.aio import Joined
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reviews import review_access
@@ -43,7 +44,7 @@ class Access:
         self._kube = kube
         self._keep = keep
         self._known: Newest[tuple[str, ResourceAttributes], tuple[float, AccessVerdict]] = Newest(_ENTRIES)
-        self._asking: dict[tuple[str, ResourceAttributes], asyncio.Future[AccessVerdict]] = {}
+        self._asking: Joined[tuple[str, ResourceAttributes], AccessVerdict] = Joined()
 
     async def may(self, caller: Caller, act: ResourceAttributes, *, again: bool = False) -> AccessVerdict:
         """Whether the caller may. `again` asks even where an answer is remembered. Raises KubeError."""
@@ -52,23 +53,7 @@ class Access:
         if kept is not None and not again and time.monotonic() < kept[0]:
             return kept[1]
         # A page opens many streams at once, which need the same answer.
-        while (asking := self._asking.get(key)) is not None:
-            try:
-                return await asyncio.shield(asking)
-            except asyncio.CancelledError:
-                if not asking.cancelled():
-                    raise
-        asking = self._asking[key] = asyncio.get_running_loop().create_future()
-        try:
-            verdict = await self._ask(caller, act)
-        except BaseException:
-            # Others who wait ask for themselves.
-            asking.cancel()
-            raise
-        else:
-            asking.set_result(verdict)
-        finally:
-            del self._asking[key]
+        verdict = await self._asking.result(key, partial(self._ask, caller, act))
         self._known[key] = (time.monotonic() + self._keep, verdict)
         return verdict
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 import structlog
+from dynamo_shared.aio import Joined
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.resources import PODS
@@ -57,7 +58,7 @@ class DcgmExporters:
         self._settings = settings
         self._clock = clock
         self._template = os.environ.get(TEMPLATE_VARIABLE) or DEFAULT_TEMPLATE
-        self._lock = asyncio.Lock()
+        self._asking: Joined[None, list[GpuNode]] = Joined()
         self._known: list[GpuNode] = []
         self._asked: float | None = None
         self.silent = 0
@@ -65,13 +66,16 @@ class DcgmExporters:
 
     async def nodes(self) -> list[GpuNode]:
         """GPUs by node; nodes whose exporter does not answer are left out. KubeError where pods cannot be listed."""
-        async with self._lock:
-            if self._asked is None or self._clock() - self._asked >= FRESH:
-                self._known = await self._ask()
-                self._asked = self._clock()
+        if self._asked is not None and self._clock() - self._asked < FRESH:
             return self._known
+        return await self._asking.result(None, self._ask)
 
     async def _ask(self) -> list[GpuNode]:
+        self._known = await self._reported()
+        self._asked = self._clock()
+        return self._known
+
+    async def _reported(self) -> list[GpuNode]:
         pods: list[KubeObject] = []
         self.silent = 0
         try:
