@@ -1,7 +1,6 @@
 """Changes of a stream, and its silence."""
 
 import asyncio
-from collections import deque
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,7 +18,7 @@ LONG = 3600.0
 
 
 def reader() -> Reader:
-    return Reader(DYNAMO_MODELS, "n", deque(), asyncio.Event())
+    return Reader(DYNAMO_MODELS, "n")
 
 
 def entry(number: int) -> StoredObject:

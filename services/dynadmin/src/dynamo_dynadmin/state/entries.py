@@ -12,6 +12,8 @@ from dynamo_shared.state.versions import Version
 
 #: Deletions that are remembered for streams that are resumed. Older ones make a stream begin again.
 DELETIONS = 10_000
+#: Bytes of what they were, for each resource: one object has up to 1.5 MB.
+DELETED_BYTES = 8 << 20
 
 
 class _Metadata(msgspec.Struct):
@@ -75,6 +77,7 @@ class Entries:
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, StoredObject]] = {}
         self._deleted: OrderedDict[ObjectKey, StoredObject] = OrderedDict()
+        self._deleted_bytes = 0
         self.forgotten = 0
         """sequence of the last deletion that is no longer remembered"""
         self.marked = False
@@ -92,7 +95,7 @@ class Entries:
             return None
         if not payload:
             return self._remove(key, sequence, version)
-        self._deleted.pop(key, None)
+        self._forget(key)
         entry = names[key.name] = StoredObject(key, sequence, version, payload, created=held is None)
         return entry
 
@@ -110,16 +113,24 @@ class Entries:
         if not names:
             self._namespaces.pop(key.namespace, None)
         gone = StoredObject(key, sequence, version, b"", last=held.payload if held is not None else b"")
+        self._forget(key)
         self._deleted[key] = gone
-        self._deleted.move_to_end(key)
-        if len(self._deleted) > DELETIONS:
-            _, oldest = self._deleted.popitem(last=False)
+        self._deleted_bytes += len(gone.last)
+        while len(self._deleted) > DELETIONS or self._deleted_bytes > DELETED_BYTES:
+            oldest = next(iter(self._deleted.values()))
+            self._forget(oldest.key)
             self.forgotten = max(self.forgotten, oldest.sequence)
         return gone if held is not None else None
+
+    def _forget(self, key: ObjectKey) -> None:
+        """That an object was deleted, where it was."""
+        if (gone := self._deleted.pop(key, None)) is not None:
+            self._deleted_bytes -= len(gone.last)
 
     def forget_deletions(self) -> None:
         """Deletions have sequences of a stream that is lost."""
         self._deleted.clear()
+        self._deleted_bytes = 0
         self.forgotten = 0
 
     def get(self, key: ObjectKey) -> StoredObject | None:

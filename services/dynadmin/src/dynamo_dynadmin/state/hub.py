@@ -6,10 +6,10 @@ between is what has a higher sequence, because STATE keeps the last message of e
 """
 
 import asyncio
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from dynamo_shared.api.resources import Resource
@@ -23,6 +23,8 @@ from dynamo_dynadmin.state.position import Position, incarnation_of
 
 #: Changes that wait for a slow reader before it has to begin again.
 WAITING = 1000
+#: Bytes of them.
+WAITING_BYTES = 8 << 20
 
 log = structlog.get_logger("dynamo.dynadmin.state")
 
@@ -37,21 +39,28 @@ class Reader:
 
     resource: Resource
     namespace: str
-    waiting: deque[StoredObject]
-    signal: asyncio.Event
+    signal: asyncio.Event = field(default_factory=asyncio.Event)
     lost: bool = False
+    _waiting: list[StoredObject] = field(default_factory=list)
+    _bytes: int = 0
 
     def offer(self, entry: StoredObject) -> None:
         """A change."""
-        if len(self.waiting) >= WAITING:
-            self.lost = True
-        else:
-            self.waiting.append(entry)
+        self._waiting.append(entry)
+        self._bytes += len(entry.payload) + len(entry.last)
+        if self.lost or len(self._waiting) > WAITING or self._bytes > WAITING_BYTES:
+            self.lose()
         self.signal.set()
+
+    def taken(self) -> list[StoredObject]:
+        """What waits, which waits no longer."""
+        taken, self._waiting, self._bytes = self._waiting, [], 0
+        return taken
 
     def lose(self) -> None:
         """What is known is known no longer."""
         self.lost = True
+        self.taken()
         self.signal.set()
 
 
@@ -96,7 +105,7 @@ class Hub:
     @contextmanager
     def reading(self, resource: Resource, namespace: str) -> Iterator[Reader]:
         """A reader of a namespace's changes, from now on."""
-        reader = Reader(resource, namespace, deque(), asyncio.Event())
+        reader = Reader(resource, namespace)
         place = (resource.id, namespace)
         self._readers[place].add(reader)
         try:
@@ -212,8 +221,7 @@ async def changes(reader: Reader, timeout: Callable[[], float]) -> AsyncIterator
             reader.signal.clear()
             if reader.lost:
                 raise Resync
-            batch = list(reader.waiting)
-            reader.waiting.clear()
+            batch = reader.taken()
             if batch or loop.time() >= due:
                 yield batch
                 due = loop.time() + timeout()
