@@ -93,6 +93,7 @@ MAIN = "spec.components[1].podTemplate.spec.containers[0]"
             "H100",
         ),
         ({"placement": {"priorityClass": "high"}}, "spec.components[0].podTemplate.spec.priorityClassName", "high"),
+        ({"placement": {"priorityClass": "high"}}, "spec.priorityClassName", "high"),
         ({"placement": {"topology": {"name": "t", "domain": "rack"}}}, "spec.topologyConstraint.packDomain", "rack"),
         ({"labels": {"team": "a"}}, "spec.labels.team", "a"),
         ({"engine": {"env": {"A": "b"}}}, f"{MAIN}.env[0].value", "b"),

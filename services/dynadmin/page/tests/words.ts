@@ -1,6 +1,6 @@
 import { judged, onceEach } from "../src/logic/advice.ts";
 import { age, count, figure, moment, span } from "../src/logic/format.ts";
-import { deployedBy, firstOf, goesAlong, gpusOf, gpuWords, hardwareOf, isDeletable, modelOf, objectiveOf, stateOf } from "../src/logic/kinds.ts";
+import { deployedBy, firstOf, goesAlong, gpusOf, gpuWords, hardwareOf, isDeletable, modelOf, objectiveOf, stateOf, togetherOf } from "../src/logic/kinds.ts";
 import { sourceWords } from "../src/logic/points.ts";
 import { deepEqual, equal, ok, test } from "./check.ts";
 
@@ -50,6 +50,11 @@ test("a remark of profiling does not count as success, and what is not known is 
     { type: "SpecGenerated", status: "True", reason: "SpecGenerated" },
   ];
   deepEqual(onceEach(all).map((each) => each.type), ["ObjectiveMet", "SpecGenerated"]);
+});
+
+test("how many replicas run together is of Grove alone", () => {
+  const kept = (minAvailable: number | undefined, componentKind: string): number => togetherOf({ minAvailable, status: { componentKind } });
+  deepEqual([kept(2, "PodClique"), kept(3, "PodCliqueScalingGroup"), kept(undefined, "PodClique"), kept(2, "Deployment")], [2, 3, 1, 1]);
 });
 
 test("the hardware of a request in words", () => {

@@ -110,6 +110,12 @@ export function componentsOf(graph: KubeObject): Any[] {
   });
 }
 
+/** Replicas of a component that run together or not at all: only Grove keeps them so. */
+export function togetherOf(component: Any): number {
+  const isOfGrove = ["PodClique", "PodCliqueScalingGroup"].includes(component.status.componentKind);
+  return isOfGrove ? (component.minAvailable ?? 1) : 1;
+}
+
 function readyOf(graph: KubeObject): string {
   const all = componentsOf(graph);
   const sum = (name: string): number => all.reduce((total, each) => total + Number(each[name] ?? 0), 0);

@@ -1,7 +1,7 @@
 // Components of a graph: how many replicas are desired, run and are ready, who owns the number, and the control for it.
 import { html, nothing, type TemplateResult } from "lit";
 import { ApiProblem, call, words, type Any, type KubeObject } from "../api/client.ts";
-import { componentsOf } from "../logic/kinds.ts";
+import { componentsOf, togetherOf } from "../logic/kinds.ts";
 import { Part, properties, state } from "./part.ts";
 import { say } from "./toasts.ts";
 
@@ -28,6 +28,7 @@ class Replicas extends Part {
     const asked = this.asked[each.name] ?? each.desired;
     const updated = each.status.updatedReplicas ?? 0;
     const part = each.desired ? Math.min(1, each.ready / each.desired) : 1;
+    const together = togetherOf(each);
     const refusal = this.refusals[each.name];
     return html`<tr>
         <th scope="row">${each.name}</th>
@@ -37,6 +38,7 @@ class Replicas extends Part {
             <rect width="100" height="8" rx="4" class="rail" /><rect width=${100 * part} height="8" rx="4" class="fill" />
           </svg>
           ${updated && updated < each.desired ? html`<span class="muted">${updated} of the newest template</span>` : nothing}
+          ${together > 1 ? html`<span class="muted">none, or ${together} or more</span>` : nothing}
         </td>
         <td data-title="Ready" class="number">${each.ready}/${each.desired}</td>
         <td data-title="Set by">${this.owner(each)}</td>

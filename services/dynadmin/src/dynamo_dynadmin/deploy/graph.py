@@ -47,6 +47,10 @@ def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -
             metadata[key], spec[key] = dict(given), dict(given)
             draft.came_from(f"metadata.{key}", key)
             draft.came_from(f"spec.{key}", key)
+    if priority := intent.placement.priority_class:
+        # For the gangs of Grove; other schedulers read it in the pods, which have it, too.
+        spec["priorityClassName"] = priority
+        draft.came_from("spec.priorityClassName", "placement", "priorityClass")
     if topology := intent.placement.topology:
         spec["topologyConstraint"] = {"clusterTopologyName": topology.name, "packDomain": topology.domain}
         draft.came_from("spec.topologyConstraint", "placement", "topology")

@@ -266,7 +266,7 @@ class Placement(IntentSection):
     tolerations: Objects = []
     """Tolerations, as Kubernetes writes them."""
     priority_class: ObjectName | None = None
-    """PriorityClass of the pods."""
+    """PriorityClass of the pods, and of the gangs that Grove places them in."""
     scheduler: Name | None = None
     """Scheduler of the pods."""
     topology: Topology | None = None
