@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from dynamo_shared.api.defaults import default, with_roles
+from dynamo_shared.api.defaults import at_each_write, default, with_roles
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from hypothesis import given
 
@@ -189,3 +189,32 @@ def test_roles_are_filled_in_at_each_write_and_nothing_else_is() -> None:
 def test_an_object_without_anything_to_fill_in_is_the_very_object(roles: Any, multinode: Any) -> None:
     sent = _object("DynamoComponentDeployment", "v1beta1", {"name": "a", "multinode": multinode, "roles": roles})
     assert with_roles(sent) is sent
+
+
+def test_targets_of_overrides_follow_from_their_places_at_each_write() -> None:
+    def override(**fields: Any) -> dict[str, Any]:
+        return {"providerOverride": {"apiVersion": "grove.io/v1alpha1", "value": {}, **fields}}
+
+    several, group = {"multinode": {"nodeCount": 2}}, {"experimental": {"grove": {"forceScalingGroup": True}}}
+    memory = {"experimental": {"gpuMemoryService": {"mode": "InterPod"}}}
+    sent = _graph(
+        "v1beta1",
+        [
+            {"name": "a", **override()},
+            {"name": "b", **override(), **group},
+            {"name": "c", **override(), **memory},
+            {"name": "d", **override(), **several, "roles": [{"name": "worker", "replicas": 1, **override()}]},
+            {"name": "e", **override(target="Other")},
+            {"name": "f", **override(apiVersion="grove.io/v2")},
+        ],
+    )
+    sent["spec"] |= override()
+    before = copy.deepcopy(sent)
+    spec = at_each_write(sent)["spec"]
+    targets = [each["providerOverride"].get("target") for each in (spec, *spec["components"])]
+    clique, scaling = "PodCliqueTemplateSpec", "PodCliqueScalingGroupConfig"
+    assert targets == ["PodCliqueSet", clique, scaling, scaling, scaling, "Other", None]
+    assert spec["components"][3]["roles"][0]["providerOverride"]["target"] == clique
+    assert sent == before
+    filled = at_each_write(sent)
+    assert at_each_write(filled) is filled

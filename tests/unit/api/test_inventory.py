@@ -70,7 +70,7 @@ MORE_SHORT_NAMES = {"DynamoModel": ["dmodel"]}
 # Graphs so that admission can say what to scale instead; components since one that stands alone scales like a Deployment.
 MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeployment": ["scale"]}
 # What the reference of 1.5 has, too.
-SINCE = ("runtimeVersionOverride", "roles", "minAvailable")
+SINCE = ("runtimeVersionOverride", "roles", "minAvailable", "providerOverride")
 POLICIES = tuple(f"checkpoint.{name}" for name in ("startupPolicy", "deletionPolicy", "targetContainerName"))
 SINCE_OF_ALPHA = (*SINCE, "gpuMemoryService.extraClientContainers", *POLICIES)
 SINCE_OF_BETA = (
@@ -82,7 +82,7 @@ SINCE_OF_BETA = (
     ),
     *(f"experimental.{name}" for name in POLICIES),
 )
-SINCE_OF_GRAPHS = ("spec.priorityClassName", "spec.experimental")
+SINCE_OF_GRAPHS = ("spec.priorityClassName", "spec.experimental", "spec.providerOverride")
 # What profiling and discovery of hardware report beyond the reference, who sets replicas, and fields of releases after 1.2.
 MORE_FIELDS = {
     ("DynamoGraphDeployment", "v1alpha1"): (

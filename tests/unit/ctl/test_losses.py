@@ -38,17 +38,17 @@ LATER_GRAPH = graph(
         "podTemplate": TEMPLATE,
         "runtimeVersionOverride": "1.5.0",
         "multinode": {"nodeCount": 2},
-        "roles": [{"name": "leader", "replicas": 1, "providerOverride": {}}, {"name": "worker", "replicas": 1}],
+        "roles": [{"name": "leader", "replicas": 1, "other": {}}, {"name": "worker", "replicas": 1}],
         "experimental": {
             "gpuMemoryService": {"mode": "IntraPod", "extraClientPods": []},
         },
     },
-    providerOverride={"apiVersion": "grove.io/v1alpha1", "value": {}},
+    experimental={"other": {}},
 )
 FIELDS = [
-    "spec.components[0].roles[0].providerOverride",
+    "spec.components[0].roles[0].other",
     "spec.components[0].experimental.gpuMemoryService.extraClientPods",
-    "spec.providerOverride",
+    "spec.experimental.other",
 ]
 
 
@@ -85,12 +85,12 @@ def test_what_this_platform_has_is_not_lost(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_v1alpha1_and_what_its_version_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    service = {"componentType": "worker", "providerOverride": {}, "checkpoint": {"enabled": True, "job": {}}}
+    service = {"componentType": "worker", "dynamoSidecar": {}, "checkpoint": {"enabled": True, "job": {}}}
     obj = {**graph(), "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": {"w": service}}}
     code, lines, _ = checked("--files-only", written(tmp_path, obj), capsys=capsys)
     assert code == ExitCode.FAILED
     said = [line.partition("(v1alpha1): ")[2] for line in lines]
-    assert said[0].startswith("spec.services.w.providerOverride would be dropped: remove it")
+    assert said[0].startswith("spec.services.w.dynamoSidecar would be dropped: run the Dynamo runtime")
     assert said[1].startswith("spec.services.w.checkpoint.job would be dropped: create the DynamoCheckpoint")
     assert said[2].startswith("spec.services.w.checkpoint would be refused: ")
 
@@ -191,7 +191,7 @@ ALPHA, BETA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), DYNAMO_GRAPH_DEPLOYMENTS.
 ALPHA_GRAPH = {
     **graph(),
     "apiVersion": "nvidia.com/v1alpha1",
-    "spec": {"services": {"w": {"componentType": "worker", "providerOverride": {}}}},
+    "spec": {"services": {"w": {"componentType": "worker", "dynamoSidecar": {}}}},
 }
 
 
@@ -209,7 +209,7 @@ def test_what_only_the_other_version_has_is_reported_in_it(cluster: Any, capsys:
     code, lines, _ = checked(capsys=capsys)
     assert code == ExitCode.FAILED
     assert [line.partition(" would")[0] for line in lines] == [
-        "DynamoGraphDeployment team/chat (v1alpha1): spec.services.w.providerOverride"
+        "DynamoGraphDeployment team/chat (v1alpha1): spec.services.w.dynamoSidecar"
     ]
 
 
@@ -250,7 +250,7 @@ def test_files_and_the_cluster_are_checked_together(
 
 
 def test_the_longest_end_of_a_path_counts() -> None:
-    assert what_to_do(("spec", "components", 0, "providerOverride")) == LATER["providerOverride"]
+    assert what_to_do(("spec", "components", 0, "dynamoSidecar")) == LATER["dynamoSidecar"]
     assert what_to_do(("spec", "services", "w", "checkpoint", "job")) == LATER["checkpoint.job"]
     assert what_to_do(("spec", "colour")) == OTHERS
 

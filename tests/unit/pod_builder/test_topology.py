@@ -41,6 +41,10 @@ def test_groves_message_is_passed_on() -> None:
         ({"components": [{"name": "A"}]}, False),
         ({"topologyConstraint": {"clusterTopologyName": "t"}}, True),
         ({"components": [{"name": "A", "topologyConstraint": {"packDomain": "rack"}}]}, True),
+        ({"providerOverride": {}}, True),
+        ({"components": [{"name": "A", "providerOverride": {}}]}, True),
+        ({"components": [{"name": "A", "roles": [{"name": "leader"}]}]}, False),
+        ({"components": [{"name": "A", "roles": [{"name": "leader", "providerOverride": {}}]}]}, True),
     ],
 )
 def test_which_graphs_have_it(spec, expected) -> None:

@@ -33,6 +33,7 @@ CONFIG = render.RenderConfig(
 PROBE = {"httpGet": {"path": "/x", "port": 1234}}
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
 PICKER = {"plugins": [{"type": "t"}], "schedulingProfiles": [{"name": "p", "plugins": [{"pluginRef": "t"}]}]}
+OVERRIDE = {"apiVersion": "grove.io/v1alpha1", "value": {"topologyConstraint": {"pack": {"required": "rack"}}}}
 SHARED = {"enabled": True, "mode": "interPod"}
 SCALED = {"enabled": True, "maxReplicas": 5}
 REACHED = {"enabled": True, "host": "h"}
@@ -92,6 +93,9 @@ ALPHA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "modelRef.name": ({"modelRef": {"name": "m"}}, "n"),
     "modelRef.revision": ({"modelRef": {"name": "m"}}, "r"),
     "multinode.nodeCount": ({}, 3),
+    "providerOverride.apiVersion": ({"providerOverride": OVERRIDE}, "grove.io/v2"),
+    "providerOverride.target": ({"providerOverride": OVERRIDE}, "PodCliqueSet"),
+    "providerOverride.value": ({"providerOverride": OVERRIDE}, {"topologyConstraint": {"pack": {"required": "zone"}}}),
     "readinessProbe": ({}, PROBE),
     "replicas": ({}, 0),
     "roles": ({"multinode": {"nodeCount": 2}}, [{"name": "leader"}, {"name": "worker"}]),
@@ -140,6 +144,9 @@ BETA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "multinode.nodeCount": ({}, 3),
     "name": ({}, "other"),
     "podTemplate": ({}, {"spec": {"nodeSelector": {"a": "b"}, "containers": [{"name": "main", "image": "i"}]}}),
+    "providerOverride.apiVersion": ({"providerOverride": OVERRIDE}, "grove.io/v2"),
+    "providerOverride.target": ({"providerOverride": OVERRIDE}, "PodCliqueSet"),
+    "providerOverride.value": ({"providerOverride": OVERRIDE}, {"topologyConstraint": {"pack": {"required": "zone"}}}),
     "replicas": ({}, 0),
     "roles": ({"multinode": {"nodeCount": 2}}, [{"name": "leader"}, {"name": "worker"}]),
     "runtimeVersionOverride": ({}, "1.5.0"),

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from dynamo_shared.api.conversion import NotConvertible, convert, operators, without_released
-from dynamo_shared.api.defaults import default, with_roles
+from dynamo_shared.api.defaults import at_each_write, default
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import path_of
@@ -114,7 +114,7 @@ def review(
         desired = (
             default(obj, platform_version=world.platform_version)
             if old is None
-            else with_roles(without_released(obj, old))
+            else at_each_write(without_released(obj, old))
         )
     facts = replace(world.facts, user=request.user_info.username, adapter_replicas=adapters)
     # A status that comes along is not stored: it is a subresource of each of our kinds, written elsewhere.

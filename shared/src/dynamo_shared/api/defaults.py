@@ -1,6 +1,6 @@
 """What is filled in when an object is created, in the version that it is written in (reference behaviour, 9.8).
 
-Replicas of roles are filled in at each write: roles may be added later.
+Replicas of roles, and targets of overrides, are filled in at each write: these may be added later.
 
 Defaults that a schema can state are the API server's; these depend on other fields or on the platform.
 """
@@ -14,6 +14,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import GROUP
 from dynamo_shared.api.untrusted.reading import nodes
+from dynamo_shared.api.validation.provider_override import API_VERSION, CLIQUE, FIELD, SET, target_of
 from dynamo_shared.api.validation.roles import pods_of_role
 
 #: Replicas of a component that says none, also of one whose adapter will own them.
@@ -36,7 +37,21 @@ def default(obj: KubeObject, *, platform_version: str) -> KubeObject:
         return obj
     group, _, version = api_version.partition("/")
     defaulter = _DEFAULTERS.get((kind, version)) if group == GROUP else None
-    return with_roles(defaulter(obj, platform_version) if defaulter else obj)
+    return at_each_write(defaulter(obj, platform_version) if defaulter else obj)
+
+
+def at_each_write(obj: KubeObject) -> KubeObject:
+    """The object with what follows from other fields of it, also where these are new; as `default`."""
+    return with_targets(with_roles(obj))
+
+
+def with_targets(obj: KubeObject) -> KubeObject:
+    """A v1beta1 graph with the types of Grove that its overrides are parts of; as `default`."""
+    if (obj.get("kind"), obj.get("apiVersion")) != ("DynamoGraphDeployment", f"{GROUP}/v1beta1"):
+        return obj
+    spec = obj.get("spec")
+    targeted = _with_target(spec, SET)
+    return _with_each(obj if targeted is spec else {**obj, "spec": targeted}, _COMPONENTS, _with_targets_of)
 
 
 def with_roles(obj: KubeObject) -> KubeObject:
@@ -115,6 +130,23 @@ def _with_role_replicas(component: Any) -> Any:
 def _with_replicas_of(role: Any, count: int) -> Any:
     pods = pods_of_role(role.get("name"), count) if isinstance(role, dict) and role.get("replicas") is None else None
     return role if pods is None or pods < 1 else {**role, "replicas": pods}
+
+
+def _with_target(owner: Any, target: str) -> Any:
+    override = owner.get(FIELD) if isinstance(owner, dict) else None
+    if not isinstance(override, dict) or override.get("target") or override.get("apiVersion") != API_VERSION:
+        return owner
+    return {**owner, FIELD: {**override, "target": target}}
+
+
+def _with_targets_of(component: Any) -> Any:
+    if not isinstance(component, dict):
+        return component
+    targeted, roles = _with_target(component, target_of(component)), component.get("roles")
+    if not isinstance(roles, list):
+        return targeted
+    filled = [_with_target(role, CLIQUE) for role in roles]
+    return {**targeted, "roles": filled} if any(map(operator.is_not, filled, roles)) else targeted
 
 
 def _with_each(obj: KubeObject, field: str, fill: Callable[[Any], Any]) -> KubeObject:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import (
     AfterValidator,
@@ -16,6 +16,7 @@ from pydantic import (
     PlainSerializer,
     Strict,
     ValidationInfo,
+    WithJsonSchema,
     WrapValidator,
 )
 from pydantic.alias_generators import to_camel
@@ -201,6 +202,10 @@ Int64 = Annotated[int, Strict(), _Bits(64), Field(json_schema_extra={"format": "
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Timestamp = Annotated[str, AfterValidator(_is_time), Field(json_schema_extra={"format": "date-time"})]
 StringMap = dict[str, str]
+if TYPE_CHECKING:
+    FreeForm = dict[str, Any]
+else:
+    FreeForm = Annotated[dict[str, Any], WithJsonSchema({"type": "object", PRESERVE_UNKNOWN: True})]
 
 
 def is_empty(value: Any) -> bool:

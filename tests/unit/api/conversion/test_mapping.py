@@ -57,6 +57,11 @@ SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
         {"multinode": {"nodeCount": 3}, "roles": [{"name": "worker", "replicas": 2}, {"name": "leader"}]},
         {"multinode": {"nodeCount": 3}, "roles": [{"name": "worker", "replicas": 2}, {"name": "leader"}]},
     ),
+    (
+        "constraint in the words of Grove",
+        {"providerOverride": {"apiVersion": "grove.io/v1alpha1", "value": {"topologyConstraint": {"later": None}}}},
+        {"providerOverride": {"apiVersion": "grove.io/v1alpha1", "value": {"topologyConstraint": {"later": None}}}},
+    ),
     ("version of the runtime", {"runtimeVersionOverride": "1.5.0"}, {"runtimeVersionOverride": "1.5.0"}),
     ("nodes", {"multinode": {"nodeCount": 4}}, {"multinode": {"nodeCount": 4}}),
     ("model", {"modelRef": {"name": "m", "revision": "r"}}, {"modelRef": {"name": "m", "revision": "r"}}),

@@ -8,6 +8,7 @@ from tests.unit.api.validation import (
     cases_graph,
     cases_others,
     cases_pods,
+    cases_provider_override,
     cases_running,
     cases_unused,
 )
@@ -15,6 +16,7 @@ from tests.unit.api.validation.building import Case
 
 CASES: list[Case] = [
     *cases_graph.CASES,
+    *cases_provider_override.CASES,
     *cases_annotations.CASES,
     *cases_component.CASES,
     *cases_gpu_memory.CASES,

@@ -37,6 +37,7 @@ from dynamo_pod_builder.render.pod.template import (
 from dynamo_pod_builder.render.sharing.claims import claim_templates
 from dynamo_pod_builder.render.workloads import pod_clique_set, waiting
 from dynamo_pod_builder.render.workloads.deployment import strategy
+from dynamo_pod_builder.render.workloads.overrides import drop_overrides
 from dynamo_pod_builder.render.workloads.scaling_adapter import scaling_adapters
 from dynamo_pod_builder.render.workloads.volcano import in_queue, volcano_queue
 
@@ -164,6 +165,7 @@ def _component_spec(
     scheduled: Callable[[KubeObject], KubeObject],
 ) -> KubeObject:
     spec = to_dict(component)
+    drop_overrides(spec)
     own = with_metadata(spec.get("podTemplate") or {}, legacy.services.get(component.name, NO_SERVICE))
     template = graph_template(own, graph, annotations, component.frontend_sidecar)
     if component.type is ComponentType.PLANNER:

@@ -17,9 +17,13 @@ _BY_GROVES_WORD: dict[str, tuple[bool, str]] = {
 
 
 def is_constrained(graph: KubeObject) -> bool:
-    """Whether a graph, or a component of it, names a domain."""
+    """Whether a graph, a component of it or a role names a domain."""
     spec = graph.get("spec", {})
-    return "topologyConstraint" in spec or any("topologyConstraint" in each for each in spec.get("components", ()))
+    components = spec.get("components", ())
+    roles = (role for each in components for role in each.get("roles") or ())
+    return any(
+        name in part for part in (spec, *components, *roles) for name in ("topologyConstraint", "providerOverride")
+    )
 
 
 def topology_condition(graph: KubeObject, pod_clique_set: KubeObject | None, now: datetime) -> Condition:

@@ -7,7 +7,10 @@ from dynamo_shared.api.conversion.experimental import from_experimental, to_expe
 from dynamo_shared.api.conversion.pod import cache_mount, filled, from_template, to_template
 
 #: Fields that are the same in both versions.
-SAME = ("runtimeVersionOverride", "replicas", "minAvailable", "roles", "globalDynamoNamespace", "topologyConstraint")
+SAME = (
+    *("runtimeVersionOverride", "replicas", "minAvailable", "roles"),
+    *("globalDynamoNamespace", "topologyConstraint", "providerOverride"),
+)
 TYPES = frozenset({"frontend", "worker", "prefill", "decode", "planner", "epp"})
 #: Types that v1alpha1 has as a worker's sub-type.
 SUBTYPES = frozenset({"prefill", "decode"})

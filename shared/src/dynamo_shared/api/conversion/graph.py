@@ -7,7 +7,10 @@ from dynamo_shared.api.conversion import component_lens, status
 from dynamo_shared.api.conversion.envelope import Kept
 from dynamo_shared.api.conversion.lens import Lens, carry
 
-_SAME = ("annotations", "labels", "priorityClassName", "backendFramework", "restart", "experimental")
+_SAME = (
+    *("annotations", "labels", "priorityClassName", "backendFramework"),
+    *("restart", "experimental", "providerOverride"),
+)
 ALPHA, BETA = "v1alpha1", "v1beta1"
 
 

@@ -20,6 +20,7 @@ from dynamo_shared.api.v1beta1.component import (
     RuntimeVersionOverride,
 )
 from dynamo_shared.api.v1beta1.epp import ConfigMapKey, InlinePickerConfig
+from dynamo_shared.api.v1beta1.provider_override import ProviderOverride
 
 
 class Multinode(ApiModel):
@@ -109,6 +110,8 @@ class ServiceSpec(ApiModel):
     """Puts the service into the Dynamo namespace that all graphs share."""
     topology_constraint: ComponentTopologyConstraint | None = None
     """Keeps the service's pods close together; narrower than the graph's constraint."""
+    provider_override: ProviderOverride | None = None
+    """Topology constraint of the service's pods, in the words of Grove; only in a graph."""
     gpu_memory_service: ServiceGpuMemory | None = None
     """Weights in GPU memory that engines share. Experimental."""
     failover: Failover | None = None

@@ -13,6 +13,7 @@ from dynamo_shared.api.v1beta1 import BackendFramework
 from dynamo_shared.api.v1beta1.component import PackDomain
 from dynamo_shared.api.v1beta1.graph import MAX_COMPONENTS, Restart
 from dynamo_shared.api.v1beta1.kv_transfer import GraphExperimental
+from dynamo_shared.api.v1beta1.provider_override import ProviderOverride
 
 MAX_CLAIMS = 100
 
@@ -47,6 +48,8 @@ class DynamoGraphDeploymentSpec(ApiModel):
     """Restarts the pods when its id changes."""
     topology_constraint: GraphTopologyConstraint | None = None
     """Keeps the graph's pods close together."""
+    provider_override: ProviderOverride | None = None
+    """Topology constraint of the graph's pods, in the words of Grove."""
     experimental: GraphExperimental | None = None
     """Features of the graph that may change without notice."""
 

@@ -5,10 +5,9 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from dynamo_shared.api.meta import NamedResourceClaim, ObjectMeta, StatusCondition, Toleration
-from dynamo_shared.api.model import ApiModel, Bool, Int64, Quantity, StringMap
+from dynamo_shared.api.model import ApiModel, Bool, FreeForm, Int64, Quantity, StringMap
 from dynamo_shared.api.v1alpha1.enums import RequestBackend, RequestState
 from dynamo_shared.api.v1beta1 import GraphState
-from dynamo_shared.api.v1beta1.request import FreeForm
 
 
 class ConfigReference(ApiModel):

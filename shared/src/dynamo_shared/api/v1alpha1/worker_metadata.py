@@ -3,8 +3,7 @@
 from typing import Literal
 
 from dynamo_shared.api.meta import ObjectMeta
-from dynamo_shared.api.model import ApiModel
-from dynamo_shared.api.v1beta1.request import FreeForm
+from dynamo_shared.api.model import ApiModel, FreeForm
 
 
 class DynamoWorkerMetadataSpec(ApiModel):

@@ -11,6 +11,7 @@ from dynamo_shared.api.runtime_version import PATTERN
 from dynamo_shared.api.v1beta1.enums import ComponentType
 from dynamo_shared.api.v1beta1.epp import EppConfig
 from dynamo_shared.api.v1beta1.experimental import Experimental
+from dynamo_shared.api.v1beta1.provider_override import ProviderOverride
 
 ComponentName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$")]
 RuntimeVersionOverride = Annotated[str, Field(pattern=PATTERN)]
@@ -33,6 +34,8 @@ class ComponentRole(ApiModel):
     """Pods of this role in one replica: 1 for the leader, nodeCount - 1 for the workers. Filled in where absent."""
     pod_template: PodTemplate | None = None
     """Refused: no component takes a pod template for one role."""
+    provider_override: ProviderOverride | None = None
+    """Topology constraint of this role's pods, in the words of Grove."""
 
 
 #: A role is known by its name.
@@ -110,6 +113,8 @@ class ComponentSpec(ApiModel):
     """Puts the component into the Dynamo namespace that all graphs share."""
     topology_constraint: ComponentTopologyConstraint | None = None
     """Keeps the component's pods close together; narrower than the graph's constraint."""
+    provider_override: ProviderOverride | None = None
+    """Topology constraint of the component's pods, in the words of Grove; only in a graph."""
     experimental: Experimental | None = None
     """Features that may change without notice."""
 

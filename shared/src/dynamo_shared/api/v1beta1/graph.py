@@ -12,6 +12,7 @@ from dynamo_shared.api.stored import parse
 from dynamo_shared.api.v1beta1.component import Component, PackDomain
 from dynamo_shared.api.v1beta1.enums import BackendFramework, RestartStrategyType
 from dynamo_shared.api.v1beta1.kv_transfer import GraphExperimental
+from dynamo_shared.api.v1beta1.provider_override import ProviderOverride
 from dynamo_shared.api.v1beta1.status import GraphStatus
 
 MAX_COMPONENTS = 25
@@ -95,6 +96,8 @@ class DynamoGraphDeploymentSpec(ApiModel):
     """Restarts the pods when its id changes."""
     topology_constraint: GraphTopologyConstraint | None = None
     """Keeps the graph's pods close together."""
+    provider_override: ProviderOverride | None = None
+    """Topology constraint of the graph's pods, in the words of Grove."""
     experimental: GraphExperimental | None = None
     """Features of the graph that may change without notice."""
 

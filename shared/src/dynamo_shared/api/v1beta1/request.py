@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 from dynamo_shared.api.meta import JobSpec, ObjectMeta
-from dynamo_shared.api.model import PRESERVE_UNKNOWN, ApiModel, Bool, Int32, Int64, Number
+from dynamo_shared.api.model import ApiModel, Bool, FreeForm, Int32, Int64, Number
 from dynamo_shared.api.v1beta1.component import RuntimeVersionOverride
 from dynamo_shared.api.v1beta1.status import Conditions
-
-if TYPE_CHECKING:
-    FreeForm = dict[str, Any]
-else:
-    FreeForm = Annotated[dict[str, Any], WithJsonSchema({"type": "object", PRESERVE_UNKNOWN: True})]
 
 
 class OptimizationType(StrEnum):

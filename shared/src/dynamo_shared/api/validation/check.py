@@ -36,6 +36,11 @@ from dynamo_shared.api.validation.orchestrators import (
 )
 from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.pods import PODS, PODS_WORTH_KNOWING
+from dynamo_shared.api.validation.provider_override import (
+    CHANGES_OF_PROVIDER_OVERRIDES,
+    PROVIDER_OVERRIDES,
+    PROVIDER_OVERRIDES_ALONE,
+)
 from dynamo_shared.api.validation.replicas import REPLICAS, REPLICAS_OF_ADAPTERS
 from dynamo_shared.api.validation.request import (
     ADVICE_FOR_REQUESTS,
@@ -151,11 +156,12 @@ _KINDS = {
     GRAPH: _Kind(
         read=lambda version, obj: _VIEWS[version].graph(obj),
         refusing=(
-            (_always, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, KV_TRANSFER)),
+            (_always, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY)),
+            (_always, (PROVIDER_OVERRIDES, KV_TRANSFER)),
             (_always, (RUNNING_OF_GRAPHS, OF_GROVE)),
             (_at_creation, (TOPOLOGY_AT_CREATION,)),
             (_of_components, _OF_COMPONENTS),
-            (_at_update, (CHANGES, CHANGES_OF_KV_TRANSFER)),
+            (_at_update, (CHANGES, CHANGES_OF_PROVIDER_OVERRIDES, CHANGES_OF_KV_TRANSFER)),
         ),
         warning=(
             (
@@ -173,7 +179,7 @@ _KINDS = {
         read=lambda version, obj: _VIEWS[version].component(obj),
         refusing=(
             (_with_metadata, (NAMES_ALONE,)),
-            (_always, (RUNNING_ALONE, *_OF_COMPONENTS)),
+            (_always, (RUNNING_ALONE, PROVIDER_OVERRIDES_ALONE, *_OF_COMPONENTS)),
             (_at_update, (CHANGES_ALONE,)),
         ),
         warning=(

@@ -7,7 +7,6 @@ from dynamo_shared.api.rules import Location
 
 #: The end of a field's path, without indexes and names of components -> what to do. The longest end counts.
 LATER: dict[str, str] = {
-    "providerOverride": "remove it, and where it keeps pods together set topologyConstraint.packDomain",
     "dynamoSidecar": "run the Dynamo runtime in the container main",
     "gpuMemoryService.extraClientPods": "remove it: only pods of the component use the GPU memory service, as with the operator",
     "checkpoint.job": "create the DynamoCheckpoint with its own job, and name it in checkpointRef",

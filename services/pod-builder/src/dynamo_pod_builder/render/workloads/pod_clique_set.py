@@ -28,6 +28,7 @@ from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, memo
 from dynamo_pod_builder.render.workloads import layout
 from dynamo_pod_builder.render.workloads.kai import queue_of, wait_in
 from dynamo_pod_builder.render.workloads.layout import Clique
+from dynamo_pod_builder.render.workloads.overrides import override
 from dynamo_pod_builder.render.workloads.topology import constrain
 from dynamo_pod_builder.render.workloads.volcano import volcano_queue
 
@@ -116,6 +117,7 @@ def _pod_clique_set(
             config.topology_fields,
             observed.topology_fields,
         )
+    override(template, graph)
     label_set = {**graph.spec.labels, labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
     annotations = {**graph.spec.annotations}
     if of_volcano := volcano_queue(graph, config):

@@ -1,0 +1,49 @@
+"""Topology constraints that a graph writes in the words of Grove: put into its PodCliqueSet as they are.
+
+Of an override, only the constraint is read, whatever else it has: the platform writes the rest of the set.
+"""
+
+from typing import Any
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted.reading import mapping
+from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
+from dynamo_shared.api.v1beta1.provider_override import ProviderOverride
+from dynamo_shared.api.validation.provider_override import CLIQUE, CONSTRAINT, FIELD, PATHS, SET
+from dynamo_shared.api.validation.roles import LEADER, WORKER
+
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.workloads import layout
+
+#: How the clique of each role is called.
+_ROLES = {LEADER: layout.LEADER, WORKER: layout.WORKER}
+
+
+def drop_overrides(spec: KubeObject) -> None:
+    """Leave a component, which is changed in place, without overrides: pods do not differ by them, and only Grove reads them."""
+    spec.pop(FIELD, None)
+    for role in spec.get("roles") or ():
+        role.pop(FIELD, None)
+
+
+def override(template: KubeObject, graph: DynamoGraphDeployment) -> None:
+    """Write the constraints of a graph's overrides into the template of its set, in place of those that are there."""
+    _constrain(template, graph.spec.provider_override, SET)
+    cliques = {each["name"]: each for each in template["cliques"]}
+    groups = {each["name"]: each for each in template.get("podCliqueScalingGroups", ())}
+    for component in graph.spec.components:
+        name = names.clique(component.name)
+        # The single clique of a group has the name of the group.
+        whole = groups.get(name) or cliques.get(name)
+        _constrain(whole, component.provider_override, CLIQUE)
+        for role in component.roles or ():
+            clique = cliques.get(names.clique(component.name, _ROLES.get(role.name, role.name)))
+            _constrain(clique, role.provider_override, CLIQUE)
+
+
+def _constrain(part: KubeObject | None, given: ProviderOverride | None, target: str) -> None:
+    constraint: Any = given.value if given is not None else None
+    for step in PATHS[target]:
+        constraint = mapping(constraint).get(step)
+    if part is not None and isinstance(constraint, dict):
+        part[CONSTRAINT] = constraint

@@ -1,0 +1,205 @@
+"""Topology constraints that a graph writes in Grove's own words, and what the platform takes of them.
+
+Rules of Dynamo 1.5. What a later release takes in addition (`minAvailable`, `rollingUpdate`) is refused.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.untrusted.reading import items, mapping, nodes, text
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, path
+from dynamo_shared.api.validation.view import ComponentView, GraphView
+
+PROVIDER_OVERRIDES = RuleSet("Provider overrides", (GRAPH,), "always")
+CHANGES_OF_PROVIDER_OVERRIDES = RuleSet("Provider overrides", (GRAPH,), "when updated")
+PROVIDER_OVERRIDES_ALONE = RuleSet("Provider overrides", (COMPONENT,), "always")
+
+FIELD: Final = "providerOverride"
+API_VERSION: Final = "grove.io/v1alpha1"
+#: Types of Grove that an override is a part of: the set of a graph, a scaling group, a clique.
+SET, GROUP, CLIQUE = "PodCliqueSet", "PodCliqueScalingGroupConfig", "PodCliqueTemplateSpec"
+CONSTRAINT: Final = "topologyConstraint"
+#: Path of the constraint within the value, by the type that the value is a part of.
+PATHS: dict[str, tuple[str, ...]] = {SET: ("spec", "template", CONSTRAINT), GROUP: (CONSTRAINT,), CLIQUE: (CONSTRAINT,)}
+#: Fields that are refused of one level of a value. A tenant may write thousands.
+_REPORTED = 10
+
+
+class Override(NamedTuple):
+    """An override, where it stands, and the types of Grove that it may be a part of there."""
+
+    at: Location
+    value: dict[str, Any]
+    targets: tuple[str, ...]
+    #: "" for the graph.
+    component: str = ""
+    #: "" for the whole of a component.
+    role: str = ""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Path of the constraint within `value`."""
+        return PATHS[self.targets[0]]
+
+    @property
+    def constraint(self) -> Any:
+        """The topology constraint as it is written; None where there is none."""
+        inner: Any = self.value.get("value")
+        for step in self.path:
+            inner = mapping(inner).get(step)
+        return inner
+
+
+def overrides_of(graph: GraphView) -> Iterator[Override]:
+    """The overrides of a graph, of its components and of their roles."""
+    if isinstance(value := graph.spec.get(FIELD), dict):
+        yield Override(("spec", FIELD), value, (SET,))
+    for component in graph.components:
+        yield from overrides_of_component(component)
+
+
+def overrides_of_component(component: ComponentView) -> Iterator[Override]:
+    """The overrides of a component and of its roles."""
+    if isinstance(value := component.spec.get(FIELD), dict):
+        between_pods = component.gms is not None and component.gms.inter_pod
+        is_group = component.nodes > 1 or between_pods or component.is_forced_group
+        # Whether a scaling group is forced is a field of v1beta1 alone.
+        targets = (GROUP,) if is_group else (CLIQUE, GROUP) if component.is_alpha else (CLIQUE,)
+        yield Override(component.field(FIELD), value, targets, component.name)
+    for index, role in enumerate(items(component.spec.get("roles"))):
+        if isinstance(value := mapping(role).get(FIELD), dict):
+            at, role_name = component.field("roles", index, FIELD), text(role.get("name"))
+            yield Override(at, value, (CLIQUE,), component.name, role_name or f"[{index}]")
+
+
+def target_of(component: dict[str, Any]) -> str:
+    """The type of Grove that a component of v1beta1 becomes."""
+    experimental = mapping(component.get("experimental"))
+    between_pods = mapping(experimental.get("gpuMemoryService")).get("mode") == "InterPod"
+    forced = mapping(experimental.get("grove")).get("forceScalingGroup") is True
+    return GROUP if nodes(component.get("multinode")) > 1 or between_pods or forced else CLIQUE
+
+
+_OTHER_API = f"{{value}} is not supported: write {API_VERSION}"
+_OTHER_TARGET = "{value} is not what Grove runs for it: write {target}, or leave it out"
+
+
+@PROVIDER_OVERRIDES.rule(_OTHER_API, _OTHER_TARGET)
+def overrides_are_in_the_words_of_grove(graph: GraphView, _facts: Facts) -> Violations:
+    """An override is a part of what Grove runs: a PodCliqueSet for the graph, a scaling group or a clique for a component."""
+    for override in overrides_of(graph):
+        version, target = text(override.value.get("apiVersion")), text(override.value.get("target"))
+        if version and version != API_VERSION:
+            yield (*override.at, "apiVersion"), _OTHER_API.format(value=shown(version))
+        elif target and target not in override.targets:
+            message = _OTHER_TARGET.format(value=shown(target), target=override.targets[0])
+            yield (*override.at, "target"), message
+
+
+_NOT_ALLOWED = "cannot be written here, as the platform writes it: only {constraint} can{instead}"
+_MINIMUM = "; write minAvailable as a field of the {component}"
+_NO_DOMAIN = "required: an object with the domains that pods share, such as pack, with required: rack"
+_WRONG_TYPE = "must be {kind}"
+
+
+@PROVIDER_OVERRIDES.rule(_NOT_ALLOWED, _NO_DOMAIN, _WRONG_TYPE)
+def overrides_are_constraints(graph: GraphView, _facts: Facts) -> Violations:
+    """An override has a topology constraint and nothing else; fields that only a later Grove knows pass within it."""
+    for override in overrides_of(graph):
+        if isinstance(override.value.get("value"), dict):
+            yield from _others(override, graph.words.component)
+            yield from _constraint(override)
+
+
+def _others(override: Override, component: str) -> Violations:
+    """What an override has besides its constraint. Later releases have `minAvailable` of a component in one."""
+    at, value = (*override.at, "value"), override.value["value"]
+    asks_for_minimum = "minAvailable" in value or "minAvailable" in mapping(value.get("spec"))
+    instead = _MINIMUM.format(component=component) if override.component and asks_for_minimum else ""
+    for step in override.path:
+        others = (name for name in mapping(value) if name != step)
+        for name in sorted(islice(others, _REPORTED)):
+            yield (*at, name), _NOT_ALLOWED.format(constraint=path(("value", *override.path)), instead=instead)
+        at, value = (*at, step), mapping(value).get(step)
+
+
+#: Fields of a constraint that every Grove reads in the same way.
+_NAMES, _PACK = ("topologyName", "packDomain"), "pack"
+
+
+def _constraint(override: Override) -> Violations:
+    constraint, at = override.constraint, (*override.at, "value", *override.path)
+    if not isinstance(constraint, dict) or not constraint.keys() - {"topologyName"}:
+        yield at, _NO_DOMAIN
+        return
+    for name in _NAMES:
+        if name in constraint and not isinstance(constraint[name], str):
+            yield (*at, name), _WRONG_TYPE.format(kind="a text")
+    if _PACK in constraint and not isinstance(constraint[_PACK], dict):
+        yield (*at, _PACK), _WRONG_TYPE.format(kind="an object with required, preferred or both")
+    for name, domain in mapping(constraint.get(_PACK)).items():
+        if name in ("required", "preferred") and not isinstance(domain, str):
+            yield (*at, _PACK, name), _WRONG_TYPE.format(kind="a text")
+
+
+_TWICE = "not together with a topologyConstraint of the graph or its {components}: write either these or overrides"
+
+
+@PROVIDER_OVERRIDES.rule(_TWICE)
+def constraints_are_written_in_one_way(graph: GraphView, _facts: Facts) -> Violations:
+    """The constraints of a graph are fields of the graph, or written in the words of Grove."""
+    if any(spec.get(CONSTRAINT) is not None for spec in (graph.spec, *(each.spec for each in graph.components))):
+        for override in overrides_of(graph):
+            yield override.at, _TWICE.format(components=graph.words.components)
+
+
+_RANKS = (
+    "the GPU memory of this {component} has pods of its own, so that no role has a clique: write it for the {component}"
+)
+
+
+@PROVIDER_OVERRIDES.rule(_RANKS)
+def roles_with_an_override_have_a_clique(graph: GraphView, _facts: Facts) -> Violations:
+    """A component whose GPU memory is served between pods has cliques for its ranks, and none for its roles."""
+    for component in graph.components:
+        if component.gms is not None and component.gms.inter_pod:
+            for override in overrides_of_component(component):
+                if override.role:
+                    yield override.at, _RANKS.format(component=component.words.component)
+
+
+_ALONE = "only {components} of a DynamoGraphDeployment have it: write one, or leave this out"
+
+
+@PROVIDER_OVERRIDES_ALONE.rule(_ALONE)
+def overrides_belong_to_graphs(component: ComponentView, _facts: Facts) -> Violations:
+    """Grove runs no component deployment, so that one has no override."""
+    for override in overrides_of_component(component):
+        yield override.at, _ALONE.format(components=component.words.components)
+
+
+_CHANGED = "cannot be added, removed or changed while Grove runs the graph: recreate the DynamoGraphDeployment"
+
+
+@CHANGES_OF_PROVIDER_OVERRIDES.rule(_CHANGED, added=True)
+def overrides_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
+    """Grove keeps the constraints of a set as they are, and refuses each later change of a graph that has others."""
+    if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
+        return
+    before, now = ({(each.component, each.role): each for each in overrides_of(view)} for view in (old, graph))
+    for key, override in {**before, **now}.items():
+        then, here = before.get(key), now.get(key)
+        if (then and _newest(then.constraint)) != (here and _newest(here.constraint)):
+            yield override.at, _CHANGED
+
+
+def _newest(constraint: Any) -> Any:
+    """Grove takes `pack.required` in place of the `packDomain` that it deprecates."""
+    if not isinstance(constraint, dict) or not isinstance(constraint.get("packDomain"), str):
+        return constraint
+    others = {name: value for name, value in constraint.items() if name != "packDomain"}
+    return {**others, _PACK: {"required": constraint["packDomain"], **mapping(constraint.get(_PACK))}}

@@ -1,0 +1,215 @@
+# ruff: noqa: E501 - messages stand here whole
+"""Cases about constraints in the words of Grove: their types, what they may have, when they stay."""
+
+from typing import Any
+
+from tests.unit.api.validation.building import GROVE, PLAIN, Case, alone, component, components, service, services
+
+
+def override(value: Any, **fields: Any) -> dict[str, Any]:
+    """A field of a graph, a component or a role."""
+    return {"providerOverride": {"apiVersion": "grove.io/v1alpha1", "value": value, **fields}}
+
+
+def packed(domain: str) -> dict[str, Any]:
+    """A constraint of a component or a role."""
+    return {"topologyConstraint": {"pack": {"required": domain}}}
+
+
+def whole(constraint: Any) -> dict[str, Any]:
+    """A constraint of a graph."""
+    return {"spec": {"template": constraint}}
+
+
+RACK = packed("rack")
+CHANGED = "cannot be added, removed or changed while Grove runs the graph: recreate the DynamoGraphDeployment"
+NO_EFFECT = "has no effect: only Grove packs pods by topology, and it does not run this graph"
+DOMAINS = "required: an object with the domains that pods share, such as pack, with required: rack"
+
+
+def several(name: str, **fields: Any) -> dict[str, Any]:
+    """A v1beta1 component on two nodes."""
+    main = {"name": "main", "image": "engine:1", "command": ["python3", "-m", "dynamo.vllm"]}
+    pod = {"containers": [{**main, "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+    return {**component(name, multinode={}, **fields), "podTemplate": {"spec": pod}}
+
+
+def spread(roles: Any) -> dict[str, Any]:
+    """A v1alpha1 service on two nodes."""
+    main = {"image": "engine:1", "command": ["python3", "-m", "dynamo.vllm"]}
+    return service(gpus="1", multinode={}, roles=roles, extraPodSpec={"mainContainer": main})
+
+
+INTER_POD: dict[str, Any] = {"gpuMemoryService": {"mode": "InterPod"}}
+ROLES: list[dict[str, Any]] = [{"name": "leader", **override(RACK)}, {"name": "worker"}]
+
+CASES = [
+    Case(
+        "beta: overrides of a graph, its components and a role",
+        components(
+            component("a", **override({"topologyConstraint": {"later": {"x": None}}})),
+            several("b", roles=ROLES, **override(RACK, target="PodCliqueScalingGroupConfig")),
+            component(
+                "c",
+                **override(RACK, target="PodCliqueScalingGroupConfig"),
+                experimental={"grove": {"forceScalingGroup": True}},
+            ),
+            **override(
+                whole({"topologyConstraint": {"topologyName": "dc", "packDomain": "zone"}}), target="PodCliqueSet"
+            ),
+        ),
+        facts=GROVE,
+    ),
+    Case(
+        "alpha: a service that v1beta1 makes a scaling group",
+        services({"a": service(**override(RACK, target="PodCliqueScalingGroupConfig"))}),
+        facts=GROVE,
+    ),
+    Case(
+        "beta: overrides of another type",
+        components(
+            component("a", **override(RACK, target="PodCliqueScalingGroupConfig")),
+            **override(whole(RACK), apiVersion="v1"),
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.providerOverride.apiVersion: 'v1' is not supported: write grove.io/v1alpha1",
+            "spec.components[0].providerOverride.target: 'PodCliqueScalingGroupConfig' is not what Grove runs for it: write PodCliqueTemplateSpec, or leave it out",
+        ),
+    ),
+    Case(
+        "alpha: overrides of another type",
+        services({"a": service(**override(RACK, target="PodClique"))}, **override(whole(RACK), apiVersion="v1")),
+        facts=GROVE,
+        errors=(
+            "spec.providerOverride.apiVersion: 'v1' is not supported: write grove.io/v1alpha1",
+            "spec.services.a.providerOverride.target: 'PodClique' is not what Grove runs for it: write PodCliqueTemplateSpec, or leave it out",
+        ),
+    ),
+    Case(
+        "beta: overrides of more than constraints",
+        components(
+            component("a", **override({"minAvailable": 2, **RACK})),
+            component("b", **override({"topologyConstraint": {"packDomain": 7, "pack": {"preferred": 7, "later": 7}}})),
+            component("c", **override({"topologyConstraint": {"pack": []}})),
+            **override({"kind": "x", "spec": {"replicas": 2, "template": []}}),
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.providerOverride.value.kind: cannot be written here, as the platform writes it: only value.spec.template.topologyConstraint can",
+            "spec.providerOverride.value.spec.replicas: cannot be written here, as the platform writes it: only value.spec.template.topologyConstraint can",
+            f"spec.providerOverride.value.spec.template.topologyConstraint: {DOMAINS}",
+            "spec.components[0].providerOverride.value.minAvailable: cannot be written here, as the platform writes it: only value.topologyConstraint can; write minAvailable as a field of the component",
+            "spec.components[1].providerOverride.value.topologyConstraint.packDomain: must be a text",
+            "spec.components[1].providerOverride.value.topologyConstraint.pack.preferred: must be a text",
+            "spec.components[2].providerOverride.value.topologyConstraint.pack: must be an object with required, preferred or both",
+        ),
+    ),
+    Case(
+        "alpha: overrides of more than constraints",
+        services(
+            {
+                "a": service(**override({"spec": {"minAvailable": 2}, "topologyConstraint": {}})),
+                "b": service(**override({"topologyConstraint": {"packDomain": 7}})),
+            }
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.providerOverride.value.spec: cannot be written here, as the platform writes it: only value.topologyConstraint can; write minAvailable as a field of the service",
+            f"spec.services.a.providerOverride.value.topologyConstraint: {DOMAINS}",
+            "spec.services.b.providerOverride.value.topologyConstraint.packDomain: must be a text",
+        ),
+    ),
+    Case(
+        "beta: constraints written in two ways",
+        components(
+            component("a", topologyConstraint={"packDomain": "rack"}),
+            topologyConstraint={"clusterTopologyName": "dc"},
+            **override(whole(RACK)),
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.providerOverride: not together with a topologyConstraint of the graph or its components: write either these or overrides",
+        ),
+    ),
+    Case(
+        "alpha: constraints written in two ways",
+        services({"a": service(**override(RACK))}, topologyConstraint={"topologyProfile": "dc", "packDomain": "zone"}),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.providerOverride: not together with a topologyConstraint of the graph or its services: write either these or overrides",
+        ),
+    ),
+    Case(
+        "beta: roles of ranks",
+        components(
+            component("a", gpus="1", multinode={}, roles=ROLES, experimental=INTER_POD), backendFramework="vllm"
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].roles[0].providerOverride: the GPU memory of this component has pods of its own, so that no role has a clique: write it for the component",
+        ),
+    ),
+    Case(
+        "alpha: roles of ranks",
+        services(
+            {"a": service(gpus="1", multinode={}, roles=ROLES, gpuMemoryService={"enabled": True, "mode": "interPod"})},
+            backendFramework="vllm",
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.roles[0].providerOverride: the GPU memory of this service has pods of its own, so that no role has a clique: write it for the service",
+        ),
+    ),
+    *(
+        Case(
+            f"{version}: an override of a component deployment",
+            alone(version, **made),
+            facts=GROVE,
+            errors=(
+                f"spec.providerOverride: only {words} of a DynamoGraphDeployment have it: write one, or leave this out",
+            ),
+        )
+        for version, made, words in (
+            ("v1alpha1", service(**override(RACK)), "services"),
+            ("v1beta1", component("a", **override(RACK)), "components"),
+        )
+    ),
+    Case(
+        "beta: overrides are added, changed and removed",
+        components(
+            component("b", **override(packed("zone"))),
+            component("a", **override(RACK)),
+            component("c"),
+            component("d", **override(RACK)),
+            **override(whole(RACK)),
+        ),
+        old=components(
+            component("a"),
+            component("b", **override(RACK)),
+            component("c", **override(RACK)),
+            component("d", **override({"topologyConstraint": {"packDomain": "rack"}})),
+        ),
+        facts=GROVE,
+        errors=(
+            f"spec.components[0].providerOverride: {CHANGED}",
+            f"spec.components[2].providerOverride: {CHANGED}",
+            f"spec.providerOverride: {CHANGED}",
+            f"spec.components[1].providerOverride: {CHANGED}",
+        ),
+    ),
+    Case(
+        "alpha: an override of a role is changed",
+        services({"a": spread(ROLES)}),
+        old=services({"a": spread([{"name": "leader", **override(packed("zone"))}, {"name": "worker"}])}),
+        facts=GROVE,
+        errors=(f"spec.services.a.roles[0].providerOverride: {CHANGED}",),
+    ),
+    Case(
+        "beta: an override changes where Grove does not run the graph",
+        components(component("a", **override(RACK))),
+        old=components(component("a", **override(packed("zone")))),
+        warnings=(f"spec.components[0].providerOverride: {NO_EFFECT}",),
+        facts=PLAIN,
+    ),
+]
