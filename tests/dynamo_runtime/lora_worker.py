@@ -1,6 +1,7 @@
 """A worker of the real runtime that has LoRA management and no engine: run by the interpreter of the runtime's environment.
 
 What its handlers answer is what `dynamo.vllm` answers (ai-dynamo 1.6); routes, escaping, statuses and bodies are the runtime's.
+With `MODEL`, the folder of its base model, it publishes cards of that and of what it loads, but for sources named `unpublished`.
 """
 
 import asyncio
@@ -8,9 +9,25 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
+from dynamo.llm import ModelInput, ModelType, WorkerType, register_model  # type: ignore[import-not-found]
 from dynamo.runtime import DistributedRuntime  # type: ignore[import-not-found]
 
 _loaded: dict[str, str] = {}
+_model = os.environ.get("MODEL", "")
+_endpoints: list[Any] = []
+
+
+async def publish(lora: str = "") -> None:
+    """Register the base model, or an adapter of it, at the endpoint that would serve it."""
+    names = {"lora_name": lora, "base_model_path": _model} if lora else {"model_name": "tiny"}
+    await register_model(
+        ModelInput.Tokens, ModelType.Chat, _endpoints[0], _model, **names, worker_type=WorkerType.Aggregated
+    )
+
+
+async def generate(_: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    """What no test asks for."""
+    yield {}
 
 
 async def load(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
@@ -19,7 +36,8 @@ async def load(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
     if "missing" in uri:
         yield {"status": "error", "message": f"LoRA not found at {uri}"}
         return
-    _loaded.setdefault(name, uri)
+    if _loaded.setdefault(name, uri) == uri and _model and "unpublished" not in uri:
+        await publish(name)
     yield {
         "status": "success",
         "message": f"LoRA adapter '{name}' loaded successfully",
@@ -49,10 +67,17 @@ async def list_(_: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
 
 async def main() -> None:
     """Serve until killed."""
-    runtime = DistributedRuntime(asyncio.get_running_loop(), "mem", "tcp", event_plane="zmq")
+    runtime = DistributedRuntime(
+        asyncio.get_running_loop(), os.environ.get("DISCOVERY", "mem"), "tcp", event_plane="zmq"
+    )
     base = f"{os.environ.get('DYN_NAMESPACE', 'dynamo')}.backend"
-    handlers = {"load_lora": load, "unload_lora": unload, "list_loras": list_}
-    await asyncio.gather(*(runtime.endpoint(f"{base}.{name}").serve_endpoint(each) for name, each in handlers.items()))
+    handlers = {"generate": generate, "load_lora": load, "unload_lora": unload, "list_loras": list_}
+    endpoints = {name: runtime.endpoint(f"{base}.{name}") for name in handlers}
+    _endpoints.append(endpoints["generate"])
+    serving = [asyncio.ensure_future(endpoints[name].serve_endpoint(each)) for name, each in handlers.items()]
+    if _model:
+        await publish()
+    await asyncio.gather(*serving)
 
 
 if __name__ == "__main__":

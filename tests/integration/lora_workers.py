@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from aiohttp import web
@@ -28,6 +29,8 @@ class FakeWorker:
     mode: str = "ok"
     delay: float = 0.0
     loras: dict[str, str] = field(default_factory=dict)
+    #: What it answers at `/metadata`; None where it does not register in Kubernetes.
+    metadata: Any = None
     #: What came, in order: (method, path as sent).
     requests: list[tuple[str, str]] = field(default_factory=list)
 
@@ -98,6 +101,8 @@ async def _misbehave(worker: FakeWorker, request: web.BaseRequest) -> web.Stream
 def _answer(worker: FakeWorker, method: str, path: str, body: bytes) -> web.Response:
     if worker.mode == "models" and (method, path) == ("GET", "/v1/models"):
         return web.json_response({"data": [{"id": "base"}, *({"id": name} for name in worker.loras)]})
+    if (method, path) == ("GET", "/metadata") and worker.metadata is not None:
+        return web.json_response(worker.metadata)
     base = "/loras" if worker.mode == "short" else "/v1/loras"
     if not path.startswith(base) or (worker.mode == "models" and method == "GET"):
         return web.Response(status=404, text="Route not found")

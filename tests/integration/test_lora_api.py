@@ -51,6 +51,36 @@ async def test_a_worker_may_list_only_its_models(workers: Farm, api: WorkerApi):
     assert listing == Listing(frozenset({"base", ADAPTER.name}), None)
 
 
+CARD = {"namespace": "ns", "component": "backend", "endpoint": "generate", "instance_id": 7}
+SERVING = {"ns/backend/generate/7": CARD | {"card_json": {"display_name": "base"}}}
+ENDPOINTS = {"ns/backend/generate/7": CARD | {"transport": {"tcp": "10.0.0.1:1/7/ns/backend/generate"}}}
+PREFILL = {"ns/backend/generate/7": CARD | {"card_json": {"display_name": "base", "model_type": "Prefill"}}}
+ADAPTERS = {"ns/backend/generate/7/org_support_v1": CARD | {"card_json": {"display_name": ADAPTER.name, "lora": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "publishes"),
+    [
+        ({"endpoints": ENDPOINTS, "model_cards": {**SERVING, **ADAPTERS}}, True),
+        ({"endpoints": ENDPOINTS, "model_cards": SERVING}, False),
+        # Releases differ in whether a prefill worker publishes adapters, and in what they answer where etcd has the cards.
+        ({"endpoints": {}, "model_cards": PREFILL}, True),
+        ({"endpoints": {}, "model_cards": {}}, True),
+        ({"model_cards": "many"}, True),
+        (["no", "object"], True),
+        (None, True),
+    ],
+)
+async def test_a_worker_says_which_cards_it_publishes(workers: Farm, api: WorkerApi, metadata: object, publishes: bool):
+    workers[HERE].metadata = metadata
+    assert await api.publishes(workers.url, ADAPTER.name) is publishes
+
+
+async def test_what_a_worker_publishes_is_unknown_where_it_does_not_answer(workers: Farm, api: WorkerApi):
+    for workers[HERE].mode in ("hang", "500", "half", "huge"):
+        assert await api.publishes(workers.url, ADAPTER.name) is None
+
+
 @pytest.mark.parametrize(
     ("mode", "said"),
     [

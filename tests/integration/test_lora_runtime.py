@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from dynamo_devcluster import free_port
+from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.probe import LocalHttp
 from dynamo_devcluster.process import ManagedProcess
 from dynamo_model_discovery.lora.adapter import Adapter
@@ -13,9 +14,12 @@ from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import WorkerApi
 from dynamo_model_discovery.lora.settle import settle
 from dynamo_model_discovery.models.workers import Worker
-from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.kube import KubeClient
 
 from tests.dynamo_runtime.environment import RuntimeEnvironment
+from tests.dynamo_runtime.models import tiny_model
+from tests.dynamo_runtime.processes import as_pod
 
 SCRIPT = Path(__file__).parents[1] / "dynamo_runtime" / "lora_worker.py"
 NAMES = ("support", "org/support", "a b%2Fc", "100%", "ünï", "a?b#c", "..a", "a/../b")
@@ -27,7 +31,9 @@ async def api() -> AsyncIterator[WorkerApi]:
         yield client
 
 
-async def start(dynamo_runtime: RuntimeEnvironment, logs: Path, *, enabled: bool) -> tuple[ManagedProcess, str]:
+async def start(
+    dynamo_runtime: RuntimeEnvironment, logs: Path, *, enabled: bool, **more: str
+) -> tuple[ManagedProcess, str]:
     port = free_port()
     http = LocalHttp(port)
     environ = {
@@ -37,6 +43,7 @@ async def start(dynamo_runtime: RuntimeEnvironment, logs: Path, *, enabled: bool
         "DYN_SYSTEM_PORT": str(port),
         "DYN_TCP_RPC_HOST": "127.0.0.1",
         **({"DYN_LORA_ENABLED": "true"} if enabled else {}),
+        **more,
     }
 
     async def ready() -> bool:
@@ -78,5 +85,37 @@ async def test_a_worker_without_lora_says_so(dynamo_runtime: RuntimeEnvironment,
     try:
         with pytest.raises(LoraError, match="is DYN_LORA_ENABLED=true set on it"):
             await api.listing(url)
+    finally:
+        await process.stop()
+
+
+@pytest.fixture
+async def registered(control_plane: ControlPlane, kube: KubeClient, namespace: str) -> dict[str, str]:
+    """Variables of a process that registers in Kubernetes, as a pod that there is."""
+    spec = {"containers": [{"name": "main", "image": "worker"}]}
+    pod = {**PODS.type_meta, "metadata": {"name": "worker", "namespace": namespace}, "spec": spec}
+    return {
+        "DISCOVERY": "kubernetes",
+        "KUBECONFIG": str(control_plane.kubeconfig),
+        **as_pod(await kube.create(PODS, pod)),
+    }
+
+
+async def test_adapters_count_once_their_cards_are_published(
+    dynamo_runtime: RuntimeEnvironment, api: WorkerApi, tmp_path: Path, registered: dict[str, str]
+):
+    model = await tiny_model(dynamo_runtime, tmp_path / "model")
+    process, url = await start(dynamo_runtime, tmp_path, enabled=True, MODEL=str(model), **registered)
+    try:
+        states = [
+            AdapterState(ObjectKey("prod", uri), Worker("pod", "uid", url), Adapter(name, f"s3://bucket/{uri}"))
+            for name, uri in (("org/support v1", "a"), ("lost", "unpublished"))
+        ]
+        await settle(api, states[0], lambda: 0.0)
+        assert states[0].loaded
+        assert states[0].published
+        with pytest.raises(LoraError, match="published no model card"):
+            await settle(api, states[1], lambda: 0.0)
+        assert (await api.listing(url)).names == {"org/support v1", "lost"}
     finally:
         await process.stop()

@@ -183,6 +183,7 @@ READERS: dict[str, Reader] = {
         (worker_records.UnreadableError,),
     ),
     "listing of adapters": Reader(lambda text: answers.names_in(_bytes(text))),
+    "cards of a worker": Reader(lambda text: answers.is_published("a", _bytes(text))),
     "complaint of a worker": Reader(lambda text: (answers.complaint(_bytes(text)), answers.is_refusal(_bytes(text)))),
     "Prometheus": Reader(
         lambda text: prometheus._series(_bytes(text), "vector", "http://prometheus"), (prometheus.PrometheusError,)

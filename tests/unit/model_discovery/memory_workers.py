@@ -24,6 +24,9 @@ class MemoryWorkers(WorkerApi):
         await self._call("GET", url)
         return Listing(frozenset(self.loras.get(url, ())), "/v1/loras")
 
+    async def publishes(self, url: str, name: str) -> bool | None:
+        return True
+
     async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
         await self._call("POST", url)
         # One that is loaded already stays as it is, wherever it came from.

@@ -9,7 +9,7 @@ from dynamo_model_discovery.lora.adapter import Adapter, AdapterRecord, advanced
 from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
-from dynamo_model_discovery.lora.settle import settle
+from dynamo_model_discovery.lora.settle import RELOAD_AFTER, settle
 from dynamo_model_discovery.metrics import LoraMetrics
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
@@ -31,10 +31,18 @@ class FakeApi(WorkerApi):
     modes: list[str] = field(default_factory=list)
     during: list[Callable[[], None]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
+    #: Whether it publishes the cards of what it loads; None where it does not say.
+    publishing: bool | None = True
+    #: How often it was asked for its cards.
+    cards: int = 0
 
     async def listing(self, url: str) -> Listing:
         self._next("GET")
         return Listing(frozenset(self.loras), "/v1/loras")
+
+    async def publishes(self, url: str, name: str) -> bool | None:
+        self.cards += 1
+        return self.publishing
 
     async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
         mode = self._next("POST")
@@ -228,6 +236,44 @@ def test_nothing_is_loaded_where_nothing_can_be():
     run(state, api)
     assert state.settled, "its model need not wait for it"
     assert api.calls == ["GET", "GET"]
+
+
+def test_what_frontends_cannot_know_of_is_not_loaded():
+    """https://github.com/ai-dynamo/dynamo/issues/11163: the engine has it, and its card was never published."""
+    api, state = FakeApi(publishing=False), new_state()
+    run(state, api)
+    assert not state.loaded
+    assert "published no model card" in state.failure
+    api.publishing = True
+    run(state, api)
+    assert (state.loaded, state.failures) == (True, 0)
+    run(state, api)
+    assert api.cards == 2, "what is published once is not asked for again"
+    assert api.calls.count("POST") == 1
+    state.set_desired(replace(WORKER, incarnation="main:1"), ADAPTERS[0], ())
+    run(state, api)
+    assert api.cards == 3
+
+
+def test_what_stays_unpublished_is_loaded_again():
+    """Such a worker answers each further request with success, and publishes nothing."""
+    api, state = FakeApi(publishing=False), new_state()
+    for _ in range(RELOAD_AFTER):
+        run(state, api)
+    assert "DELETE" not in api.calls
+    run(state, api)
+    assert api.calls[-5:] == ["GET", "DELETE", "GET", "POST", "GET"]
+    api.publishing = True
+    run(state, api)
+    assert state.settled
+    assert api.loras == {"a": "s3://1"}
+
+
+def test_a_worker_that_does_not_say_what_it_publishes_is_asked_next_time():
+    api, state = FakeApi(publishing=None), new_state()
+    run(state, api)
+    run(state, api)
+    assert (state.loaded, api.cards) == (True, 2)
 
 
 _DESIRED = st.sampled_from([*ADAPTERS, None])

@@ -31,6 +31,8 @@ class AdapterState:
     """names that were asked for without an answer: they may be loaded yet, whatever a listing says now"""
     loaded: bool = False
     """whether a listing of this incarnation had the adapter"""
+    published: bool = False
+    """whether frontends can know of it, as far as the worker says so; asked until it is so"""
     asked: bool = False
     """whether this platform asked for the adapter"""
     failure: str = ""
@@ -71,13 +73,13 @@ class AdapterState:
         self.worker = worker
         if again:
             # Its memory went with its containers; what it was asked before it cannot answer any more.
-            self.loaded, self.asked = False, False
+            self.loaded, self.asked, self.published = False, False, False
             self.unanswered.clear()
             self.failure, self.failures = "", 0
         if changed:
             if self.adapter is not None and (self.asked or self.loaded):
                 self.stale.add(self.adapter.name)
-            self.adapter, self.loaded, self.asked = adapter, False, False
+            self.adapter, self.loaded, self.asked, self.published = adapter, False, False, False
             # What failed was another one. That the worker failed last time is still so.
             self.failure, self.failures = "", min(self.failures, 1)
             self.stale.update(stale)
@@ -85,7 +87,7 @@ class AdapterState:
                 self.unanswered.update(stale)
         if back:
             # It may have lost what it had: it counts when it has said so.
-            self.loaded = False
+            self.loaded, self.published = False, False
         if again or back or changed:
             self.version += 1
             return not self.idle

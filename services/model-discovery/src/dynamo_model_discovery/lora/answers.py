@@ -6,10 +6,15 @@ from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.words import quoted
 
+from dynamo_model_discovery.workers import metadata
+from dynamo_model_discovery.workers.records import CardRecord
+
 #: Characters of a worker's message that are repeated in status, Events and logs.
 MESSAGE_LIMIT = 300
 #: A listing has a few bytes for each adapter.
 _ANSWER = ReadLimits(1 << 20, 20_000, 16)
+#: Worker types that serve no request by themselves.
+_WITHOUT_ADAPTERS = ("prefill", "encode")
 
 
 class LoraError(Exception):
@@ -39,6 +44,17 @@ def names_in(content: bytes) -> frozenset[str] | None:
     if isinstance(answer, list):
         return frozenset(name for each in answer if (name := _name(each)))
     return None
+
+
+def is_published(name: str, content: bytes) -> bool:
+    """Whether what a worker has registered has a model card of an adapter; True where that is not for it to say.
+
+    Prefill workers of some releases publish no adapters: decode workers do.
+    """
+    records = metadata.read({"spec": {"data": _json(content)}}).records
+    cards = [each.card for each in records if isinstance(each, CardRecord) and each.card is not None]
+    serves = any(not card.lora and card.worker_type not in _WITHOUT_ADAPTERS for card in cards)
+    return not serves or any(card.name == name for card in cards)
 
 
 def complaint(content: bytes) -> str:

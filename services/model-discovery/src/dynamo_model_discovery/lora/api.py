@@ -15,13 +15,16 @@ import aiohttp
 from yarl import URL
 
 from dynamo_model_discovery.lora.adapter import Adapter
-from dynamo_model_discovery.lora.answers import LoraError, complaint, is_refusal, names_in
+from dynamo_model_discovery.lora.answers import LoraError, complaint, is_published, is_refusal, names_in
 
 PATHS = ("/v1/loras", "/loras")
 """Where workers offer it: Dynamo's own, and what some offer only."""
 
 MODELS = "/v1/models"
 """Where a worker that lists no adapters may still list its models."""
+
+METADATA = "/metadata"
+"""Where a worker that registers in Kubernetes says what it has registered."""
 
 #: Bytes of an answer that are read: a thousand adapters take a tenth of it.
 ANSWER_LIMIT = 1 << 20
@@ -109,6 +112,19 @@ class WorkerApi:
             f"the worker has none of {', '.join((*PATHS, MODELS))}: is DYN_LORA_ENABLED=true set on it?",
             outcome="absent",
         )
+
+    async def publishes(self, url: str, name: str) -> bool | None:
+        """Whether frontends can know that the worker has an adapter; None where it does not answer now.
+
+        A worker that registers elsewhere than in Kubernetes does not say it: then its list is all that is known.
+        """
+        try:
+            answer = await self._request("probe", "GET", url + METADATA)
+        except LoraError:
+            return None
+        if answer.status >= 500:
+            return None
+        return not answer.ok or is_published(name, answer.content)
 
     async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
         """Ask for an adapter; `path` as its listing has it. An answer of 2xx is a promise; the next listing confirms it."""

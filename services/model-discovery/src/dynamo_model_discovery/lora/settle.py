@@ -6,6 +6,10 @@ from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
 
+#: Failures in a row, some 30 seconds, after which an adapter that is loaded and not published is loaded again: publishing it may
+#: take a while, and no further request to load it publishes it (https://github.com/ai-dynamo/dynamo/issues/11163).
+RELOAD_AFTER = 6
+
 
 async def settle(
     api: WorkerApi, state: AdapterState, clock: Callable[[], float], recent: Listing | None = None
@@ -44,14 +48,36 @@ async def settle(
     if state.version != version:
         return None
     state.heard(listing.names, clock())
-    if adapter is not None and not state.loaded:
-        raise LoraError(
-            f"{listing.path or 'the worker'} accepted the adapter, but does not list it", outcome="unlisted"
-        )
+    if adapter is not None:
+        await _confirm(api, state, listing, adapter.name)
+    if state.version != version:
+        return None
     state.asked = adapter is not None
     state.unanswered.clear()
     state.succeeded(version)
     return listing
+
+
+async def _confirm(api: WorkerApi, state: AdapterState, listing: Listing, name: str) -> None:
+    """Whether the adapter serves: the worker lists it, and frontends can know of it."""
+    if not state.loaded:
+        raise LoraError(
+            f"{listing.path or 'the worker'} accepted the adapter, but does not list it", outcome="unlisted"
+        )
+    if state.published:
+        return
+    version, published = state.version, await api.publishes(state.worker.url, name)
+    if state.version != version:
+        return
+    state.published = published is True
+    if published is False:
+        state.loaded = False
+        if state.failures + 1 >= RELOAD_AFTER:
+            state.stale.add(name)
+        raise LoraError(
+            "the worker has loaded the adapter and published no model card of it: frontends do not know it",
+            outcome="unpublished",
+        )
 
 
 async def _unload(api: WorkerApi, state: AdapterState, listing: Listing, name: str) -> None:
