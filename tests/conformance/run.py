@@ -99,6 +99,7 @@ async def platform(plane: ControlPlane, folder: Path, *, grove: bool) -> AsyncIt
             "DYNAMO_SERVER__METRICS__SECURE": "false",
             "DYNAMO_SERVER__HEALTH_PROBE__PORT": "0",
             "DYNAMO_PLATFORM__DYNADMIN__PORT": "0",
+            "DYNAMO_PLATFORM__DYNADMIN__DRAIN": "0s",
             "DYNAMO_ORCHESTRATORS__GROVE__ENABLED": str(grove).lower(),
         }
         settings = webhooks.on_loopback(load_settings(CONFORMANCE / "operator-config.yaml", environ), free_port())

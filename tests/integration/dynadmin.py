@@ -119,6 +119,7 @@ async def dynadmin(
         nats,
         PLATFORM__DYNADMIN__HOST="127.0.0.1",
         PLATFORM__DYNADMIN__PORT="0",
+        PLATFORM__DYNADMIN__DRAIN="0s",
         **{f"PLATFORM__DYNADMIN__{name}": value for name, value in extra.items()},
     )
     service = DynadminService(planned, simulation)

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from dynamo_ctl import webhooks
 from dynamo_ctl.commands.up.addresses import NO_ADMISSION, where_it_answers
+from dynamo_ctl.commands.up.platform import _on_this_machine
 from dynamo_shared.runtime.settings import Settings
 
 
@@ -39,3 +40,11 @@ def test_webhooks_on_this_machine_end_at_once_unless_the_settings_say_otherwise(
     """Ctrl-C waited for an API server to find another replica, of which there is none."""
     made = Settings.model_validate({"platform": {"nats": {"servers": ["nats://h:1"]}, "admission": admission}})
     assert webhooks.on_loopback(made, 1).platform.admission.drain == drain
+
+
+@pytest.mark.parametrize(("dynadmin", "drain"), [({}, 0.0), ({"port": 9000}, 0.0), ({"drain": "3s"}, 3.0)])
+def test_the_rest_api_on_this_machine_ends_at_once_unless_the_settings_say_otherwise(
+    dynadmin: dict[str, Any], drain: float
+) -> None:
+    given = {"nats": {"servers": ["nats://h:1"]}, **({"dynadmin": dynadmin} if dynadmin else {})}
+    assert _on_this_machine(Settings.model_validate({"platform": given})).platform.dynadmin.drain == drain

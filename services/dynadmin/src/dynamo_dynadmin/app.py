@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
@@ -70,21 +70,30 @@ READS: tuple[Resource, ...] = (
     resources.RESOURCE_SLICES,
 )
 
+#: For requests under way once the listener is closed; aiohttp waits up to twice as long. With the longest drain it fits into
+#: lifecycle.SHUTDOWN_WITHIN. Seconds.
+FINISH_WITHIN = 4.0
+
 log = structlog.get_logger("dynamo.dynadmin")
 
 
 class DynadminService:
     """Serves the REST API.
 
-    `planned` reports what a manifest would become, `simulation` opens what simulates, where the process has them.
+    `planned` reports what a manifest would become, `simulation` opens what simulates, where the process has them. `pause`
+    lets seconds pass.
     """
 
     name = NAME
 
     def __init__(
-        self, planned: Planned | None = None, simulation: Callable[[Settings], Simulation] | None = None
+        self,
+        planned: Planned | None = None,
+        simulation: Callable[[Settings], Simulation] | None = None,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._planned = planned
+        self._pause = pause
         self._simulation = simulation
         self.port = 0
         """where it listens, once it does"""
@@ -169,15 +178,34 @@ class DynadminService:
         )
         tls = await asyncio.to_thread(server_tls, settings.cert_dir) if settings.cert_dir is not None else None
         connection = partial(HttpConnection, server.unreadable)
-        async with serving(server.app(), settings.host, settings.port, tls, connection) as self.port:
+
+        async def drain() -> None:
+            context.health.set(NAME, HealthState.FAILED, "ending")
+            server.draining = streams.draining = True
+            await self._pause(settings.drain)
+
+        listening = partial(serving, server.app(), settings.host, settings.port, finish_within=FINISH_WITHIN)
+        async with listening(tls, connection) as self.port:
             log.info("serving", host=settings.host, port=self.port, tls=tls is not None)
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(hub.run(), name="state")
+                    state = tasks.create_task(hub.run(), name="state")
                     await hub.ready.wait()
                     # What is here now stays: the collector need not traverse it while hundreds of streams wait.
                     gc.freeze()
                     context.health.ok(NAME)
+                    await _until_cancelled(state, drain)
             finally:
                 context.health.set(NAME, HealthState.FAILED, "ending")
-                server.draining = streams.draining = True
+                server.draining = True
+                streams.end()
+
+
+async def _until_cancelled(state: asyncio.Task[None], drain: Callable[[], Awaitable[None]]) -> None:
+    """Wait while STATE is read. Where it is this that is cancelled, drain before it is read no longer."""
+    try:
+        await asyncio.wait([state])
+    except asyncio.CancelledError:
+        if not state.done():
+            await drain()
+        raise

@@ -27,9 +27,14 @@ async def serving(
     port: int,
     tls: ssl.SSLContext | None = None,
     connection: Callable[..., web.RequestHandler] = web.RequestHandler,
+    *,
+    finish_within: float = 2.0,
 ) -> AsyncIterator[int]:
-    """Serve an application; yields the port, which was picked where 0 was asked for. OSError where it is taken."""
-    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=2)
+    """Serve an application; yields the port, which was picked where 0 was asked for. OSError where it is taken.
+
+    At its end the listener closes, and requests under way have `finish_within` seconds.
+    """
+    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=finish_within)
     await runner.setup()
     try:
         manager, loop = runner.server, asyncio.get_running_loop()

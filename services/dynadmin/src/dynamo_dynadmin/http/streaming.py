@@ -60,14 +60,24 @@ class Streams:
         self._recheck = recheck
         self._open: dict[object, tuple[str, web.Request]] = {}
         """whose each one is, and what asked for it"""
+        self._lasting: set[asyncio.Timeout] = set()
+        """one for each open stream; it expires when this replica ends"""
         self.draining = False
+
+    def end(self) -> None:
+        """End all streams, and take no others: readers go on at another replica."""
+        self.draining = True
+        while self._lasting:
+            self._lasting.pop().reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
     async def opened(self, call: Call, acts: Sequence[ResourceAttributes]) -> AsyncIterator[Stream]:
         """A stream for a call that may do these things. ProblemError where there are too many already."""
         key = call.caller.key
         self._forget_gone(key)
-        if len(self._open) >= self._total or self.draining:
+        if self.draining:
+            raise ProblemError("unavailable", "this replica ends; retry with another one", headers={"Retry-After": "1"})
+        if len(self._open) >= self._total:
             raise ProblemError(
                 "unavailable", f"{self._total} streams are open; retry later", headers={"Retry-After": "5"}
             )
@@ -96,7 +106,8 @@ class Streams:
             await response.prepare(call.request)
             await stream.write(f"retry: {RETRY}\n\n".encode())
             try:
-                yield stream
+                async with self._until_the_end():
+                    yield stream
             except StreamEnded as end:
                 await stream.send(end.event, {"detail": str(end)})
             except KubeError as error:
@@ -115,6 +126,21 @@ class Streams:
         finally:
             self._open.pop(place, None)
             self._metrics.streams.set(len(self._open))
+
+    @asynccontextmanager
+    async def _until_the_end(self) -> AsyncIterator[None]:
+        """Ended where this replica ends meanwhile."""
+        lasting = asyncio.timeout(None)
+        try:
+            async with lasting:
+                self._lasting.add(lasting)
+                yield
+        except TimeoutError as error:
+            if lasting.expired():
+                raise StreamEnded("error", "this replica ends; open the stream again") from error
+            raise
+        finally:
+            self._lasting.discard(lasting)
 
     def _count(self, key: str) -> int:
         return sum(1 for whose, _ in self._open.values() if whose == key)

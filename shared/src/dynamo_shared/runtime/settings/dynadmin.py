@@ -82,3 +82,4 @@ class Dynadmin(Section):
     )
     estimate_within: Duration = Field(300.0, ge=1, le=3600, description="How long an estimate may take.")
     chat_within: Duration = Field(600.0, ge=1, le=3600, description="How long the answer of a chat may take.")
+    drain: Duration = Field(5.0, le=15, description="How long an ending replica still serves, not being ready.")

@@ -99,7 +99,7 @@ def _configuration(settings: Settings, health: int, metrics: int) -> dict[str, o
             "kubernetes": {"kubeconfig": str(platform.kubernetes.kubeconfig)},
             "nats": {"servers": list(platform.nats.servers), **_login(platform.nats)},
             "etcd": {"endpoints": list(platform.etcd.endpoints), **_login(platform.etcd)},
-            "dynadmin": {"host": webhooks.LOOPBACK, "port": platform.dynadmin.port},
+            "dynadmin": {"host": webhooks.LOOPBACK, "port": platform.dynadmin.port, "drain": 0.0},
             "admission": platform.admission.model_dump(mode="json", include={"url", "namespace", "drain"}),
         },
     }

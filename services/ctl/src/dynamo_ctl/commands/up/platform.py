@@ -93,10 +93,12 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
 
 def _on_this_machine(settings: Settings) -> Settings:
     """Where the settings say nothing about ports: on loopback, and any free port where the usual one is taken."""
+    api = settings.platform.dynadmin
+    # There is no other replica to which callers could go meanwhile.
+    update: dict[str, object] = {} if "drain" in api.model_fields_set else {"drain": 0.0}
     if "dynadmin" not in settings.platform.model_fields_set:
-        api = settings.platform.dynadmin
-        local = api.model_copy(update={"host": webhooks.LOOPBACK, "port": _free_or_any(api.port) or free_port()})
-        settings = with_platform(settings, dynadmin=local)
+        update |= {"host": webhooks.LOOPBACK, "port": _free_or_any(api.port) or free_port()}
+    settings = with_platform(settings, dynadmin=api.model_copy(update=update))
     if settings.server.model_fields_set & {"metrics", "health_probe"}:
         return settings
     server = settings.server
