@@ -200,12 +200,18 @@ async def _one(asker: Asker, server: ApiServer, number: int, seed: KubeObject, t
         back = await asker.conversion(resource, there) if there is not None else None
         if is_whole:
             assert back is not None
-            assert unreported(json.loads(back)) == unreported(json.loads(stored))
+            assert _reported(back) == _reported(stored)
     if number % SHARE == 0:
         status, answer = await server.send("POST", resource.path(NAMESPACE), text)
         assert status < 500, (answer, text[:2000])
         if status == 201:
             await server.ask("DELETE", f"{resource.path(NAMESPACE)}/{answer['metadata']['name']}")
+
+
+def _reported(text: str) -> KubeObject:
+    """An object without a status that says nothing, also one that is empty: through v1alpha1 it does not come back."""
+    obj = unreported(json.loads(text))
+    return obj if obj.get("status") != {} else {name: value for name, value in obj.items() if name != "status"}
 
 
 def _stored(text: str, resource: Resource) -> tuple[str, bool]:
