@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_WORKER_METADATAS,
+    PODS,
+    ObjectKey,
+)
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
@@ -124,6 +130,37 @@ async def settled(kube: KubeClient, namespace: str) -> None:
     await eventually(
         lambda: hashes(kube, namespace), "one generation of workers", where=lambda answer: len(answer) == 1
     )
+
+
+async def register(kube: KubeClient, pod: KubeObject) -> None:
+    """Write what a worker writes that frontends find in Kubernetes."""
+    metadata = pod["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+    record = {"name": metadata["name"], "namespace": metadata["namespace"], "ownerReferences": [owner]}
+    body = {**DYNAMO_WORKER_METADATAS.type_meta, "metadata": record, "spec": {"data": {}}}
+    await kube.create(DYNAMO_WORKER_METADATAS, body)
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_workers_that_have_registered_stay_until_new_ones_have(kube: KubeClient, namespace: str) -> None:
+    await deploy(kube, namespace, [worker("A")])
+    (old,) = await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}=A")
+    await register(kube, old)
+    await change(kube, namespace, [worker("A", image=NEXT)])
+
+    async def waited_for() -> str:
+        dgd = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+        message = str(dgd["status"]["conditions"][0]["message"])
+        return message.partition("; A: ")[2].partition(" ready, but not registered with Dynamo")[0]
+
+    new = await eventually(waited_for, "the new pod is waited for", where=bool)
+    pods = {
+        pod["metadata"]["name"]: pod for pod in await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}=A")
+    }
+    assert pods.keys() == {old["metadata"]["name"], new}
+    assert all(map(serves, pods.values()))
+    await register(kube, pods[new])
+    await settled(kube, namespace)
 
 
 @pytest.mark.usefixtures("running_platform")

@@ -54,6 +54,7 @@ from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.pod import PodReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
+from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.routing import routes
 from dynamo_pod_builder.ssh_keys import SshKeys
@@ -118,7 +119,9 @@ class _PodBuilder(Controller):
         )
         of_objects: dict[Resource, Callable[[ObjectKey], Awaitable[Result]]] = {
             DYNAMO_GRAPH_DEPLOYMENTS: GraphReconciler(
-                GraphObserver(cache, config, now, pull_secrets, TopologySchema(kube, context.clock)),
+                GraphObserver(
+                    cache, config, now, pull_secrets, TopologySchema(kube, context.clock), Registrations(kube)
+                ),
                 Executor(applier, keys, announcer),
                 graph_report,
                 applier,

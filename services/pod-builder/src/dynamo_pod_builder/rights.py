@@ -89,6 +89,7 @@ RIGHTS = (
     Right(PODS, ("delete", "list")),
     Right(PODS, ("patch",), part="nodes"),
     Right(NODES, ("get",), place=RightScope.CLUSTER, part="nodes"),
+    Right(DYNAMO_WORKER_METADATAS, ("get",)),
     Right(LEASES, ("get",)),
     Right(EVENTS, ("create", "list")),
     Right(EVENTS, ("patch",), unused=SERIES),

@@ -2,6 +2,7 @@
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -14,3 +15,10 @@ def has_ended(pod: KubeObject) -> bool:
 def is_there(pod: KubeObject) -> bool:
     """Whether a pod counts as a replica: it has not ended, and its deletion was not requested."""
     return not objects.is_deleting(pod) and not has_ended(pod)
+
+
+def registers(pod: KubeObject) -> bool:
+    """Whether a pod is one that serves and has to register in Kubernetes: of an engine on several nodes the leader does."""
+    pod_labels = objects.labels(pod)
+    enabled = pod_labels.get(labels.DISCOVERY_ENABLED) == "true"
+    return enabled and pod_labels.get(labels.ROLE) != "worker" and objects.is_true(pod, "Ready")

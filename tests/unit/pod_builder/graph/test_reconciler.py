@@ -57,7 +57,7 @@ class World:
         self.cache = indexed(*stored_objects)
         self.applier, self.writer, self.announced = Applier(self.cache), Written(), Announced()
         self.reconciler = GraphReconciler(
-            GraphObserver(self.cache, lambda: CONFIG, lambda: NOW, None, None),  # type: ignore[arg-type]
+            GraphObserver(self.cache, lambda: CONFIG, lambda: NOW, None, None, None),  # type: ignore[arg-type]
             Executor(self.applier, Keys(), self.announced),  # type: ignore[arg-type]
             GraphReport(self.writer, self.announced, PodEvents(None)),  # type: ignore[arg-type]
             self.applier,  # type: ignore[arg-type]

@@ -4,8 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
+from dynamo_pod_builder.reconcilers.graph.report import conclude
+from dynamo_pod_builder.reconcilers.graph.serving import RECHECK
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import roll
+from dynamo_pod_builder.status.graph import graph_status
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -15,6 +19,7 @@ from .building import deployment, desiring, observed, stored, stored_graph
 from .workers import component
 
 NOW, BEFORE = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
+BEFORE_NOW = "2026-01-02T03:03:05Z"
 RUNNING = {"phase": "InProgress", "startTime": BEFORE}
 OVER = {"phase": "Completed", "startTime": BEFORE, "endTime": BEFORE, "updatedComponents": ["Worker"]}
 
@@ -105,6 +110,36 @@ RECREATED = component("g-new", "new", 2, strategy="Recreate")
 )
 def test_replicas_of_each_generation(desired, there, replicas, drain):
     assert moves(rolled(desired, there)) == (replicas, drain)
+
+
+def test_an_update_says_which_pods_it_waits_for():
+    """They are ready and have not registered, and the pods that they replace have."""
+
+    def pods(*names: str) -> list[KubeObject]:
+        conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": BEFORE_NOW}]
+        enabled = {labels.DISCOVERY_ENABLED: "true"}
+        return [
+            {"metadata": {"name": name, "uid": name, "labels": enabled}, "status": {"conditions": conditions}}
+            for name in names
+        ]
+
+    four, old = component("g-new", "new", 4), component("g-old", "old", 4)
+    world = observed(
+        stored(four),
+        stored(old),
+        of=stored_graph(status={"rollingUpdate": RUNNING}),
+        workloads={"g-new": deployment("g-new", 4), "g-old": deployment("g-old", 4)},
+        pods={"g-new": pods("a", "b", "c", "d"), "g-old": pods("old")},
+        registered={"old": MOMENT},
+    )
+    plan = roll(desiring(four), world)
+    assert moves(plan) == ({"g-new": 4}, {"g-old": 3}), "what the margins allow, and no more"
+    assert plan.rollout is not None
+    assert plan.rollout.again == RECHECK
+    words = "Worker: a, b, c and 1 more ready, but not registered with Dynamo: no DynamoWorkerMetadata of that name"
+    assert plan.rollout.waits == (words,)
+    status = graph_status(world.graph, conclude(plan, CarryOutResult(world)), MOMENT)
+    assert status["conditions"][0]["message"] == f"new worker pods are replacing the old ones; {words}"
 
 
 BROKEN_PREFILL, BROKEN_DECODE = component("p-bad", "bad", component="P"), component("d-bad", "bad", component="D")

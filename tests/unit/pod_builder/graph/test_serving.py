@@ -3,10 +3,19 @@
 from datetime import timedelta
 
 import pytest
-from dynamo_pod_builder.reconcilers.graph.serving import ADMISSION, NO_ROOM, ServingPods, paired, serving
+from dynamo_pod_builder.reconcilers.graph.serving import (
+    ADMISSION,
+    NO_ROOM,
+    RECHECK,
+    REGISTRATION,
+    ServingPods,
+    paired,
+    serving,
+)
 from dynamo_pod_builder.rollout import Replicas, step
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,21 +27,32 @@ OLD_PREFILL, OLD_DECODE = component("g-p-old", "old", component="P"), component(
 LONG_AGO = 3600.0
 
 
-def pod(type_: str, status: str, ago: float) -> KubeObject:
-    """A pod with a condition since so many seconds."""
+def pod(type_: str, status: str, ago: float, name: str = "", **own: str) -> KubeObject:
+    """A pod with a condition since so many seconds; `own` are labels."""
     since = timestamp(NOW - timedelta(seconds=ago))
     conditions = [{"type": type_, "status": status, "lastTransitionTime": since}]
-    return {"metadata": {"name": f"{type_}-{ago}"}, "status": {"phase": "Running", "conditions": conditions}}
+    name = name or f"{type_}-{ago}"
+    return {
+        "metadata": {"name": name, "uid": name, "labels": dict(own)},
+        "status": {"phase": "Running", "conditions": conditions},
+    }
 
 
 def counted(
-    available: dict[str, int], pods: dict[str, list[KubeObject]] | None = None, old: dict[str, int] | None = None
+    available: dict[str, int],
+    pods: dict[str, list[KubeObject]] | None = None,
+    old: dict[str, int] | None = None,
+    registered: dict[str, float] | None = None,
 ) -> ServingPods:
-    """What counts of a new prefill and decode worker; by name of their component deployments."""
+    """What counts of a new prefill and decode worker; by name of their component deployments.
+
+    `registered`: by uid of pods, how many seconds ago.
+    """
     serve = old if old is not None else {"g-p-old": 1, "g-d-old": 1}
     workloads = {name: deployment(name, 1, count) for name, count in {**available, **serve}.items()}
     leftovers = {"P": [stored(OLD_PREFILL)], "D": [stored(OLD_DECODE)]}
-    world = observed(workloads=workloads, pods=pods)
+    since = {uid: NOW - timedelta(seconds=ago) for uid, ago in (registered or {}).items()}
+    world = observed(workloads=workloads, pods=pods, registered=since)
     return serving({"P": PREFILL, "D": DECODE}, leftovers, world)
 
 
@@ -111,6 +131,76 @@ def test_which_old_generations_serve_and_how_long_they_keep_their_nodes():
     waits = {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds)]}
     assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, None, frozenset({"old"}), no_room=True)
     assert counted({}, old={"g-p-old": 0, "g-d-old": 1}).old == frozenset()
+
+
+BOTH = {"g-p-new": 1, "g-d-new": 1}
+OLD = {"g-p-old": [pod("Ready", "True", LONG_AGO, "p-old")], "g-d-old": [pod("Ready", "True", LONG_AGO, "d-old")]}
+
+
+def ready(ago: float, **own: str) -> dict[str, list[KubeObject]]:
+    """The pods of both generations, where the new ones have been ready for so long."""
+    new = {
+        "g-p-new": [pod("Ready", "True", LONG_AGO, "p-new")],
+        "g-d-new": [pod("Ready", "True", ago, "d-new", **{labels.DISCOVERY_ENABLED: "true", **own})],
+    }
+    return {**OLD, **new}
+
+
+@pytest.mark.parametrize(
+    ("pods", "registered", "expected"),
+    [
+        pytest.param(ready(60), {}, ({"P": 1, "D": 1}, None, {}), id="no one registers in Kubernetes"),
+        pytest.param(
+            ready(60), {"d-new": 60.0, "p-new": 60.0}, ({"P": 1, "D": 1}, None, {}), id="only new ones register"
+        ),
+        pytest.param(
+            ready(60),
+            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO},
+            ({"P": 0, "D": 0}, RECHECK, {"D": ["d-new"]}),
+            id="ready, and not registered as the old ones are",
+        ),
+        pytest.param(
+            ready(60),
+            {"p-old": LONG_AGO, "p-new": LONG_AGO},
+            ({"P": 1, "D": 1}, None, {}),
+            id="nor were the old ones of its component",
+        ),
+        pytest.param(
+            ready(60),
+            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO, "d-new": 2.0},
+            ({"P": 0, "D": 0}, ADMISSION.seconds - 2, {}),
+            id="registered late: frontends have not admitted it yet",
+        ),
+        pytest.param(
+            ready(60),
+            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO, "d-new": 30.0},
+            ({"P": 1, "D": 1}, None, {}),
+            id="registered late, and admitted",
+        ),
+        pytest.param(
+            ready(REGISTRATION.seconds),
+            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO},
+            ({"P": 1, "D": 1}, None, {}),
+            id="it has had its time",
+        ),
+        pytest.param(
+            ready(60, **{labels.ROLE: "worker"}),
+            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO},
+            ({"P": 1, "D": 1}, None, {}),
+            id="of an engine on several nodes the leader registers",
+        ),
+    ],
+)
+def test_new_workers_that_frontends_cannot_know_do_not_count(pods, registered, expected):
+    """Readiness may come before a worker registers, as with probes of the user's own."""
+    result = counted(BOTH, pods, registered=registered)
+    assert (result.pods, result.again, result.unregistered) == expected
+
+
+def test_nothing_waits_for_registration_where_no_old_generation_serves():
+    registered = {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO}
+    result = counted(BOTH, ready(60), {"g-p-old": 1, "g-d-old": 0}, registered)
+    assert (result.pods, result.unregistered) == ({"P": 1, "D": 1}, {})
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
+from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.routing import routes
@@ -108,7 +109,7 @@ class Process:
         self._report = GraphReport(statuses, announced, pod_events)
         self._reconcilers = {
             DYNAMO_GRAPH_DEPLOYMENTS.plural: GraphReconciler(
-                GraphObserver(cache, lambda: config, now, secrets, schema),
+                GraphObserver(cache, lambda: config, now, secrets, schema, Registrations(kube)),
                 Executor(applier, keys, announced),
                 self._report,
                 applier,

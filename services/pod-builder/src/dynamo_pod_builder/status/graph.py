@@ -46,6 +46,8 @@ class GraphOutcome:
     components: Mapping[str, Sequence[Generation]]
     failure: Failure | None = None
     rolling_update: dict[str, Any] | None = None
+    #: What the rolling update waits for, where no component says it.
+    rollout_waits: Sequence[str] = ()
     carried: Mapping[str, Any] = field(default_factory=dict)
     #: Further conditions, of what only some graphs have.
     conditions: Sequence[Condition] = ()
@@ -102,7 +104,11 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     stuck = [words for words, reason in states if reason]
     reason = next((reason for _, reason in states if reason), "")
     if outcome.rolling_update is not None and outcome.rolling_update["phase"] in {"Pending", "InProgress"}:
-        return PENDING, reason or ROLLING_UPDATE, "; ".join(["new worker pods are replacing the old ones", *stuck])
+        return (
+            PENDING,
+            reason or ROLLING_UPDATE,
+            "; ".join(["new worker pods are replacing the old ones", *outcome.rollout_waits, *stuck]),
+        )
     if not waiting:
         # Between two components of a restart all serve, and yet it is not over.
         waiting = [

@@ -1,11 +1,12 @@
 """Reads the cache once a reconcile, into an `Observed`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.state.cache import ObjectCache
 
@@ -14,7 +15,8 @@ from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import OF_SETS, children, children_of, workload_of
 from dynamo_pod_builder.claims import claimed
 from dynamo_pod_builder.pods import pods_of
-from dynamo_pod_builder.reconcilers.graph.observed import Observed, workload_place
+from dynamo_pod_builder.reconcilers.graph.observed import Observed, Place, workload_place
+from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.starts import starts_from_one
 from dynamo_pod_builder.status.topology import is_constrained
@@ -31,6 +33,7 @@ class GraphObserver:
     now: Callable[[], datetime]
     pull_secrets: PullSecretLists
     topology: TopologySchema
+    registrations: Registrations
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
         """The graph of a key, or None."""
@@ -62,6 +65,7 @@ class GraphObserver:
             for place, each in cliques.items()
             if place[0] == resources.POD_CLIQUE_SCALING_GROUPS.id
         }
+        pods = {workload_place(each): pods_of(cache, each) for each in (*workloads.values(), *cliques.values())}
         return Observed(
             graph=graph,
             now=self.now(),
@@ -70,9 +74,23 @@ class GraphObserver:
             workloads=workloads,
             cliques=cliques,
             members=members,
-            pods={workload_place(each): pods_of(cache, each) for each in (*workloads.values(), *cliques.values())},
+            pods=pods,
+            registered=await self._registered(components, workloads, pods),
             checkpoints=catalogue(cache, namespace, specs),
             service_account=component_account(cache, namespace),
             pull_secrets=secrets,
             claimed={each["name"]: claimed(cache.get, namespace, each) for each in specs},
         )
+
+    async def _registered(
+        self,
+        components: Sequence[KubeObject],
+        workloads: Mapping[str, KubeObject],
+        pods: Mapping[Place, Sequence[KubeObject]],
+    ) -> dict[str, datetime]:
+        """When workers registered; nothing while all are of one generation."""
+        workers = [each for each in components if labels.WORKER_HASH in objects.labels(each)]
+        if len({objects.labels(each)[labels.WORKER_HASH] for each in workers}) < 2:
+            return {}
+        running = [workloads[name] for each in workers if (name := objects.name(each)) in workloads]
+        return await self.registrations.of(pods[workload_place(each)] for each in running)

@@ -46,6 +46,8 @@ class Observed:
     members: Mapping[Place, Sequence[KubeObject]] = field(default_factory=dict)
     #: Pods of workloads and cliques, by kind and name of these.
     pods: Mapping[Place, Sequence[KubeObject]] = field(default_factory=dict)
+    #: When pods registered with Dynamo in Kubernetes, by uid; known while workers are exchanged.
+    registered: Mapping[str, datetime] = field(default_factory=dict)
     checkpoints: Catalogue = NO_CHECKPOINTS
     #: Of the namespace: the account of component pods, and the secrets of image registries.
     service_account: str = DEFAULT_ACCOUNT

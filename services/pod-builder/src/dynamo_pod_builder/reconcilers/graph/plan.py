@@ -28,6 +28,8 @@ class Rollout:
     completed: bool = False
     #: Seconds after which it may go on without an event.
     again: float | None = None
+    #: What it waits for, where no count of pods shows it.
+    waits: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,7 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
         components=all_parts(plan, observed),
         failure=outcome.failure,
         rolling_update=plan.rollout.status if plan.rollout is not None else before.get("rollingUpdate"),
+        rollout_waits=plan.rollout.waits if plan.rollout is not None else (),
         carried=carried if restart is None else {**carried, "restart": restart},
         conditions=_topology(plan, observed),
     )

@@ -1,19 +1,19 @@
 """Which pods of a new generation of workers serve, and which old generations do: what a rolling update waits for.
 
-Kubernetes has a pod ready before it serves. Frontends learn of a worker when it is ready, and admit it moments later. And workers
-find only those of their own generation: a new decode worker serves nothing before there is a new prefill worker, so the old
-workers of both stay until then. A rolling update that counts ready pods of each component for itself has a gap without any
-worker (https://github.com/ai-dynamo/dynamo/issues/13622).
+Kubernetes has a pod ready before it serves. Frontends learn of a worker when it is ready and has registered, and admit it moments
+later. And workers find only those of their own generation: a new decode worker serves nothing before there is a new prefill
+worker, so the old workers of both stay until then. A rolling update that counts ready pods of each component for itself has a gap
+without any worker (https://github.com/ai-dynamo/dynamo/issues/13622).
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there
+from dynamo_shared.api.pods import is_there, registers
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.untrusted.times import moment
 
@@ -23,6 +23,11 @@ from dynamo_pod_builder.status.workload import ready_replicas
 
 #: How long after a pod is ready its frontends have admitted it.
 ADMISSION = timedelta(seconds=5)
+#: How long a pod that is ready may take to register as those of its component before it have: readiness may be by a probe of the
+#: user's own, before the model is loaded. Then the update goes on as if it had.
+REGISTRATION = timedelta(minutes=30)
+#: How often that is asked for. Seconds.
+RECHECK = 5.0
 #: How long pods of all components wait for a node, each next to an old one, before the update goes on with those that have one:
 #: Kubernetes' own limit for the progress of a Deployment. GPUs may be too few for both generations of more than one component.
 NO_ROOM = timedelta(minutes=10)
@@ -39,6 +44,8 @@ class ServingPods:
     old: frozenset[str] = frozenset()
     #: Whether new pods have waited for a node for as long as the old ones may keep theirs.
     no_room: bool = False
+    #: Names of pods that are ready, and that frontends cannot know yet, by component.
+    unregistered: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def serving(
@@ -58,15 +65,42 @@ def serving(
     if waits and not old:
         # No node is kept for a generation that does not serve.
         return ServingPods(available, earliest(*waits), old)
+    unregistered = {name: _unregistered(each, leftovers.get(name, ()), observed) for name, each in pods.items()}
+    if not old:
+        # Nothing serves that could be kept for longer.
+        unregistered = {}
     for name, each in pods.items():
-        # Of a node whose clock is further ahead than that, no time is known.
-        fresh = [
-            wait for wait in _until(each, "Ready", "True", ADMISSION, observed.now) if 0 < wait <= 2 * ADMISSION.seconds
-        ]
-        available[name] = max(0, available[name] - len(fresh))
-        waits += fresh
+        unknown = unregistered.get(name, ())
+        fresh = [wait for pod in each if (wait := _until_admitted(pod, observed)) is not None]
+        available[name] = max(0, available[name] - len(fresh) - len(unknown))
+        waits += [*fresh, *([RECHECK] if unknown else ())]
     desired = {name: child["spec"].get("replicas", 1) for name, child in workers.items()}
-    return ServingPods(paired(available, desired), earliest(*waits), old)
+    named = {name: each for name, each in unregistered.items() if each}
+    return ServingPods(paired(available, desired), earliest(*waits), old, unregistered=named)
+
+
+def _until_admitted(pod: KubeObject, observed: Observed) -> float | None:
+    """Seconds until frontends have admitted a pod that is ready; None where they have, or where no time is known."""
+    waits = _until([pod], "Ready", "True", ADMISSION, observed.now)
+    if waits and (since := observed.registered.get(_uid(pod))) is not None:
+        waits.append((since + ADMISSION - observed.now).total_seconds())
+    # The clock of a node may be ahead.
+    return max((wait for wait in waits if 0 < wait <= 2 * ADMISSION.seconds), default=None)
+
+
+def _unregistered(pods: Sequence[KubeObject], before: Sequence[KubeObject], observed: Observed) -> list[str]:
+    """Pods of a component that have not registered, where those of its generations `before` have; for some time only."""
+    known = observed.registered
+    replaced = (pod for dcd in before for pod in observed.pods_of(observed.workloads.get(objects.name(dcd))))
+    if not any(_uid(pod) in known for pod in replaced):
+        return []
+    unknown = [pod for pod in pods if is_there(pod) and registers(pod) and _uid(pod) not in known]
+    waits = _until(unknown, "Ready", "True", REGISTRATION, observed.now)
+    return [] if any(wait <= 0 for wait in waits) else [objects.name(pod) for pod in unknown]
+
+
+def _uid(pod: KubeObject) -> str:
+    return str(pod["metadata"].get("uid", ""))
 
 
 def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str, int]:

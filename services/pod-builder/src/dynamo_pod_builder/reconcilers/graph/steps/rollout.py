@@ -26,6 +26,7 @@ from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.reconcilers.graph.serving import ServingPods, generation_of, serving
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
+from dynamo_pod_builder.status.pods import NAMED
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
 
 IN_PROGRESS, COMPLETED = "InProgress", "Completed"
@@ -75,8 +76,14 @@ def roll(plan: Plan, observed: Observed) -> Plan:
             status={"phase": IN_PROGRESS, "startTime": begun},
             started=not active,
             again=new.again,
+            waits=tuple(_waits_to_register(name, pods) for name, pods in sorted(new.unregistered.items())),
         )
     return replace(plan, rollout=rollout)
+
+
+def _waits_to_register(component: str, pods: Sequence[str]) -> str:
+    named = ", ".join(pods[:NAMED]) + (f" and {len(pods) - NAMED} more" if len(pods) > NAMED else "")
+    return f"{component}: {named} ready, but not registered with Dynamo: no DynamoWorkerMetadata of that name"
 
 
 def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, list[KubeObject]]:

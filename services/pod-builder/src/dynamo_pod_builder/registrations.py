@@ -1,0 +1,55 @@
+"""Which pods have registered with Dynamo, where Kubernetes is its discovery: asked for while workers are exchanged.
+
+A pod's DynamoWorkerMetadata is called as the pod, which owns it. Where each container registers for itself it has other names,
+and where workers register elsewhere there is none: then no pod counts as registered.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import registers
+from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, key_of
+from dynamo_shared.api.untrusted.times import moment
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import Forbidden, NotFound
+from dynamo_shared.newest import Newest
+
+#: Pods of a workload that are asked for while none is known to have registered: its other pods register as these do.
+SAMPLE = 3
+REMEMBERED = 10_000
+
+
+class Registrations:
+    """Asks the API server, and remembers who has registered: a pod that has done so once need not be asked for again."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+        self._since: Newest[str, datetime] = Newest(REMEMBERED)
+
+    async def of(self, workloads: Iterable[Sequence[KubeObject]]) -> dict[str, datetime]:
+        """When pods of these workloads registered, by uid. Raises KubeError where the API server is away."""
+        pods = [[pod for pod in each if registers(pod)] for each in workloads]
+        await self._ask(pod for each in pods for pod in each[:SAMPLE])
+        if self._known(pods):
+            await self._ask(pod for each in pods for pod in each[SAMPLE:])
+        return self._known(pods)
+
+    def _known(self, workloads: Iterable[Sequence[KubeObject]]) -> dict[str, datetime]:
+        uids = [objects.uid(pod) for each in workloads for pod in each]
+        return {uid: since for uid in uids if (since := self._since.used(uid)) is not None}
+
+    async def _ask(self, pods: Iterable[KubeObject]) -> None:
+        await asyncio.gather(*(self._read(pod) for pod in pods if objects.uid(pod) not in self._since))
+
+    async def _read(self, pod: KubeObject) -> None:
+        try:
+            record = await self._kube.get(DYNAMO_WORKER_METADATAS, key_of(pod))
+        except (NotFound, Forbidden):
+            return
+        owners = record["metadata"].get("ownerReferences") or ()
+        since = moment(objects.created_at(record))
+        if since is not None and any(owner.get("uid") == objects.uid(pod) for owner in owners):
+            self._since[objects.uid(pod)] = since

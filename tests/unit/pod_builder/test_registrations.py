@@ -1,0 +1,73 @@
+"""Which pods have registered with Dynamo: what is asked of the API server, and what is remembered."""
+
+from typing import Any
+
+from dynamo_pod_builder.registrations import SAMPLE, Registrations
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.kube.errors import NotFound
+
+REGISTERED = "2026-01-02T03:04:05Z"
+
+
+class Kube:
+    """The records that there are, by name, and which were asked for."""
+
+    def __init__(self, *records: KubeObject) -> None:
+        self.records = {each["metadata"]["name"]: each for each in records}
+        self.asked: list[str] = []
+
+    async def get(self, _resource: Resource, key: ObjectKey) -> KubeObject:
+        self.asked.append(key.name)
+        if key.name not in self.records:
+            raise NotFound(404, "NotFound", "no")
+        return self.records[key.name]
+
+
+def record(pod: str, uid: str = "") -> KubeObject:
+    owner = {"kind": "Pod", "name": pod, "uid": uid or f"uid-{pod}"}
+    return {"metadata": {"name": pod, "creationTimestamp": REGISTERED, "ownerReferences": [owner]}}
+
+
+def pod(name: str, *, ready: bool = True, enabled: str = "true", role: str = "leader") -> KubeObject:
+    of_pod = {labels.DISCOVERY_ENABLED: enabled, labels.ROLE: role}
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "labels": of_pod}
+    return {"metadata": metadata, "status": {"conditions": [{"type": "Ready", "status": str(ready)}]}}
+
+
+async def known(kube: Any, *workloads: list[KubeObject]) -> tuple[set[str], Registrations]:
+    registrations = Registrations(kube)
+    return set(await registrations.of(workloads)), registrations
+
+
+async def test_pods_that_own_a_record_of_their_name_have_registered():
+    kube = Kube(record("a"), record("b", "of a pod of the same name before"))
+    since, _ = await known(kube, [pod("a"), pod("b"), pod("c")])
+    assert since == {"uid-a"}
+
+
+async def test_only_leaders_that_are_ready_and_use_kubernetes_are_asked_for():
+    kube = Kube(record("a"))
+    pods = [pod("a"), pod("b", ready=False), pod("c", enabled="false"), pod("d", role="worker")]
+    await known(kube, pods)
+    assert kube.asked == ["a"]
+
+
+async def test_what_has_registered_is_not_asked_for_again():
+    kube = Kube(record("a"))
+    _, registrations = await known(kube, [pod("a"), pod("b")])
+    kube.records["b"] = record("b")
+    assert set(await registrations.of([[pod("a"), pod("b")]])) == {"uid-a", "uid-b"}
+    assert kube.asked == ["a", "b", "b"]
+
+
+async def test_where_no_one_registers_few_are_asked_for():
+    many = [pod(f"p{number}") for number in range(SAMPLE + 20)]
+    kube = Kube()
+    await known(kube, many)
+    assert len(kube.asked) == SAMPLE
+    kube = Kube(record("p0"))
+    since, _ = await known(kube, many, [pod("other")])
+    assert since == {"uid-p0"}
+    assert len(kube.asked) == len(many) + 1
