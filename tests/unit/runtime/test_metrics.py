@@ -4,6 +4,7 @@ from typing import get_args
 
 from dynamo_shared.kube.event_series import EventOutcome
 from dynamo_shared.runtime.metrics import Metrics
+from prometheus_client import Counter
 
 
 def test_figures_of_a_namespace_go_after_its_last_object() -> None:
@@ -34,6 +35,19 @@ def test_figures_of_a_namespace_go_after_its_last_object() -> None:
     assert namespaces() == {"kept", "gone"}, "it came back meanwhile"
     metrics.keep_namespaces(["others"], set())
     assert namespaces() == {"kept"}
+
+
+def test_figures_of_a_service_go_with_those_of_the_reconciles_that_they_are_counted_in() -> None:
+    metrics = Metrics()
+    own = Counter("own", "Of a service.", ["namespace", "result"], registry=metrics.registry)
+    metrics.of_namespaces("jobs", own)
+    for namespace in ("kept", "gone"):
+        metrics.reconciled("jobs", namespace, "success", 0.1)
+        for result in ("built", "failed"):
+            own.labels(namespace, result).inc()
+    for _ in range(2):
+        metrics.keep_namespaces(["jobs"], {"kept"})
+    assert {each.labels["namespace"] for family in own.collect() for each in family.samples} == {"kept"}
 
 
 def test_what_became_of_events_shows_from_the_start() -> None:

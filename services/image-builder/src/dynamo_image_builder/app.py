@@ -54,6 +54,7 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
         for each in cache.by_index(DYNAMO_NIM_REQUESTS, reconciler.BY_JOB, f"{change.key.namespace}/{change.key.name}"):
             yield Task.of(DYNAMO_NIM_REQUESTS, key_of(each))
 
+    context.metrics.of_namespaces(DYNAMO_NIM_REQUESTS.plural, metrics.answers)
     controller.wire(
         {DYNAMO_NIM_REQUESTS.plural: Reconciler(requests.reconcile, partial(cache.keys, DYNAMO_NIM_REQUESTS))},
         (TaskRoute(DYNAMO_NIM_REQUESTS), TaskRoute(JOBS, to=of_job)),

@@ -98,8 +98,10 @@ def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: Dec
             controller.of_each(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, lambda each: (graph_of(each),))
         )
 
+    adapter_type = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural
+    context.metrics.of_namespaces(adapter_type, metrics.scalings, metrics.conflicts)
     controller.wire(
-        {DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural: Reconciler(reconciler.reconcile, graphs)},
+        {adapter_type: Reconciler(reconciler.reconcile, graphs)},
         routes(cache, Debounce(context.clock)),
         effects=dict.fromkeys((*READS, LEASES), changed),
         counted={DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: _state},

@@ -11,7 +11,7 @@ class AdapterMetrics(ServiceMetrics):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
-        self._scalings = self._counter(
+        self.scalings = self._counter(
             "dynamo_scaler_scalings",
             "Numbers of adapters that graphs were given, by namespace and direction: up or down.",
             ["namespace", "direction"],
@@ -24,7 +24,7 @@ class AdapterMetrics(ServiceMetrics):
 
     def scaled(self, namespace: str, before: int, now: int) -> None:
         """A graph was given another number."""
-        self._scalings.labels(namespace, "up" if now > before else "down").inc()
+        self.scalings.labels(namespace, "up" if now > before else "down").inc()
 
 
 class DecisionMetrics(ServiceMetrics):

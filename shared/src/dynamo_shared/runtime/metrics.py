@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from typing import Literal, get_args
+from weakref import WeakSet
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
@@ -100,6 +101,7 @@ class Metrics:
         #: By resource type: namespaces that have figures, and those of them that had no object any more at the last count.
         self._reported: defaultdict[str, set[str]] = defaultdict(set)
         self._empty: dict[str, set[str]] = {}
+        self._of_namespaces: defaultdict[str, WeakSet[Counter]] = defaultdict(WeakSet)
         self.resources = ResourceCounts()
         registry.register(self.resources)
         self.queue_depth = gauge("dynamo_platform_queue_depth", "Keys that wait to be reconciled.", ["queue"])
@@ -178,6 +180,10 @@ class Metrics:
         self._reported[resource_type].add(namespace)
         self._errors.labels(resource_type, namespace, error_type(error)).inc()
 
+    def of_namespaces(self, resource_type: str, *counters: Counter) -> None:
+        """A service's own, with a label `namespace`: figures of a namespace go with those of the reconciles of this type."""
+        self._of_namespaces[resource_type].update(counters)
+
     def keep_namespaces(self, resource_types: Iterable[str], present: Collection[str]) -> None:
         """Namespaces with objects were counted: figures of one that has none for the second time go."""
         for resource_type in resource_types:
@@ -186,6 +192,8 @@ class Metrics:
             for namespace in empty & self._empty.get(resource_type, set()):
                 for each in (self._reconcile_seconds, self._reconciles, self._errors):
                     each.remove_by_labels({"resource_type": resource_type, "namespace": namespace})
+                for own in self._of_namespaces[resource_type]:
+                    own.remove_by_labels({"namespace": namespace})
                 reported.discard(namespace)
             self._empty[resource_type] = empty & reported
 
