@@ -12,7 +12,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey
 from dynamo_shared.kube import KubeClient, KubeError
 
-#: To delete the lease at the end. Seconds.
+#: To end a renewal that is under way, and delete the lease. Seconds.
 RELEASE_WITHIN = 5.0
 
 log = structlog.get_logger("dynamo.watcher")
@@ -33,25 +33,30 @@ class ScopeLease:
     async def hold(self) -> None:
         """Hold it until cancelled, then give it up."""
         held: KubeObject | None = None
+        renewing: asyncio.Task[KubeObject | None] | None = None
         try:
             while True:
-                held = await self._renew() or held
+                # The API server has what is cut off in the middle, and only its answer says as which version.
+                renewing = asyncio.create_task(self._renew())
+                held = await asyncio.shield(renewing) or held
                 await asyncio.sleep(self.interval)
         finally:
-            if held:
-                await self._release(held)
+            with contextlib.suppress(KubeError, TimeoutError):
+                async with asyncio.timeout(RELEASE_WITHIN):
+                    if renewing is not None and not renewing.done():
+                        held = await renewing or held
+                    if held:
+                        await self._release(held)
 
     async def _release(self, held: KubeObject) -> None:
-        """Delete the lease, unless another replica has renewed it since: then that one owns it."""
+        """Delete the lease, unless another replica has renewed it since: then that one owns it. KubeError."""
         metadata = held["metadata"]
-        with contextlib.suppress(KubeError, TimeoutError):
-            async with asyncio.timeout(RELEASE_WITHIN):
-                await self.kube.delete(
-                    LEASES,
-                    ObjectKey(self.namespace, namespace_scope.NAME),
-                    uid=metadata["uid"],
-                    resource_version=metadata["resourceVersion"],
-                )
+        await self.kube.delete(
+            LEASES,
+            ObjectKey(self.namespace, namespace_scope.NAME),
+            uid=metadata["uid"],
+            resource_version=metadata["resourceVersion"],
+        )
 
     async def _renew(self) -> KubeObject | None:
         """The lease as it was written; None where that failed."""

@@ -1,0 +1,74 @@
+"""The lease by which this platform announces its one namespace is given up at the end, also in the middle of a renewal."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from dynamo_shared.aio import ended
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.kube import Conflict
+from dynamo_watcher import scope
+from dynamo_watcher.scope import ScopeLease
+
+from tests.building.waiting import until
+
+
+class Kube:
+    """An API server with the one lease. It writes the second time, too, and answers that once it may."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.there = False
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    async def apply(self, _: Any, lease: KubeObject) -> KubeObject:
+        self.version += 1
+        self.there, written = True, {"metadata": {"uid": "u", "resourceVersion": str(self.version)}}
+        await self.may_answer.wait()
+        return written
+
+    async def delete(self, *_: Any, resource_version: str, **__: Any) -> None:
+        if resource_version != str(self.version):
+            raise Conflict(409, "Conflict", "the lease was renewed")
+        self.there = False
+
+
+def held(kube: Kube) -> asyncio.Task[None]:
+    lease = ScopeLease(
+        kube=cast("Any", kube),
+        namespace="ns",
+        version="1",
+        duration=60,
+        interval=0.0,
+        now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+        trouble=lambda _subject, _problem: None,
+    )
+    return asyncio.create_task(lease.hold())
+
+
+async def silent_in_a_renewal(kube: Kube) -> asyncio.Task[None]:
+    """A lease whose second renewal the API server has, and does not answer yet."""
+    holding = held(kube)
+    await until(lambda: kube.version)
+    kube.may_answer.clear()
+    before = kube.version
+    await until(lambda: kube.version > before)
+    return holding
+
+
+async def test_it_is_given_up_where_a_renewal_is_cut_off() -> None:
+    kube = Kube()
+    holding = await silent_in_a_renewal(kube)
+    asyncio.get_running_loop().call_soon(kube.may_answer.set)
+    await ended(holding)
+    assert holding.cancelled()
+    assert not kube.there
+
+
+async def test_one_whose_renewal_is_not_answered_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope, "RELEASE_WITHIN", 0.0)
+    kube = Kube()
+    await ended(await silent_in_a_renewal(kube))
+    assert kube.there
