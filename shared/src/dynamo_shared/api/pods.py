@@ -1,8 +1,13 @@
-"""What is read from any pod: whether it still runs, or will. Pure."""
+"""What is read from any pod: whether it still runs, or will, and for how long once it is ended. Pure."""
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
+
+#: Seconds that a pod has to finish its requests, unless its template says otherwise.
+GRACE_PERIOD = 60
+#: How many of them the runtime's workers use, unless this variable says otherwise; then they abort what is left.
+DRAIN_VARIABLE, DRAIN_SECONDS = "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS", 5
 
 _ENDED = ("Succeeded", "Failed")
 

@@ -28,6 +28,11 @@ CLAIM: dict[str, Any] = {
 INGRESS_IS_DEPRECATED = "spec.services.{}.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service"
 
 
+def drain(seconds: str) -> dict[str, str]:
+    """How long a worker that leaves goes on with its requests."""
+    return {"name": "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS", "value": seconds}
+
+
 CASES: list[Case] = [
     Case(
         "beta: pods that do not hold together",
@@ -269,6 +274,27 @@ CASES: list[Case] = [
         facts=GROVE,
         warnings=(
             "spec.components[0].podTemplate.spec.topologySpreadConstraints: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
+        ),
+    ),
+    Case(
+        "beta: workers that leave before, or after, their requests",
+        components(
+            {**beta_pod("a", terminationGracePeriodSeconds=600), "type": "worker"},
+            {**beta_pod("b", {"env": [drain("599.5")]}, terminationGracePeriodSeconds=600), "type": "decode"},
+            {**beta_pod("c", {"env": [{"name": "A"}, drain("60")]}), "type": "prefill"},
+            {**beta_pod("d", {"env": [drain("60")]}, terminationGracePeriodSeconds=60), "type": "worker"},
+            {**beta_pod("e", {"env": [drain("nan")]}, terminationGracePeriodSeconds=60), "type": "worker"},
+            {
+                **beta_pod("f", {"envFrom": [{"secretRef": {"name": "s"}}]}, terminationGracePeriodSeconds=600),
+                "type": "worker",
+            },
+            {**beta_pod("g", terminationGracePeriodSeconds=600), "type": "frontend"},
+            {**beta_pod("h", terminationGracePeriodSeconds=60), "type": "worker"},
+        ),
+        warnings=(
+            "spec.components[0].podTemplate.spec.terminationGracePeriodSeconds: requests of a worker that leaves are aborted after 5 seconds all the same: to give them longer, set DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS in the env of main, below this number",
+            "spec.components[2].podTemplate.spec.containers[0].env[1].value: a worker that leaves is killed after 60 seconds: make terminationGracePeriodSeconds longer than this",
+            "spec.components[3].podTemplate.spec.containers[0].env[0].value: a worker that leaves is killed after 60 seconds: make terminationGracePeriodSeconds longer than this",
         ),
     ),
     Case("beta: pods that name their node, without Grove", components(beta_pod("a", nodeName="node-1"))),

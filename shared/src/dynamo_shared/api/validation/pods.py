@@ -1,5 +1,6 @@
 """Pods that the API server would refuse: what a template says, and what the platform makes of it."""
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -10,12 +11,13 @@ from dynamo_shared.api.embedded.rules import names, objects, templates
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.pods import DRAIN_SECONDS, DRAIN_VARIABLE, GRACE_PERIOD
 from dynamo_shared.api.probes import PROBES, asks
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.component import place_of_amount
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, path
+from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, path
 from dynamo_shared.api.validation.unused import SHARED_MEMORY, SHARED_MEMORY_PATH, has_no_shared_memory
 from dynamo_shared.api.validation.view import WORKERS, ComponentView
 
@@ -242,6 +244,34 @@ def grove_places_pods(component: ComponentView, facts: Facts) -> Violations:
     for field in ("nodeName", "topologySpreadConstraints") if component.of_grove(facts.grove) else ():
         if pod.get(field):
             yield (*at, field), _GROVE_PLACES
+
+
+_PERIOD = "terminationGracePeriodSeconds"
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?")
+_ABORTED = (
+    "requests of a worker that leaves are aborted after {seconds} seconds all the same: to give them longer, set {name} in "
+    "the env of main, below this number"
+)
+_KILLED = "a worker that leaves is killed after {period} seconds: make terminationGracePeriodSeconds longer than this"
+
+
+@PODS_WORTH_KNOWING.rule(_ABORTED, _KILLED, versions=(BETA,), added=True)
+def workers_that_leave_finish_their_requests(component: ComponentView, _facts: Facts) -> Violations:
+    """How long a worker that is ended goes on with its requests is its own matter, within the time that its pod has."""
+    main, at = component.main
+    pod, pod_at = component.pod
+    period = pod.get(_PERIOD)
+    if not component.is_worker or main.get("envFrom") or not isinstance(period, int | None):
+        return
+    variables = [mapping(each) for each in items(main.get("env"))]
+    index = next((index for index, each in enumerate(variables) if each.get("name") == DRAIN_VARIABLE), None)
+    if index is None:
+        if period is not None and period > GRACE_PERIOD:
+            yield (*pod_at, _PERIOD), _ABORTED.format(seconds=DRAIN_SECONDS, name=DRAIN_VARIABLE)
+        return
+    seconds = text(variables[index].get("value"))
+    if _SECONDS.fullmatch(seconds) and float(seconds) >= (period or GRACE_PERIOD):
+        yield (*at, "env", index, "value"), _KILLED.format(period=period or GRACE_PERIOD)
 
 
 def _others(component: ComponentView) -> Iterator[tuple[dict[str, Any], Location]]:

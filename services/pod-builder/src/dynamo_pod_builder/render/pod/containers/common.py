@@ -2,14 +2,12 @@
 
 from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.pods import GRACE_PERIOD
 from dynamo_shared.api.registry import env
 
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod.discovery import ETCD, KUBERNETES, PER_CONTAINER
 from dynamo_pod_builder.render.pod.env import EnvVar, from_field, var
-
-#: Seconds that a pod has to finish its requests.
-GRACE_PERIOD = 60
 
 _IDENTITY = (
     from_field(env.POD_NAME, "metadata.name"),
