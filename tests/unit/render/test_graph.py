@@ -278,6 +278,24 @@ def test_access_of_planners_and_pickers(parts: list[KubeObject], fields: dict[st
     assert not any("ownerReferences" in each["metadata"] for each in roles.values()), "all graphs there share it"
 
 
+def bound(children: list[KubeObject]) -> list[str]:
+    """Accounts that may register themselves and find others."""
+    bindings = {each["metadata"]["name"]: each for each in of_kind(children, "RoleBinding")}
+    return [each["name"] for name, each in bindings.items() if "discovery" in name for each in each["subjects"]]
+
+
+def test_accounts_that_pod_templates_name_may_register_their_pods() -> None:
+    """As those of a cloud's workload identity: https://github.com/ai-dynamo/dynamo/issues/10590."""
+    template = {"serviceAccountName": "reads-buckets"}
+    parts = [FRONTEND, component("One", pod=template), component("Two", pod=template), PLANNER, PICKER]
+    children = graph_children(graph(*parts), render.RenderConfig(inference_pools=True))
+    assert bound(children) == ["graph-k8s-service-discovery", "reads-buckets"]
+    on_etcd = {"metadata": {"annotations": {"nvidia.com/dynamo-discovery-backend": "etcd"}}, "spec": template}
+    assert bound(graph_children(graph(FRONTEND, {**component("One"), "podTemplate": on_etcd}))) == [
+        "graph-k8s-service-discovery"
+    ]
+
+
 @pytest.mark.parametrize("parts", [[PLANNER], [FRONTEND, PICKER], [FRONTEND]])
 def test_what_pods_are_given_the_pod_builder_may_do_itself(parts: list[KubeObject]) -> None:
     """The API server refuses a Role that holds more than its writer does."""
@@ -361,6 +379,8 @@ def test_a_component_on_its_own_gets_its_access() -> None:
         "metadata": {"name": "alone", "namespace": "ns"},
         "spec": {key: value for key, value in component().items() if key != "name"},
     }
+    named = {**dcd, "spec": component("One", pod={"serviceAccountName": "reads-buckets"})}
+    assert bound(component_children(named)) == ["alone-k8s-service-discovery", "reads-buckets"]
     children = component_children(dcd)
     assert names_of(children) == [
         "ServiceAccount/alone-k8s-service-discovery",

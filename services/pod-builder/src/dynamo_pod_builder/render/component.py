@@ -38,7 +38,7 @@ def component_children(
     if not context.of_graph:
         # A graph creates these for its components; one on its own would wait for them without end.
         if context.discovery.kubernetes:
-            children += discovery_access(context.graph, context.namespace, owner)
+            children += discovery_access(context.graph, context.namespace, owner, [context.template])
         children += claim_templates(
             context.graph, context.component, context.namespace, component.spec, context.template, owner=owner
         )

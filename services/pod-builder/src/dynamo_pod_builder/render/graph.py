@@ -69,8 +69,11 @@ def graph_children(
     children += gateway_children(graph, config, owner)
     children += scaling_adapters(graph, owner)
     components: list[KubeObject] = []
-    if any(discovery_of(_annotations(spec), config).kubernetes for spec in specs):
-        children += discovery_access(graph.metadata.name, namespace, owner)
+    registering = [
+        spec.get("podTemplate") or {} for spec in specs if discovery_of(_annotations(spec), config).kubernetes
+    ]
+    if registering:
+        children += discovery_access(graph.metadata.name, namespace, owner, registering)
     children += _shared_access(graph, namespace, config)
     if any(component.multinode is not None for component in graph.spec.components):
         children.append(waiting.script(graph.metadata.name, namespace, owner))

@@ -1,5 +1,7 @@
 """Service accounts of pods and what they may do."""
 
+from collections.abc import Iterable, Sequence
+
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -29,14 +31,22 @@ _DISCOVERY_RULES: list[KubeObject] = [
 ]
 
 
-def discovery_access(graph: str, namespace: str, owner: KubeObject) -> list[KubeObject]:
-    """ServiceAccount, Role and RoleBinding of pods that find each other through Kubernetes; they go with their owner."""
+def discovery_access(
+    graph: str, namespace: str, owner: KubeObject, templates: Iterable[KubeObject] = ()
+) -> list[KubeObject]:
+    """ServiceAccount, Role and RoleBinding of pods that find each other through Kubernetes; they go with their owner.
+
+    Accounts that pod templates name, such as those of a cloud's workload identity, get the Role, too: who may name an account
+    there may run any pod as it.
+    """
     account = names.discovery_account(graph)
     role = f"{account}-role"
+    named = {str((each.get("spec") or {}).get("serviceAccountName") or account) for each in templates}
+    others = sorted(named - {account, names.PLANNER_ACCOUNT, names.EPP_ACCOUNT})
     return [
         _service_account(account, namespace, owner),
         _role(account, namespace, role, _DISCOVERY_RULES, owner),
-        _binding(account, namespace, ROLES, role, owner),
+        _binding([account, *others], namespace, ROLES, role, owner),
     ]
 
 
@@ -73,12 +83,12 @@ def shared_access(account: str, namespace: str, rules: list[KubeObject], cluster
     """
     shared = _service_account(account, namespace, None)
     if cluster_role:
-        return [shared, _binding(account, namespace, CLUSTER_ROLES, cluster_role, None)]
+        return [shared, _binding([account], namespace, CLUSTER_ROLES, cluster_role, None)]
     role = f"{account}-role"
     return [
         shared,
         _role(account, namespace, role, rules, None),
-        _binding(account, namespace, ROLES, role, None),
+        _binding([account], namespace, ROLES, role, None),
     ]
 
 
@@ -97,12 +107,16 @@ def _role(account: str, namespace: str, name: str, rules: list[KubeObject], owne
     }
 
 
-def _binding(account: str, namespace: str, role_kind: Resource, role: str, owner: KubeObject | None) -> KubeObject:
+def _binding(
+    accounts: Sequence[str], namespace: str, role_kind: Resource, role: str, owner: KubeObject | None
+) -> KubeObject:
+    """Of several accounts the first gives the binding its name."""
+    account = accounts[0]
     return {
         **ROLE_BINDINGS.type_meta,
         "metadata": object_metadata(f"{account}-binding", namespace, _labels(account), {}, owner),
         "roleRef": {"apiGroup": ROLE_BINDINGS.group, "kind": role_kind.kind, "name": role},
-        "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": account, "namespace": namespace}],
+        "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": each, "namespace": namespace} for each in accounts],
     }
 
 
