@@ -193,3 +193,51 @@ async def test_an_autoscaler_stays_where_the_next_one_cannot_be_asked_for(rules:
     assert (state.condition.status, state.condition.reason) == (False, reason)
     assert state.condition.message.endswith("; until then HorizontalPodAutoscaler g-w between 1 and 3 replicas stays")
     assert desk.api.calls == ["create HorizontalPodAutoscaler"]
+
+
+def _authenticated(reference: Any) -> dict[str, Any]:
+    metadata = {"serverAddress": "http://of-a-tenant.n", "query": "q", "threshold": "1"}
+    return {
+        "maxReplicas": 3,
+        "triggers": [{"type": "prometheus", "metadata": metadata, "authenticationRef": reference}],
+    }
+
+
+async def test_secrets_of_the_cluster_go_to_no_server_that_a_graph_names() -> None:
+    """KEDA would send them: who may write graphs need not have the right to create ScaledObjects."""
+    desk = AutoscalerDesk()
+    state = await desk.ask(_authenticated({"name": "central", "kind": "ClusterTriggerAuthentication"}))
+    assert desk.api.kinds() == []
+    assert state.condition is not None
+    assert (state.condition.status, state.condition.reason) == (False, "InvalidAutoscaling")
+    assert state.condition.message == (
+        "metadata.annotations['nvidia.com/dynamo-autoscaling'].W.triggers[0].authenticationRef: the ClusterTriggerAuthentication "
+        "'central' is the whole cluster's; use a TriggerAuthentication of this namespace, or ask the platform's administrators "
+        "for 'central' in platform.scaler.clusterTriggerAuthentications"
+    )
+
+
+@pytest.mark.parametrize("kind", ["SomethingOfALaterKeda", ["ClusterTriggerAuthentication"], 1])
+async def test_only_authentications_of_the_namespace_are_taken_unasked(kind: Any) -> None:
+    desk = AutoscalerDesk()
+    state = await desk.ask(_authenticated({"name": "central", "kind": kind}))
+    assert (desk.api.kinds(), state.condition and state.condition.status) == ([], False)
+
+
+@pytest.mark.parametrize(
+    "reference", [{"name": "own"}, {"name": "own", "kind": "TriggerAuthentication"}, {"name": "own", "kind": ""}, None]
+)
+async def test_secrets_of_the_namespace_are_its_tenants_own(reference: Any) -> None:
+    desk = AutoscalerDesk()
+    await desk.ask(_authenticated(reference))
+    assert desk.api.kinds() == ["ScaledObject"]
+
+
+async def test_secrets_of_the_cluster_that_the_settings_name_may_be_used() -> None:
+    desk = AutoscalerDesk()
+    desk.autoscalers = replace(desk.autoscalers, cluster_authentications=frozenset({"central"}))
+    await desk.ask(_authenticated({"name": "central", "kind": "ClusterTriggerAuthentication"}))
+    assert desk.api.kinds() == ["ScaledObject"]
+    state = await desk.ask(_authenticated({"name": "other", "kind": "ClusterTriggerAuthentication"}))
+    assert state.condition is not None
+    assert state.condition.status is False

@@ -73,7 +73,14 @@ def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: Dec
         statuses=StatusWriter(kube, cache, context.clock),
         announcer=announcer,
         metrics=metrics,
-        autoscalers=Autoscalers(kube, cache, announcer, controller.reader.is_served, now),
+        autoscalers=Autoscalers(
+            kube,
+            cache,
+            announcer,
+            controller.reader.is_served,
+            now,
+            frozenset(context.settings.platform.scaler.cluster_trigger_authentications),
+        ),
         turns=WriterConflicts(context.clock),
         now=now,
     )

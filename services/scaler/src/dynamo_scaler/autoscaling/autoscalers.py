@@ -50,11 +50,14 @@ class Autoscalers:
     announcer: Announcer
     is_served: Callable[[Resource], bool]
     now: Callable[[], datetime]
+    cluster_authentications: frozenset[str] = frozenset()
+    """ClusterTriggerAuthentications of KEDA that graphs may name"""
 
     async def ensure(self, graph: KubeObject, adapter: KubeObject) -> AutoscalerState:
         """Create, update or delete the autoscaler of an adapter as desired. Raises KubeError: again later."""
         try:
-            settings = desired_autoscaling(graph, adapter["spec"]["dgdRef"]["componentName"])
+            component = adapter["spec"]["dgdRef"]["componentName"]
+            settings = desired_autoscaling(graph, component, self.cluster_authentications)
         except InvalidAutoscalingError as error:
             # An existing autoscaler stays: its removal was not requested.
             return self._failed(adapter, "InvalidAutoscaling", str(error), again=None)

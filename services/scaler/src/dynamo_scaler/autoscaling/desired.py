@@ -1,5 +1,6 @@
 """The desired autoscaling: the annotation of v1beta1, or the `autoscaling` section of a service in v1alpha1. Pure."""
 
+from collections.abc import Set
 from typing import Any
 
 from dynamo_shared.api.contracts import Autoscaling, ComponentAutoscaling, contract_errors
@@ -11,21 +12,27 @@ from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.untrusted.yaml_text import documents
 
 CONTRACT = "dynamo-autoscaling"
+_ANNOTATION = f"metadata.annotations[{AUTOSCALING!r}]"
 _OF_ALPHA = ("minReplicas", "maxReplicas", "metrics", "behavior")
+#: Kinds of what a trigger of KEDA has its secrets from, where these are of the graph's own namespace. "" is KEDA's default.
+_OF_NAMESPACE = ("", "TriggerAuthentication")
 
 
 class InvalidAutoscalingError(ValueError):
     """The request is not valid; the message says where and why."""
 
 
-def desired_autoscaling(graph: KubeObject, component: str) -> ComponentAutoscaling | None:
+def desired_autoscaling(
+    graph: KubeObject, component: str, cluster_authentications: Set[str] = frozenset()
+) -> ComponentAutoscaling | None:
     """The desired autoscaler of a component, or None. InvalidAutoscalingError where the request is not valid.
 
-    The annotation counts where both are there: it is the newer way.
+    The annotation counts where both are there: it is the newer way. `cluster_authentications` are the
+    ClusterTriggerAuthentications that graphs may name.
     """
     annotations = graph["metadata"].get("annotations") or {}
     desired = _annotated(annotations.get(AUTOSCALING, ""), component)
-    place = f"metadata.annotations[{AUTOSCALING!r}].{component}"
+    place = f"{_ANNOTATION}.{component}"
     if desired is None and (desired := _of_alpha(graph, component)) is not None:
         place = f"spec.services.{component}.autoscaling"
     if desired is None:
@@ -34,11 +41,33 @@ def desired_autoscaling(graph: KubeObject, component: str) -> ComponentAutoscali
         raise InvalidAutoscalingError(
             "; ".join(f"{place}{each.path.removeprefix(component)}: {each.message}" for each in errors)
         )
-    return Autoscaling.model_validate({component: desired}).components[component]
+    settings = Autoscaling.model_validate({component: desired}).components[component]
+    _check_authentications(settings, f"{place}.triggers", cluster_authentications)
+    return settings
+
+
+def _check_authentications(settings: ComponentAutoscaling, place: str, allowed: Set[str]) -> None:
+    """KEDA sends the secrets of an authentication to the server that its trigger names, and the author of a graph names both."""
+    for index, trigger in enumerate(settings.triggers):
+        reference = trigger.get("authenticationRef")
+        # What is not an object is for the API server to refuse.
+        if not isinstance(reference, dict) or reference.get("kind", "") in _OF_NAMESPACE:
+            continue
+        name = reference.get("name")
+        if reference["kind"] != "ClusterTriggerAuthentication":
+            known = "write kind: TriggerAuthentication, or leave it out"
+            raise InvalidAutoscalingError(f"{place}[{index}].authenticationRef.kind: {known}")
+        if not isinstance(name, str) or name not in allowed:
+            shown = repr(str(name)[:63])
+            raise InvalidAutoscalingError(
+                f"{place}[{index}].authenticationRef: the ClusterTriggerAuthentication {shown} is the whole cluster's; use a "
+                f"TriggerAuthentication of this namespace, or ask the platform's administrators for {shown} in "
+                "platform.scaler.clusterTriggerAuthentications"
+            )
 
 
 def _annotated(text: str, component: str) -> Any:
-    place = f"metadata.annotations[{AUTOSCALING!r}]"
+    place = _ANNOTATION
     try:
         read = documents(text, SETTINGS)
     except InvalidManifest as error:

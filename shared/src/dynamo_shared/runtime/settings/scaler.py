@@ -74,6 +74,11 @@ class Scaler(Section):
         360.0, gt=0, le=86400, description="How long a request is kept that a budget held or refused."
     )
     limits: ScalingLimits = ScalingLimits()
+    cluster_trigger_authentications: tuple[str, ...] = Field(
+        (),
+        description="ClusterTriggerAuthentications of KEDA that graphs may name in triggers; none where empty. Who writes a "
+        "graph names the server, too, that KEDA sends their secrets to.",
+    )
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:
