@@ -35,7 +35,7 @@ SHARE = 5
 AT_ONCE = 8
 #: Of one request; the API server waits as long for a webhook. Seconds.
 ANSWERED_WITHIN = 10.0
-ALL_WITHIN = 60.0
+ALL_WITHIN = 240.0
 #: What an API server takes from a user. Bytes.
 MOST = 3 << 20
 #: Before memory is measured for the first time: everything was needed once, every connection is open. Mutations.
