@@ -12,6 +12,10 @@ from dynamo_shared.bus.streams import StreamSpec
 INACTIVE = 300.0
 """Seconds after which the server forgets a reader's consumer that no longer asks for messages."""
 
+INACTIVE_WHERE_RESUMED = 10.0
+"""The same where another consumer goes on from the reader's place, instead of reading all last values again: consumers of those
+who read once and leave are many, and from 2.15 on the server refuses more than 1,000 of a stream."""
+
 NAME_IN_USE = 10058
 
 log = structlog.get_logger("dynamo.bus.nats")
@@ -135,7 +139,7 @@ async def make_reader(
         opt_start_seq=after + 1 if start is Start.NEW else None,
         filter_subjects=filters,
         headers_only=headers_only or None,
-        inactive_threshold=INACTIVE,
+        inactive_threshold=INACTIVE if start is Start.LAST_PER_SUBJECT else INACTIVE_WHERE_RESUMED,
         mem_storage=True,
         num_replicas=1,
     )

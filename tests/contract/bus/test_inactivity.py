@@ -1,0 +1,72 @@
+"""Consumers of readers that have gone are forgotten soon: many requests read EVENTS once, and a stream has only so many.
+
+Since 2.15 NATS refuses more than 1,000 consumers of a stream; before, each of them took memory.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from dynamo_devcluster import NatsServer, Programs
+from dynamo_shared.bus.nats import NatsBus, management
+from dynamo_shared.bus.protocol import CaughtUp, Message, Start, SubscriptionRestarted
+from dynamo_shared.bus.streams import EVENTS, STATE, StreamSpec
+
+
+@pytest.fixture
+async def bus(tmp_path: Path) -> AsyncIterator[NatsBus]:
+    async with NatsServer(await Programs().obtain("nats-server"), tmp_path) as server:
+        bus = await NatsBus.connect(servers=(server.url,), name="inactive")
+        await bus.declare(STATE, EVENTS)
+        yield bus
+        await bus.close()
+
+
+async def thresholds(bus: NatsBus, stream: StreamSpec) -> list[float | None]:
+    infos = await bus._keeper.session().js.consumers_info(stream.name)
+    return [each.config.inactive_threshold for each in infos]
+
+
+async def test_readers_that_can_go_on_are_forgotten_soon_and_those_that_would_read_all_again_are_not(
+    bus: NatsBus,
+) -> None:
+    events = await bus.subscribe(EVENTS, ["dynamo.evt.v1.c.>"], start=Start.ALL)
+    state = await bus.subscribe(STATE, ["dynamo.state.v1.c.>"], start=Start.LAST_PER_SUBJECT)
+    for each in (events, state):
+        assert isinstance(await anext(each), CaughtUp)
+    assert await thresholds(bus, EVENTS) == [10.0]
+    assert await thresholds(bus, STATE) == [300.0]
+    await events.close()
+    await state.close()
+
+
+async def test_a_reader_that_rests_for_longer_goes_on_without_gap_or_double(
+    bus: NatsBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(management, "INACTIVE_WHERE_RESUMED", 0.2)
+    # More than one request asks for: while they are not taken no other one is under way.
+    count = 1200
+    for number in range(count):
+        await bus.publish(f"dynamo.evt.v1.c.ns.graph.g.e{number}", b"x")
+    read: list[str] = []
+    restarts: list[bool] = []
+    async with asyncio.timeout(60):
+        subscription = await bus.subscribe(EVENTS, ["dynamo.evt.v1.c.>"], start=Start.ALL)
+        async for item in subscription:
+            if isinstance(item, Message):
+                read.append(item.subject.rpartition(".")[2])
+                if len(read) == 1:
+                    await _none_left(bus)
+            elif isinstance(item, SubscriptionRestarted):
+                restarts.append(item.complete)
+            elif len(read) == count:
+                break
+        await subscription.close()
+    assert read == [f"e{number}" for number in range(count)]
+    assert restarts == [True]
+
+
+async def _none_left(bus: NatsBus) -> None:
+    while await thresholds(bus, EVENTS):
+        await asyncio.sleep(0.05)
