@@ -8,6 +8,7 @@ files of the profiler by name.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -86,7 +87,7 @@ def results() -> dict[str, str]:
 
 
 def apply(data: dict[str, str]) -> None:
-    """Server-side apply of the ConfigMap; OSError where that fails."""
+    """Server-side apply of the ConfigMap; OSError where that fails, HTTPException where the answer is half or junk."""
     config_map = json.loads(os.environ["RELAY_CONFIG_MAP"])
     config_map["data"] = {key: value for key, value in data.items() if value}
     metadata = config_map["metadata"]
@@ -113,8 +114,8 @@ def deliver(data: dict[str, str], attempts: int) -> bool:
     for attempt in range(attempts):
         try:
             apply(data)
-        except OSError as error:
-            print(f"the ConfigMap could not be written: {error}", file=sys.stderr, flush=True)
+        except (OSError, http.client.HTTPException) as error:
+            print(f"the ConfigMap could not be written: {error!r}", file=sys.stderr, flush=True)
             if attempt + 1 < attempts:
                 time.sleep(min(2.0**attempt, 5.0))
         else:

@@ -1,0 +1,57 @@
+"""The relay hands over what was measured, whatever the API server, or what is in front of it, answers at first."""
+
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dynamo_profiler.requests.thorough import relay
+from dynamo_shared.runtime.self_signed import self_signed_tls
+
+WRITTEN = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+
+
+@pytest.fixture
+def answers() -> list[bytes]:
+    """What the server sends, one after the other."""
+    return []
+
+
+@pytest.fixture
+def serving(answers: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[threading.Thread]:
+    tls, listener = self_signed_tls(), socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while answers:
+            plain, _ = listener.accept()
+            with tls.wrap_socket(plain, server_side=True) as connection:
+                received = b""
+                while not received.endswith(b'"data": {"phase": "Done"}}'):
+                    received += connection.recv(1 << 16)
+                connection.sendall(answers.pop(0))
+
+    thread = threading.Thread(target=serve, daemon=True)
+    (tmp_path / "token").write_text("t")
+    monkeypatch.setattr(relay, "ACCOUNT", tmp_path)
+    monkeypatch.setattr(ssl, "create_default_context", lambda **_: ssl._create_unverified_context())
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(listener.getsockname()[1]))
+    monkeypatch.setenv("RELAY_CONFIG_MAP", json.dumps({"metadata": {"namespace": "ns", "name": "c"}}))
+    with listener:
+        yield thread
+        thread.join(10)
+
+
+@pytest.mark.parametrize("first", [b"HT", b"<html>busy</html>\r\n", b"", b"HTTP/1.1 503 Busy\r\n\r\n"])
+def test_what_could_not_be_written_is_written_again(
+    serving: threading.Thread, answers: list[bytes], first: bytes
+) -> None:
+    answers += [first, WRITTEN]
+    serving.start()
+    assert relay.deliver({"phase": "Done"}, 2)
+    assert not answers
