@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from dynamo_admission.address import address_of, namespace_of
 from dynamo_admission.facts import domains, first_world, read
-from dynamo_shared.kube import Forbidden
+from dynamo_shared.kube import Forbidden, NotServed
 from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.runtime import InvalidSettings, load_settings
 
+HERE = {"metadata": {"name": "here"}, "spec": {"levels": [{"domain": "zone"}]}}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -60,15 +61,23 @@ async def test_the_cluster_is_asked_for_what_it_serves():
     cluster = Cluster(
         {"grove.io": "v1alpha1", "inference.networking.k8s.io": "v1"},
         {
-            "clustertopologies": [{"metadata": {"name": "here"}, "spec": {"levels": [{"domain": "zone"}]}}],
+            "clustertopologies": [HERE],
+            "clustertopologybindings": NotServed(404, "NotFound", "no"),
             "leases": [lease("team", leaseDurationSeconds=30, renewTime="2026-01-01T00:00:00Z"), lease("other")],
         },
     )
     trusting = settings(NAMESPACE__SCOPE__TRUSTED_NAMESPACES="team,other")
     world = await read(first_world(trusting, {}), cluster, trusting, NOW)  # type: ignore[arg-type]
     assert (world.facts.grove, world.facts.inference_pools, world.facts.leader_worker_sets) == (True, True, False)
-    assert world.facts.topologies == {"here": ("zone",)}
+    assert (world.facts.topologies, world.facts.topology_kind) == ({"here": ("zone",)}, "ClusterTopology")
     assert world.held == {"team"}
+
+
+@pytest.mark.parametrize("left_behind", [[], NotServed(404, "NotFound", "no")])
+async def test_bindings_are_the_topologies_of_a_grove_that_serves_them(left_behind: Any) -> None:
+    cluster = Cluster({"grove.io": "v1alpha1"}, {"clustertopologybindings": [HERE], "clustertopologies": left_behind})
+    world = await read(first_world(settings(), {}), cluster, settings(), NOW)  # type: ignore[arg-type]
+    assert (world.facts.topologies, world.facts.topology_kind) == ({"here": ("zone",)}, "ClusterTopologyBinding")
 
 
 async def test_a_lease_switches_no_webhook_off_unless_the_configuration_trusts_its_namespace():
@@ -80,10 +89,14 @@ async def test_a_lease_switches_no_webhook_off_unless_the_configuration_trusts_i
 
 
 async def test_what_cannot_be_known_is_left_open():
-    cluster = Cluster({"grove.io": "v1alpha1"}, {"clustertopologies": Forbidden(403, "Forbidden", "no")})
-    world = await read(first_world(settings(), {}), cluster, settings(), NOW)  # type: ignore[arg-type]
-    assert world.facts.topologies is None
-    assert world.facts.inference_pools is False
+    refused, absent = Forbidden(403, "Forbidden", "no"), NotServed(404, "NotFound", "no")
+    for bindings, topologies in ((refused, []), (absent, refused), (absent, absent)):
+        cluster = Cluster(
+            {"grove.io": "v1alpha1"}, {"clustertopologybindings": bindings, "clustertopologies": topologies}
+        )
+        world = await read(first_world(settings(), {}), cluster, settings(), NOW)  # type: ignore[arg-type]
+        assert world.facts.topologies is None
+        assert world.facts.inference_pools is False
 
 
 @pytest.mark.parametrize(("enabled", "known"), [(None, True), (True, True), (False, False)])

@@ -7,17 +7,17 @@ from datetime import datetime
 
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import LEADER_WORKER_SETS, LEASES, Resource
+from dynamo_shared.api.resources import LEADER_WORKER_SETS, LEASES
 from dynamo_shared.api.validation import Facts
 from dynamo_shared.kube import Forbidden, KubeClient, NotServed
 from dynamo_shared.kube.discovery import groups
 from dynamo_shared.runtime import Settings
 
 from dynamo_admission.review import World
+from dynamo_admission.rights import CLUSTER_TOPOLOGIES, CLUSTER_TOPOLOGY_BINDINGS
 
 GROVE, INFERENCE = "grove.io", "inference.networking.k8s.io"
 LWS = LEADER_WORKER_SETS.group
-CLUSTER_TOPOLOGIES = "clustertopologies"
 _TRUE = frozenset({"1", "t", "true"})
 
 
@@ -37,13 +37,15 @@ def first_world(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
 async def read(world: World, kube: KubeClient, settings: Settings, now: datetime) -> World:
     """The same, as the cluster is now: at most three small lists. KubeError where the API server does not answer."""
     served = await groups(kube)
+    kind, topologies = await _topologies(kube, served[GROVE]) if GROVE in served else (CLUSTER_TOPOLOGIES.kind, None)
     grove = settings.orchestrators.grove.enabled
     facts = replace(
         world.facts,
         grove=GROVE in served if grove is None else grove,
         leader_worker_sets=settings.orchestrators.lws.enabled is not False and LWS in served,
         inference_pools=INFERENCE in served,
-        topologies=await _topologies(kube, served[GROVE]) if GROVE in served else None,
+        topologies=topologies,
+        topology_kind=kind,
     )
     trusted = settings.namespace.scope.trusted_namespaces
     held = await _held(kube, trusted, now) if facts.cluster_wide and trusted else frozenset()
@@ -68,14 +70,20 @@ def _operators(settings: Settings, environ: Mapping[str, str]) -> Iterable[str]:
         yield f"system:serviceaccount:{namespace}:{account}"
 
 
-async def _topologies(kube: KubeClient, versions: list[str]) -> Mapping[str, tuple[str, ...]] | None:
-    """Every ClusterTopology; None where they cannot be read."""
-    resource = Resource(GROVE, versions[0], CLUSTER_TOPOLOGIES, "ClusterTopology", namespaced=False)
-    try:
-        items = await kube.list(resource)
-    except (Forbidden, NotServed):
-        return None
-    return {item["metadata"]["name"]: domains(item) for item in items}
+async def _topologies(kube: KubeClient, versions: list[str]) -> tuple[str, Mapping[str, tuple[str, ...]] | None]:
+    """The kind of topologies that the cluster serves, and all of them; None where they cannot be read.
+
+    Where both are served, the older definition is what an upgrade of Grove left behind.
+    """
+    for each in (CLUSTER_TOPOLOGY_BINDINGS, CLUSTER_TOPOLOGIES):
+        try:
+            items = await kube.list(each.at(versions[0]))
+        except NotServed:
+            continue
+        except Forbidden:
+            return each.kind, None
+        return each.kind, {item["metadata"]["name"]: domains(item) for item in items}
+    return CLUSTER_TOPOLOGIES.kind, None
 
 
 async def _held(kube: KubeClient, trusted: Sequence[str], now: datetime) -> frozenset[str]:

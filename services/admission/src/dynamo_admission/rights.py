@@ -7,13 +7,20 @@ from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SCRAPED, WEBHOOK_SECRET, 
 from dynamo_admission.kinds import CONVERTED
 from dynamo_admission.registration import NAME
 
+#: What Grove has topologies in from 0.1.0-alpha.11 on, and before.
+CLUSTER_TOPOLOGY_BINDINGS = Resource(
+    "grove.io", "v1alpha1", "clustertopologybindings", "ClusterTopologyBinding", namespaced=False
+)
 CLUSTER_TOPOLOGIES = Resource("grove.io", "v1alpha1", "clustertopologies", "ClusterTopology", namespaced=False)
 
 RIGHTS = (
     *SCRAPED,
     Right(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("list",)),
     Right(resources.LEASES, ("list",)),
-    Right(CLUSTER_TOPOLOGIES, ("list",), place=RightScope.CLUSTER, unused="a kind of Grove that few clusters have"),
+    *(
+        Right(each, ("list",), place=RightScope.CLUSTER, unused="a kind of Grove that few clusters have")
+        for each in (CLUSTER_TOPOLOGY_BINDINGS, CLUSTER_TOPOLOGIES)
+    ),
     *(
         Right(each, verbs, names=names, place=RightScope.CLUSTER)
         for each in (resources.MUTATING_WEBHOOK_CONFIGURATIONS, resources.VALIDATING_WEBHOOK_CONFIGURATIONS)

@@ -276,6 +276,22 @@ CASES = [
         facts=GROVE,
     ),
     Case(
+        "beta: no such topology of a Grove of today",
+        components(component("a"), topologyConstraint={"clusterTopologyName": "x", "packDomain": "rack"}),
+        facts=replace(GROVE, topology_kind="ClusterTopologyBinding"),
+        errors=(
+            "spec.topologyConstraint.clusterTopologyName: 'x' is not a ClusterTopologyBinding of this cluster; there are: dc",
+        ),
+    ),
+    Case(
+        "beta: no such domain of a Grove of today",
+        components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "row"}),
+        facts=replace(GROVE, topology_kind="ClusterTopologyBinding"),
+        errors=(
+            "spec.topologyConstraint.packDomain: 'row' is not a domain of ClusterTopologyBinding 'dc'; one of zone, rack, host",
+        ),
+    ),
+    Case(
         "beta: no such topology, and none at all",
         components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "rack"}),
         facts=replace(GROVE, topologies={}),

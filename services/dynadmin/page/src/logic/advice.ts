@@ -25,7 +25,7 @@ const ADVICE: Record<string, string> = {
   rolling_update_in_progress: "Nothing to do: new pods replace the old ones, and requests are answered meanwhile.",
   failed_to_reconcile_the_resources: "Correct what the message names. The platform tries again by itself.",
   ProgressDeadlineExceeded: "Pods did not come up in time. Their rows below and their logs say why.",
-  TopologyDefinitionNotFound: "Create the ClusterTopology, or name one that exists.",
+  TopologyDefinitionNotFound: "Create the ClusterTopologyBinding (ClusterTopology of an older Grove), or name one that exists.",
   NameTaken: "Another object has this name. Delete it, or choose another name.",
   InvalidSpec: "Correct the field that the message names.",
   ObjectiveNotMet: "Allow more time, more GPUs, or another kind of GPU.",

@@ -253,7 +253,7 @@ class Topology(IntentSection):
     """Keeps pods close together."""
 
     name: ObjectName
-    """ClusterTopology."""
+    """ClusterTopologyBinding, or ClusterTopology of an older Grove."""
     domain: Name
     """Domain that pods share, such as rack."""
 

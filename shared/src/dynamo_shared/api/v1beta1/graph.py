@@ -64,7 +64,7 @@ class GraphTopologyConstraint(ApiModel):
     """Keeps the pods of a graph close together."""
 
     cluster_topology_name: str = Field(min_length=1)
-    """ClusterTopology that defines the domains."""
+    """ClusterTopologyBinding that defines the domains; with Grove before 0.1.0-alpha.11 ClusterTopology."""
     pack_domain: PackDomain | None = None
     """Topology domain that all pods must share; absent, each component names its own."""
 

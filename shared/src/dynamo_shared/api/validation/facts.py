@@ -34,7 +34,9 @@ class Facts:
     gpu_discovery: bool = True
     """Whether GPUs are discovered on nodes."""
     topologies: Mapping[str, tuple[str, ...]] | None = None
-    """ClusterTopologies with their domains, broad to narrow."""
+    """ClusterTopologyBindings, or ClusterTopologies, with their domains, broad to narrow."""
+    topology_kind: str = "ClusterTopology"
+    """Kind of these: Grove calls it ClusterTopologyBinding from 0.1.0-alpha.11 on."""
 
     @property
     def may_set_adapted_replicas(self) -> bool:

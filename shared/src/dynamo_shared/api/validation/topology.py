@@ -17,7 +17,7 @@ TOPOLOGY = RuleSet("Topology", (GRAPH,), "always")
 TOPOLOGY_AT_CREATION = RuleSet("Topology", (GRAPH,), "when created")
 
 _NO_CONSTRAINT_OF_GRAPH = (
-    "required, since {names} {have} a topologyConstraint: set {field} to the ClusterTopology that has the domains"
+    "required, since {names} {have} a topologyConstraint: set {field} to the {kind} that has the domains"
 )
 _NO_DOMAIN = (
     "required, since no {component} has a topologyConstraint: set it here for all, or there for those that it is for"
@@ -25,26 +25,27 @@ _NO_DOMAIN = (
 
 
 @TOPOLOGY.rule(_NO_CONSTRAINT_OF_GRAPH, _NO_DOMAIN)
-def a_constraint_has_a_domain(graph: GraphView, _facts: Facts) -> Violations:
-    """A graph with any topology constraint names its ClusterTopology, and has a pack domain, or some component has."""
+def a_constraint_has_a_domain(graph: GraphView, facts: Facts) -> Violations:
+    """A graph with any topology constraint names its topology, and has a pack domain, or some component has."""
     constraint = graph.spec.get("topologyConstraint")
     own = [each.name for each in graph.components if each.spec.get("topologyConstraint") is not None]
     if constraint is None and own:
         have = "has" if len(own) == 1 else "have"
         field = graph.words.topology_name
-        yield AT, _NO_CONSTRAINT_OF_GRAPH.format(names=listed(own), have=have, field=field)
+        message = _NO_CONSTRAINT_OF_GRAPH.format(names=listed(own), have=have, field=field, kind=facts.topology_kind)
+        yield AT, message
     if isinstance(constraint, dict) and not constraint.get("packDomain") and not own:
         yield (*AT, "packDomain"), _NO_DOMAIN.format(component=graph.words.component)
 
 
-_NO_TOPOLOGY = "{name} is not a ClusterTopology of this cluster{hint}"
-_UNKNOWN_DOMAIN = "{domain} is not a domain of ClusterTopology {name}; one of {domains}"
+_NO_TOPOLOGY = "{name} is not a {kind} of this cluster{hint}"
+_UNKNOWN_DOMAIN = "{domain} is not a domain of {topology}; one of {domains}"
 _WIDER = "{domain} is wider than {whole} of spec.topologyConstraint; one of {domains}"
 
 
 @TOPOLOGY_AT_CREATION.rule(_NO_TOPOLOGY, _UNKNOWN_DOMAIN, _WIDER)
 def domains_exist_and_nest(graph: GraphView, facts: Facts) -> Violations:
-    """The ClusterTopology exists and has the domains; a component's domain is the graph's or a narrower one.
+    """The topology exists and has the domains; a component's domain is the graph's or a narrower one.
 
     Checked at creation only, and only if Grove runs the graph: constraints cannot change later, topologies can.
     """
@@ -55,14 +56,18 @@ def domains_exist_and_nest(graph: GraphView, facts: Facts) -> Violations:
     domains = facts.topologies.get(name)
     if domains is None:
         hint = did_you_mean(name, facts.topologies) or f"; there are: {listed(facts.topologies)}"
-        yield (*AT, graph.words.topology_name), _NO_TOPOLOGY.format(name=shown(name), hint=hint)
+        yield (
+            (*AT, graph.words.topology_name),
+            _NO_TOPOLOGY.format(name=shown(name), kind=facts.topology_kind, hint=hint),
+        )
         return
     whole = constraint.get("packDomain")
-    yield from _unknown(whole, (*AT, "packDomain"), name, domains)
+    of = f"{facts.topology_kind} {shown(name)}"
+    yield from _unknown(whole, (*AT, "packDomain"), of, domains)
     first = domains.index(whole) if whole in domains else 0
     for component in graph.components:
         domain, at = _domain(component)
-        yield from _unknown(domain, at, name, domains)
+        yield from _unknown(domain, at, of, domains)
         if domain in domains and domains.index(domain) < first:
             allowed = listed(domains[first:])
             yield at, _WIDER.format(domain=shown(domain), whole=shown(whole), domains=allowed)
@@ -73,9 +78,9 @@ def _domain(component: ComponentView) -> tuple[Any, Location]:
     return constraint.get("packDomain"), component.field("topologyConstraint", "packDomain")
 
 
-def _unknown(domain: Any, at: Location, name: str, domains: Sequence[str]) -> Iterator[tuple[Location, str]]:
+def _unknown(domain: Any, at: Location, topology: str, domains: Sequence[str]) -> Iterator[tuple[Location, str]]:
     if isinstance(domain, str) and domain and domain not in domains:
-        yield at, _UNKNOWN_DOMAIN.format(domain=shown(domain), name=shown(name), domains=listed(domains))
+        yield at, _UNKNOWN_DOMAIN.format(domain=shown(domain), topology=topology, domains=listed(domains))
 
 
 TOPOLOGY_WITHOUT_EFFECT = RuleSet("Topology", (GRAPH,), "always")
