@@ -199,10 +199,8 @@ class TestDisaggregated:
         assert isinstance(traffic, Traffic)
         assert traffic.requests == 120
         (asked,) = {promql for promql in client.asked if "increase" in promql and ROUTED in promql}
-        assert (
-            asked
-            == f'max(sum by (dynamo_component) (increase({ROUTED}{{dynamo_namespace="ns_a",namespace=~"|ns"}}[180s])))'
-        )
+        of = 'dynamo_namespace=~"ns_a(_[0-9a-f]{8})?",namespace=~"|ns"'
+        assert asked == f"max(sum by (dynamo_component) (increase({ROUTED}{{{of}}}[180s])))"
 
     async def test_so_does_the_past(self):
         answers = {
@@ -347,19 +345,23 @@ class TestQueries:
         )
         assert queries.kv_hit_rate is None
 
-    def test_the_router_writes_namespaces_with_underscores(self):
-        queries = Queries(MetricsSource.ROUTER, "ns-a", "ns", 60.0)
-        metric = "dynamo_component_router_kv_hit_rate"
+    def test_the_router_writes_namespaces_with_underscores_and_those_of_a_generation_of_workers(self):
+        """Within a frontend it names the namespace of the workers: https://github.com/ai-dynamo/dynamo/issues/13461."""
+        queries = Queries(MetricsSource.ROUTER, "ns.x-a", "ns", 60.0)
+        metric, of = (
+            "dynamo_component_router_kv_hit_rate",
+            'dynamo_namespace=~"ns\\\\.x_a(_[0-9a-f]{8})?",namespace=~"|ns"',
+        )
         assert queries.kv_hit_rate == (
-            f'sum(increase({metric}_sum{{dynamo_namespace="ns_a",namespace=~"|ns"}}[60s])) / '
-            f'sum(increase({metric}_count{{dynamo_namespace="ns_a",namespace=~"|ns"}}[60s]))'
+            f"sum(increase({metric}_sum{{{of}}}[60s])) / sum(increase({metric}_count{{{of}}}[60s]))"
         )
 
     def test_tokens_come_from_the_router_that_reports_the_most_where_there_are_two(self):
         queries = Queries(MetricsSource.ROUTER, "a", "ns", 60.0, disaggregated=True)
         metric = "dynamo_component_router_output_sequence_tokens"
         sums, counts = (
-            f'sum by (dynamo_component) (increase({metric}_{part}{{dynamo_namespace="a",namespace=~"|ns"}}[60s]))'
+            f'sum by (dynamo_component) (increase({metric}_{part}{{dynamo_namespace=~"a(_[0-9a-f]{{8}})?",'
+            'namespace=~"|ns"}[60s]))'
             for part in ("sum", "count")
         )
         assert queries.mean("osl") == f"max({sums} / {counts})"

@@ -19,6 +19,7 @@ _MEANS = {
 }
 NAMESPACE = "dynamo_namespace"
 MODEL = "model"
+_GENERATION = "(_[0-9a-f]{8})?"
 _BY_ROUTER = "sum by (dynamo_component)"
 
 
@@ -87,13 +88,20 @@ class Queries:
 
     def of(self, metric: str) -> str:
         """The series of a metric, of all models, as they stand."""
-        return f"{metric}{{{NAMESPACE}={_quoted(self.label_namespace)},{self._wall}}}"
+        return f"{metric}{{{NAMESPACE}{self._named},{self._wall}}}"
+
+    @property
+    def _named(self) -> str:
+        if self.source is not MetricsSource.ROUTER:
+            return f"={_quoted(self.label_namespace)}"
+        # A router of its own is in the graph's namespace. One within a frontend names that of the workers that it chooses, which
+        # has the hash of their generation.
+        return f"=~{_quoted(_literal(self.label_namespace) + _GENERATION)}"
 
     @property
     def _wall(self) -> str:
         # Prometheus sets `namespace` at each pod that it scrapes; scrape configs without it match, too.
-        literal = re.escape(self.kubernetes_namespace).replace("\\-", "-")
-        return f"namespace=~{_quoted('|' + literal)}"
+        return f"namespace=~{_quoted('|' + _literal(self.kubernetes_namespace))}"
 
     @property
     def label_namespace(self) -> str:
@@ -104,6 +112,10 @@ class Queries:
     @property
     def _span(self) -> str:
         return f"{max(1, round(self.window))}s"
+
+
+def _literal(text: str) -> str:
+    return re.escape(text).replace("\\-", "-")
 
 
 def _quoted(text: str) -> str:
