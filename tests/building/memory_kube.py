@@ -62,7 +62,9 @@ class MemoryKube:
             raise NotFound(404, "NotFound", f"{resource.plural} {key.name!r} not found", {"name": key.name})
         return deepcopy(self.objects[resource.id, key])
 
-    async def list(self, resource: Resource, namespace: str = "", *, label_selector: str = "") -> KubeObjects:
+    async def list(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> KubeObjects:
         asked = dict(each.split("=") for each in label_selector.split(",") if each)
         return [
             obj

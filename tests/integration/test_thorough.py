@@ -13,7 +13,7 @@ import pytest
 import yaml
 from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult
 from dynamo_profiler.requests.thorough import names
-from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, ObjectKey
+from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, NAMESPACES, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient
 
 from tests.building.processes import ending
@@ -24,6 +24,7 @@ from .test_requests import Played, candidate, conditions, create, planning, requ
 #: No node has it: the Job's pod waits, and the test plays the profiler.
 NOWHERE = {"profilingJob": {"template": {"spec": {"nodeSelector": {"no-such": "node"}}}}}
 RESULT = "kind: DynamoGraphDeployment\n"
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 
 def read(asked: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
@@ -123,3 +124,28 @@ async def test_a_job_that_is_deleted_ends_its_request(measuring, kube, namespace
     await kube.delete(JOBS, ObjectKey(namespace, "profile-qwen"))
     status = await until_phase(kube, namespace, "Failed")
     assert conditions(status)["Profiling"] == ("False", "JobDeleted")
+
+
+async def test_a_namespace_for_restricted_pods_takes_the_job(control_plane, nats_server, kube, namespace):
+    level = {"pod-security.kubernetes.io/enforce": "restricted"}
+    await kube.merge_patch(NAMESPACES, ObjectKey("", namespace), {"metadata": {"labels": level}})
+    async with planning(control_plane, nats_server, namespace, Played(), read):
+        await waits(kube, namespace, "the profiling pod is not scheduled: ")
+
+
+async def test_why_a_namespace_refuses_the_jobs_pod_is_said(control_plane, nats_server, kube, namespace):
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": namespace}}
+    await kube.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
+    async with planning(control_plane, nats_server, namespace, Played(), read):
+        await waits(kube, namespace, "the profiling pod is refused: exceeded quota: few")
+
+
+async def waits(kube: KubeClient, namespace: str, words: str) -> None:
+    """A new request's status says what the pod of its Job waits for."""
+
+    async def message() -> str:
+        listed = (await status_of(kube, namespace)).get("conditions", ())
+        return next((str(each["message"]) for each in listed if each["type"] == "Profiling"), "")
+
+    await create(kube, request(namespace, searchStrategy="thorough", overrides=NOWHERE, autoApply=False))
+    await eventually(message, words, where=lambda answer: words in answer)

@@ -32,7 +32,7 @@ RIGHTS = (
     *(Right(each, ("patch",), unused=CORRECTED) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
     Right(PERSISTENT_VOLUME_CLAIMS, ("get",)),
     Right(PODS, ("list",)),
-    Right(EVENTS, ("create",)),
+    Right(EVENTS, ("create", "list")),
     Right(EVENTS, ("patch",), unused=SERIES),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("delete", "list", "patch", "update", "watch"), unused=GIVEN),
     Right(PODS, READ, unused=GIVEN),

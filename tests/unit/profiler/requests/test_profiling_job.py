@@ -39,7 +39,8 @@ def test_the_job_is_the_references_with_an_added_relay() -> None:
     assert job["spec"]["backoffLimit"] == 0
     pod = job["spec"]["template"]["spec"]
     assert (pod["serviceAccountName"], pod["restartPolicy"]) == ("dgdr-profiling-job", "Never")
-    assert pod["securityContext"] == {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000}
+    user = {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000}
+    assert pod["securityContext"] == {**user, "seccompProfile": {"type": "RuntimeDefault"}}
     (profiler,) = pod["containers"]
     assert profiler["command"] == ["python", "-m", "dynamo.profiler"]
     assert profiler["args"][0] == "--config"
@@ -219,6 +220,13 @@ def test_a_job_under_way_has_not_failed_and_reports_where_it_is() -> None:
     pulling = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
     waiting = {"status": {"initContainerStatuses": [{"name": "output-copier", **pulling}]}}
     assert step_of(None, [waiting])[1] == "container output-copier waits: ImagePullBackOff: no such image"
+    assert step_of(None, [])[1] == "the profiling pod is on its way"
+    refused = {
+        "reason": "FailedCreate",
+        "note": 'Error creating: pods "profile-qwen-x7" is forbidden: exceeded quota: q',
+    }
+    assert step_of(None, [], [refused])[1] == "the profiling pod is refused: exceeded quota: q"
+    assert step_of(None, [], [{"reason": "FailedCreate", "note": "no"}, {"reason": "Other"}])[1].endswith("refused: no")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,14 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, JOBS, PODS, ObjectKey
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    EVENTS,
+    JOBS,
+    PODS,
+    ObjectKey,
+)
 from dynamo_shared.api.untrusted.words import quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.kube import KubeClient, get_if_present
@@ -115,7 +122,9 @@ class ThoroughProfiling:
                 f"Job {name} ended without a result: ConfigMap {names.output(request.name)} has no {names.FINAL_CONFIG}"
             )
             return None, ProfilingFailed("OutputMissing", lacking)
-        return step_of(output, pods), None
+        # Why there is no pod only Events say, which are not watched.
+        unknown = await self._events(job) if output is None and not pods else ()
+        return step_of(output, pods, unknown), None
 
     async def _result(self, request: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult | ProfilingFailed:
         try:
@@ -134,6 +143,10 @@ class ThoroughProfiling:
         """The request's Job; news of it may be late, and be about that of an earlier request of the name."""
         key = ObjectKey(request.namespace, names.job(request.name))
         return _of(obj, self.cache.get(JOBS, key)) or _of(obj, await get_if_present(self.kube, JOBS, key))
+
+    async def _events(self, job: KubeObject) -> list[KubeObject]:
+        selector = f"regarding.uid={objects.uid(job)},type=Warning"
+        return await self.kube.list(EVENTS, objects.namespace(job), field_selector=selector)
 
     async def _pods(self, request: ProfilingRequest) -> list[KubeObject]:
         selector = f"{labels.PROFILER_REQUEST}={request.name}"

@@ -16,6 +16,8 @@ from dynamo_profiler.requests.thorough import names
 from dynamo_profiler.requests.thorough.overrides import merge_job
 
 PROFILER_APP = "dynamo-profiler"
+#: With what the pod says, as Pod Security `restricted` requires: elsewhere it changes nothing for the profiler.
+_RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 def profiling_job(obj: KubeObject, request: ProfilingRequest, *, image: str, deadline: int) -> KubeObject:
@@ -25,7 +27,13 @@ def profiling_job(obj: KubeObject, request: ProfilingRequest, *, image: str, dea
     pod: KubeObject = {
         "serviceAccountName": names.SERVICE_ACCOUNT,
         "restartPolicy": "Never",
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 1000,
+            "runAsGroup": 1000,
+            "fsGroup": 1000,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
         "imagePullSecrets": [{"name": names.PULL_SECRET}],
         "containers": [_profiler(obj, request, image)],
         "initContainers": [_relay(obj, request, image)],
@@ -98,6 +106,7 @@ def _profiler(obj: KubeObject, request: ProfilingRequest, image: str) -> KubeObj
         "volumeMounts": mounts,
         # The end of its log is in the pod's status then, which needs no right to read logs.
         "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": dict(_RESTRICTED),
     }
 
 
@@ -122,11 +131,7 @@ def _relay(obj: KubeObject, request: ProfilingRequest, image: str) -> KubeObject
         "env": [{"name": "RELAY_CONFIG_MAP", "value": json.dumps(config_map, sort_keys=True)}],
         "volumeMounts": [{"name": names.OUTPUT_VOLUME, "mountPath": names.OUTPUT_PATH, "readOnly": True}],
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": {**_RESTRICTED, "readOnlyRootFilesystem": True},
     }
 
 

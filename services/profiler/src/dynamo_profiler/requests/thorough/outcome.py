@@ -7,12 +7,15 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.words import last_of, quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
+from dynamo_shared.kube.events import last_observed
 
 from dynamo_profiler.profiling.results import ProfilingFailed
 from dynamo_profiler.requests.thorough import names
 
 #: Of what a profiler wrote last, in a status, without what looks like a secret. The whole is in its log. Characters.
 TAIL = 400
+#: What comes before the reason in a refusal of the API server.
+_FORBIDDEN = " is forbidden: "
 
 
 class JobOutcome(NamedTuple):
@@ -32,14 +35,17 @@ def end_of(job: KubeObject) -> JobOutcome | None:
     return None
 
 
-def step_of(output: KubeObject | None, pods: Iterable[KubeObject]) -> tuple[ProfilingPhase, str]:
-    """What profiling is at: what the profiler says, or what holds its pod up."""
+def step_of(
+    output: KubeObject | None, pods: Iterable[KubeObject], events: Iterable[KubeObject] = ()
+) -> tuple[ProfilingPhase, str]:
+    """What profiling is at: what the profiler says, or what holds its pod up: `events` are the Job's while it has no pod."""
     data = (output or {}).get("data") or {}
     known = {phase.value: phase for phase in ProfilingPhase}
     phase = known.get(data.get(names.PHASE, ""), ProfilingPhase.INITIALIZING)
     if data.get(names.PHASE):
         return phase, quoted(data.get(names.MESSAGE, ""), TAIL) or f"the profiler is at {phase.value}"
-    return phase, next(filter(None, map(_waits, pods)), "the profiling pod is on its way")
+    waits = next(filter(None, map(_waits, pods)), "")
+    return phase, waits or _refused(events) or "the profiling pod is on its way"
 
 
 def failure(output: KubeObject | None, ended: JobOutcome | None, pods: Iterable[KubeObject]) -> ProfilingFailed | None:
@@ -69,6 +75,15 @@ def _waits(pod: KubeObject) -> str:
         if waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
             return f"container {entry['name']} waits: {waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
     return ""
+
+
+def _refused(events: Iterable[KubeObject]) -> str:
+    newest = max((each for each in events if each.get("reason") == "FailedCreate"), key=last_observed, default=None)
+    if newest is None:
+        return ""
+    note = str(newest.get("note", ""))
+    # Each attempt has another name.
+    return f"the profiling pod is refused: {quoted(note.partition(_FORBIDDEN)[2] or note, TAIL)}"
 
 
 def _last_words(pod: KubeObject) -> str:
