@@ -2,10 +2,12 @@
 
 import base64
 import json
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
+from dynamo_pod_builder.render.access import pull_secrets
 from dynamo_pod_builder.render.access.pull_secrets import (
     MOST_HOSTS,
     MOST_PATTERNS,
@@ -107,6 +109,11 @@ def test_both_types_are_read_and_secrets_of_one_registry_are_sorted() -> None:
         ("*.dkr.ecr.*.amazonaws.com", "123.dkr.ecr.eu-west-1.amazonaws.com/x", True),
         ("nvcr.io", "nvcr.io:443/x", False),
         ("*.*", "org/x", True),
+        ("*example.com", "a.example.com/x", False),
+        ("r*.*.io", "r1.eu.io/x", True),
+        ("r*.eu.io", "r1.b.io/x", False),
+        ("[ab].*.io", "b.eu.io/x", True),
+        ("*.io", f"{'a' * 300}.io/x", False),
     ],
 )
 def test_a_key_may_stand_for_many_hosts_as_for_the_kubelet(host, image, matches) -> None:
@@ -243,3 +250,21 @@ def test_thousands_of_registries_are_one_problem_and_the_first_ones_count() -> N
     result, malformed = index([holding("many", f'{{"auths": {{{wrong}}}}}'), secret("good", "r1.io")])
     assert result.by_host == {"r1.io": ("good",)}
     assert malformed == (Malformed("many", _WRONG.format(9000, 9000)),)
+
+
+def test_a_registry_is_held_against_each_pattern_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant writes both: thousands of images, and patterns of a hundred parts."""
+    asked: list[tuple[str, str]] = []
+
+    def matches(host: str, pattern: str) -> bool:
+        asked.append((host, pattern))
+        return fnmatchcase(host, pattern)
+
+    monkeypatch.setattr(pull_secrets, "fnmatchcase", matches)
+    parts = ".".join("*" * 120)
+    known, _ = index([secret("s", *(f"{parts}.{number}" for number in range(20)))])
+    image = f"{'.'.join('a' * 120)}.5/x"
+    template: KubeObject = {"containers": [{"name": f"c{number}", "image": image} for number in range(30)]}
+    pull_secrets.add(template, known, {})
+    assert template["imagePullSecrets"] == [{"name": "s"}]
+    assert len(asked) == 20

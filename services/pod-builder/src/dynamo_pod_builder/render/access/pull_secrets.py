@@ -8,7 +8,7 @@ to the kubelet: a secret too many is not tried, one too few is an image that can
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -44,12 +44,17 @@ class PullSecrets:
 
     def of(self, image: str) -> tuple[str, ...]:
         """Names of the secrets for an image, sorted."""
-        host = host_of(image)
-        secret_names = set(self.by_host.get(host, ()))
-        for pattern, names in self.by_host.items():
-            if "*" in pattern and _matches(pattern, host):
-                secret_names.update(names)
-        return tuple(sorted(secret_names))
+        return tuple(sorted(self.of_hosts({host_of(image)})))
+
+    def of_hosts(self, hosts: Set[str]) -> set[str]:
+        """Names of the secrets for some registries."""
+        patterns = [(pattern, names) for pattern, names in self.by_host.items() if "*" in pattern]
+        secret_names = {name for host in hosts for name in self.by_host.get(host, ())}
+        for host in hosts:
+            for pattern, names in patterns if len(host) <= LONGEST_HOST else ():
+                if _matches(pattern, host):
+                    secret_names.update(names)
+        return secret_names
 
 
 NO_PULL_SECRETS = PullSecrets()
@@ -121,7 +126,7 @@ def add(pod: KubeObject, secrets: PullSecrets, annotations: Mapping[str, str]) -
         return
     own = pod.get("imagePullSecrets") or []
     named = {each.get("name") for each in own}
-    secret_names = {name for image in _images(pod) for name in secrets.of(image)} - named
+    secret_names = secrets.of_hosts(set(map(host_of, _images(pod)))) - named
     if secret_names:
         pod["imagePullSecrets"] = [*own, *({"name": name} for name in sorted(secret_names))]
 
@@ -143,9 +148,11 @@ def _canonical(host: str) -> str:
 
 
 def _matches(pattern: str, host: str) -> bool:
-    """Part by part, so that `*.example.com` is not `a.b.example.com`; the last part may have a port."""
-    labels_, parts = pattern.split("."), host.split(".")
-    return len(labels_) == len(parts) and all(map(fnmatchcase, parts, labels_))
+    """Part by part, so that `*.example.com` is not `a.b.example.com`; the last part may have a port.
+
+    Where there are as many dots in both, each of the pattern takes one of the host's, and `*` can take none.
+    """
+    return pattern.count(".") == host.count(".") and fnmatchcase(host, pattern)
 
 
 def _entries(secret: KubeObject) -> dict[str, Any]:
