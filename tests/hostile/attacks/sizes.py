@@ -7,8 +7,9 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
 from tests.hostile import texts
-from tests.hostile.attack import stored
+from tests.hostile.attack import attack, stored
 from tests.hostile.objects import IMAGE, component, config_map, graph, obj, request
+from tests.hostile.world import World
 
 ROW = "an object over 1 MiB"
 NUMBERS = "numbers"
@@ -30,6 +31,22 @@ for _size in (400_000, 900_000, 1_050_000, 1_300_000):
         linger=2.0,
         slack=2.0,
     )
+
+
+@attack(
+    "gpu-memory-clients",
+    ROW,
+    "a graph of 8,000 containers, and 40,000 others that are to use its GPU memory",
+    must="admission refuses it, and does not work on it until the API server waits no longer",
+)
+async def _clients(world: World) -> None:
+    containers = [{"name": "main", "image": IMAGE}, *({"name": f"c{n}", "image": IMAGE} for n in range(8000))]
+    memory = {"mode": "IntraPod", "extraClientContainers": [f"gone-{n}" for n in range(40_000)]}
+    part = component("Worker", template={"spec": {"containers": containers}}, experimental={"gpuMemoryService": memory})
+    answer = await world.create(graph(world.namespace, "clients", part))
+    assert answer.status == 422, f"the answer is {answer}"
+
+
 stored(
     "graph-env-20000",
     ROW,

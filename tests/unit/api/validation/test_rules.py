@@ -105,3 +105,23 @@ def test_rules_have_names_of_their_own_and_a_sentence_for_docs() -> None:
     names = [rule.name for rule in RULES]
     assert len(set(names)) == len(names)
     assert all(rule.about.endswith(".") for rule in RULES)
+
+
+def test_of_thousands_of_containers_that_are_not_there_the_first_are_named() -> None:
+    """Each message has the containers that are there, of which there may be thousands, too."""
+    named = [f"gone-{number}" for number in range(3000)]
+    containers = [{"name": "main", "image": "engine:1"}, *({"name": f"c{number}"} for number in range(3000))]
+    memory = {"gpuMemoryService": {"mode": "IntraPod", "extraClientContainers": named}}
+    part = {
+        "name": "w",
+        "type": "worker",
+        "podTemplate": {"spec": {"containers": containers}},
+        "experimental": memory,
+    }
+    refused = validate(manifest("DynamoGraphDeployment", BETA, {"components": [part]}), None, PLAIN).errors
+    messages = [each.message for each in refused if "extraClientContainers" in each.path]
+    assert len(messages) == 10
+    assert messages[0] == (
+        f"'gone-0' is not a container of podTemplate.spec.containers ({', '.join(f'c{number}' for number in range(25))} and "
+        "2975 more): add it there, or leave it out"
+    )

@@ -1,6 +1,7 @@
 """Objects besides pods that the API server would refuse: claims, ingresses, claims of devices."""
 
 import ipaddress
+from itertools import islice
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules import names, objects
@@ -105,6 +106,8 @@ def device_classes_have_names(component: ComponentView, _facts: Facts) -> Violat
         yield (*component.gms.at, "deviceClassName"), problem
 
 
+#: Clients that are refused of one component. A tenant may write thousands.
+_REPORTED = 10
 _NO_CLIENT = "{name} is not a container of {containers}{hint}: add it there, or leave it out"
 _BETWEEN_PODS = "not with mode {mode}: the service is in a pod of its own, and no other container uses it; leave it out"
 
@@ -122,8 +125,9 @@ def clients_of_shared_memory_are_containers(component: ComponentView, _facts: Fa
     pod, pod_at = component.pod
     there = [text(mapping(each).get("name")) for each in items(pod.get("containers"))]
     others = [name for name in there if name and name != MAIN]
-    for index, name in enumerate(named):
-        if isinstance(name, str) and name not in (MAIN, *others):
-            hint = f" ({listed(others)})" if others else ""
-            containers = path((*pod_at[len(component.at) :], "containers"))
-            yield (*at, index), _NO_CLIENT.format(name=shown(name), containers=containers, hint=hint)
+    known = {MAIN, *others}
+    gone = ((index, name) for index, name in enumerate(named) if isinstance(name, str) and name not in known)
+    hint = f" ({listed(others)})" if others else ""
+    containers = path((*pod_at[len(component.at) :], "containers"))
+    for index, name in islice(gone, _REPORTED):
+        yield (*at, index), _NO_CLIENT.format(name=shown(name), containers=containers, hint=hint)

@@ -1,6 +1,6 @@
 """Rules, and how they are registered: each with the words it refuses in, so that docs and code cannot differ."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,9 @@ ADAPTER = "DynamoGraphDeploymentScalingAdapter"
 REQUEST, MODEL, CHECKPOINT = "DynamoGraphDeploymentRequest", "DynamoModel", "DynamoCheckpoint"
 
 Check = Callable[..., Violations]
+
+#: Names in one message: a graph has no more components.
+_LISTED = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,11 @@ class RuleSet:
                 yield FieldError(path_of(location), message)
 
 
-def listed(names: Any) -> str:
-    """Names for a message, in the order given; `none` without names."""
-    return ", ".join(names) or "none"
+def listed(names: Iterable[str]) -> str:
+    """Names for a message, in the order given, and how many there are besides the first; `none` without names."""
+    given = list(names)
+    more = f" and {len(given) - _LISTED} more" if len(given) > _LISTED else ""
+    return f"{', '.join(given[:_LISTED])}{more}" or "none"
 
 
 def path(location: Location) -> str:
