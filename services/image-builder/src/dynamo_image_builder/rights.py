@@ -10,6 +10,12 @@ RIGHTS = (
     Right(DYNAMO_NIM_REQUESTS, ("patch",), "status"),
     Right(EVENTS, ("create",)),
     Right(EVENTS, ("patch",), unused=SERIES),
-    Right(JOBS, ("create", "delete", "get", "patch"), place=RightScope.BUILDS),
+    Right(JOBS, ("create", "get", "patch"), place=RightScope.BUILDS),
+    Right(
+        JOBS,
+        ("delete",),
+        place=RightScope.BUILDS,
+        unused="a build whose result is lost, or failed before the request, runs again",
+    ),
     Right(PODS, ("list",), place=RightScope.BUILDS),
 )

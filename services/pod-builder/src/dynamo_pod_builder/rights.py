@@ -45,6 +45,7 @@ INFERENCE_EXTENSIONS = tuple(
     Resource("inference.networking.x-k8s.io", "v1alpha2", kind.lower() + "s", kind)
     for kind in ("InferenceModel", "InferenceObjective", "InferencePool")
 )
+OF_CHECKPOINTS = "what became of a checkpoint's Job, which takes a kubelet"
 SCALING_OF_GROVE = "replicas of a set that runs are set where Grove keeps them"
 #: What `applying` does with a child.
 KEEP = ("create", "delete", "get", "patch", "update")
@@ -85,12 +86,14 @@ RIGHTS = (
     Right(DYNAMO_CHECKPOINTS, ("get",), unused=UNCONFIRMED),
     Right(PERSISTENT_VOLUME_CLAIMS, ("create",)),
     Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused=RACE),
-    Right(JOBS, ("create", "get")),
-    Right(PODS, ("delete", "list")),
+    Right(JOBS, ("create",)),
+    Right(JOBS, ("get",), unused=OF_CHECKPOINTS),
+    Right(PODS, ("list",), unused=OF_CHECKPOINTS),
+    Right(PODS, ("delete",), unused="ends the other pods of an engine that has ended, which takes a kubelet"),
     Right(PODS, ("patch",), part="nodes"),
     Right(NODES, ("get",), place=RightScope.CLUSTER, part="nodes"),
     Right(DYNAMO_WORKER_METADATAS, ("get",)),
-    Right(LEASES, ("get",)),
+    Right(LEASES, ("get",), unused=OF_CHECKPOINTS),
     Right(EVENTS, ("create", "list")),
     Right(EVENTS, ("patch",), unused=SERIES),
     Right(SECRETS, ("list",), part="pullSecrets"),

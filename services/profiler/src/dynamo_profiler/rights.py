@@ -30,7 +30,7 @@ RIGHTS = (
     Right(JOBS, ("create", "get")),
     *(Right(each, ("create", "get")) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
     *(Right(each, ("patch",), unused=CORRECTED) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
-    Right(PERSISTENT_VOLUME_CLAIMS, ("get",)),
+    Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused="reads whether a request's claim of models is there"),
     Right(PODS, ("list",)),
     Right(EVENTS, ("create", "list")),
     Right(EVENTS, ("patch",), unused=SERIES),
