@@ -1,10 +1,11 @@
-"""Consumers of readers that have gone are forgotten soon: many requests read EVENTS once, and a stream has only so many.
+"""Consumers of readers that have gone are forgotten soon, and there is room for those of all others.
 
 Since 2.15 NATS refuses more than 1,000 consumers of a stream; before, each of them took memory.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from dynamo_devcluster import NatsServer, Programs
 from dynamo_shared.bus.nats import NatsBus, management
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start, SubscriptionRestarted
 from dynamo_shared.bus.streams import EVENTS, STATE, StreamSpec
+from nats.aio.client import Client, ServerVersion
 
 
 @pytest.fixture
@@ -70,3 +72,22 @@ async def test_a_reader_that_rests_for_longer_goes_on_without_gap_or_double(
 async def _none_left(bus: NatsBus) -> None:
     while await thresholds(bus, EVENTS):
         await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("2.15.1", 10_000), ("2.16.0-RC.1", 10_000), ("2.12.1", -1), ("", -1)]
+)
+async def test_a_stream_of_before_gets_room_for_readers_where_the_server_counts_them(
+    bus: NatsBus, version: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Older ones do not, and refuse to change the number."""
+    session = bus._keeper.session()
+    await session.js.delete_stream(EVENTS.name)
+    await session.js.add_stream(replace(management.stream_config(EVENTS, 1), max_consumers=-1))
+    monkeypatch.setattr(Client, "connected_server_version", ServerVersion(version))
+    await management.declare(session, EVENTS, 1)
+    assert (await session.js.stream_info(EVENTS.name)).config.max_consumers == expected
+
+
+async def test_a_new_stream_has_room_for_readers(bus: NatsBus) -> None:
+    assert (await bus._keeper.session().js.stream_info(EVENTS.name)).config.max_consumers == 10_000

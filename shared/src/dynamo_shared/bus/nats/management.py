@@ -16,6 +16,9 @@ INACTIVE_WHERE_RESUMED = 10.0
 """The same where another consumer goes on from the reader's place, instead of reading all last values again: consumers of those
 who read once and leave are many, and from 2.15 on the server refuses more than 1,000 of a stream."""
 
+MOST_CONSUMERS = 10_000
+"""Of a stream. Each reader has one, such as a page that shows the decisions of a graph; the server's own limit is 1,000."""
+
 NAME_IN_USE = 10058
 
 log = structlog.get_logger("dynamo.bus.nats")
@@ -30,6 +33,7 @@ def stream_config(spec: StreamSpec, replicas: int) -> api.StreamConfig:
         retention=api.RetentionPolicy(spec.retention.value),
         discard=api.DiscardPolicy(spec.discard.value),
         storage=api.StorageType.FILE,
+        max_consumers=MOST_CONSUMERS,
         max_age=spec.max_age,
         max_msgs=spec.max_messages or -1,
         max_msgs_per_subject=spec.max_messages_per_subject or -1,
@@ -47,6 +51,7 @@ COMPARED = (
     "retention",
     "discard",
     "storage",
+    "max_consumers",
     "max_age",
     "max_msgs",
     "max_msgs_per_subject",
@@ -77,6 +82,8 @@ async def declare(session: NatsSession, spec: StreamSpec, replicas: int) -> None
             await session.call(session.js.add_stream, desired)
             log.info("stream created", stream=spec.name)
             return
+        if not session.limits_consumers:
+            desired.max_consumers = observed.max_consumers
         names = differences(desired, observed)
         if not names or session.is_denied(f"$JS.API.STREAM.UPDATE.{spec.name}"):
             return

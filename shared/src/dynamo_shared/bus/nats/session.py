@@ -46,6 +46,9 @@ NO_SPACE = frozenset({10002, 10023, 10047, 10077, 10122})
 TOO_LARGE = frozenset({10054})
 STREAM_NOT_FOUND = 10059
 
+CONSUMERS_LIMITED_FROM = (2, 15)
+"""The version of NATS."""
+
 MOST_DENIED = 1000
 """Subjects that are remembered as denied."""
 
@@ -233,6 +236,15 @@ class NatsSession:
         listeners, self._on_end = self._on_end, {}
         for listener in listeners:
             listener()
+
+    @property
+    def limits_consumers(self) -> bool:
+        """Whether the server limits the consumers of streams that say nothing of them; it can change the limit, too."""
+        version = self.client.connected_server_version
+        try:
+            return (version.major, version.minor) >= CONSUMERS_LIMITED_FROM
+        except ValueError:
+            return False
 
     def is_denied(self, subject: str) -> bool:
         """Whether the server has refused a publish on the subject on this connection, for want of the right to it."""
