@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY
 from dynamo_shared.aio import supervised
 from dynamo_shared.bus import Bus, NatsBus, NatsOptions
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.runtime import connections, endpoints
+from dynamo_shared.runtime import connections, endpoints, open_files
 from dynamo_shared.runtime.collector import rare_collections
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.leasing import Leasing, leasing
@@ -62,6 +62,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
     cannot be read).
     """
     name = services[0].name if len(services) == 1 else "platform"
+    open_files.allow_most()
     for setting in settings.ignored:
         log.warning("a setting has no effect", setting=setting)
     for older in settings.older_names:
