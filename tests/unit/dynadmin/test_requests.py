@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -612,6 +613,21 @@ async def test_a_stream_ends_once_its_token_is_withdrawn(then: Caller | Exceptio
         answer = await client.get("/x", headers={"Authorization": "Bearer mine"})
         lines = (await answer.text()).splitlines()
     assert [each.partition(": ")[2] for each in lines if each.startswith("event: ")] == ["MODIFIED", event]
+
+
+async def test_readers_of_streams_that_end_together_come_back_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as all those of a replica that ends."""
+    chances = iter((0.0, 0.5, 1.0))
+    monkeypatch.setattr(random, "random", lambda: next(chances))
+    streams = Streams(ABSENT, DynadminMetrics(CollectorRegistry()), total=1, of_a_user=1, heartbeat=1, recheck=60)
+
+    async def watch(call: Call) -> web.StreamResponse:
+        async with streams.opened(call, []) as stream:
+            return stream.response
+
+    async with server_of([route_of(watch, "GET", "/x", public=False)], Named()) as client:
+        answers = [await client.get("/x", headers={"Authorization": "Bearer mine"}) for _ in range(3)]
+        assert [await each.text() for each in answers] == [f"retry: {each}\n\n" for each in (1500, 2250, 3000)]
 
 
 async def test_of_two_authorizations_none_counts() -> None:

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import aiohttp
 import structlog
+from dynamo_shared.aio import spread
 from dynamo_shared.kube import ConfigError, config
 from dynamo_shared.kube.reviews import plausible
 from dynamo_shared.kube.transport import connection_words
@@ -21,8 +22,8 @@ from dynamo_ctl.errors import CtlError, ExitCode
 
 #: For an answer that is not a stream. Seconds.
 ANSWER_WITHIN = 60.0
-#: Before a stream that ended is opened again. Seconds.
-AGAIN_AFTER = 2.0
+#: At most, before a stream that ended is opened again. Seconds.
+AGAIN_AFTER = 3.0
 SERVER, TOKEN = "DYNAMO_SERVER_URL", "DYNAMO_TOKEN"
 #: The collections of the API, by the kinds that the command line has.
 COLLECTIONS = {"dgd": "deployments", "dcd": "components", "dgdr": "requests"}
@@ -136,7 +137,7 @@ class Remote:
                 if not (opened and (_passes(error) or await self._has_newer_token(error))):
                     raise
                 log.warning("interrupted; it is opened again", error=str(error))
-            await asyncio.sleep(AGAIN_AFTER)
+            await asyncio.sleep(spread(AGAIN_AFTER))
 
     async def _has_newer_token(self, error: CtlError) -> bool:
         """Whether there is another token than the one that was refused, which is taken then. CtlError where none is known."""

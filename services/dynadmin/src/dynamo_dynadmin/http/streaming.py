@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import structlog
 from aiohttp import web
+from dynamo_shared.aio import spread
 from dynamo_shared.kube import Forbidden, KubeError
 
 from dynamo_dynadmin.http.call import TURN, Call
@@ -25,8 +26,8 @@ _encode = msgspec.json.Encoder().encode
 SEND_WITHIN = 30.0
 #: Bytes that a connection buffers at once: no reader is waited for, and no timer is needed.
 NEVER_WAITS = 32 * 1024
-#: When a client should come back, milliseconds.
-RETRY = 2000
+#: When a client should come back, at the latest. Half of it is spread: all streams of a replica end at once. Seconds.
+RETRY = 3.0
 
 log = structlog.get_logger("dynamo.dynadmin.streams")
 
@@ -104,7 +105,7 @@ class Streams:
         stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck)
         try:
             await response.prepare(call.request)
-            await stream.write(f"retry: {RETRY}\n\n".encode())
+            await stream.write(f"retry: {round(1000 * spread(RETRY))}\n\n".encode())
             try:
                 async with self._until_the_end():
                     yield stream
