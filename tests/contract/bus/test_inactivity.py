@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dynamo_devcluster import NatsServer, Programs
@@ -91,3 +92,25 @@ async def test_a_stream_of_before_gets_room_for_readers_where_the_server_counts_
 
 async def test_a_new_stream_has_room_for_readers(bus: NatsBus) -> None:
     assert (await bus._keeper.session().js.stream_info(EVENTS.name)).config.max_consumers == 10_000
+
+
+class FewConsumers(NatsServer):
+    """A server of several accounts: that of the platform may have 50 consumers of a stream."""
+
+    def _configuration(self) -> dict[str, Any]:
+        account = {"jetstream": {"max_consumers": 50}, "users": [{"user": "dynamo", "password": "hush"}]}
+        return {**super()._configuration(), "accounts": {"PLATFORM": account}}
+
+
+@pytest.mark.parametrize("there", [False, True])
+async def test_an_account_that_may_have_fewer_has_its_streams_all_the_same(there: bool, tmp_path: Path) -> None:
+    async with FewConsumers(await Programs().obtain("nats-server"), tmp_path) as server:
+        bus = await NatsBus.connect(servers=(server.url,), user="dynamo", password="hush")
+        session = bus._keeper.session()
+        if there:
+            before = replace(management.stream_config(EVENTS, 1), max_consumers=-1, description="of before")
+            await session.js.add_stream(before)
+        await bus.declare(EVENTS)
+        config = (await session.js.stream_info(EVENTS.name)).config
+        assert (config.max_consumers, config.description) == (-1, EVENTS.description)
+        await bus.close()

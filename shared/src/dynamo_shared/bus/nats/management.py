@@ -1,5 +1,7 @@
 """Streams and consumers on the server: making them, comparing them, reading single messages."""
 
+from dataclasses import replace
+
 import structlog
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
@@ -19,7 +21,7 @@ who read once and leave are many, and from 2.15 on the server refuses more than 
 MOST_CONSUMERS = 10_000
 """Of a stream. Each reader has one, such as a page that shows the decisions of a graph; the server's own limit is 1,000."""
 
-NAME_IN_USE = 10058
+NAME_IN_USE, TOO_MANY_CONSUMERS = 10058, 10026
 
 log = structlog.get_logger("dynamo.bus.nats")
 
@@ -75,25 +77,12 @@ async def declare(session: NatsSession, spec: StreamSpec, replicas: int) -> None
     desired = stream_config(spec, replicas)
     try:
         try:
-            observed = (await session.call(session.js.stream_info, spec.name)).config
-        except NotFoundError:
-            if session.is_denied(f"$JS.API.STREAM.CREATE.{spec.name}"):
-                raise StreamNotFoundError(f"there is no stream {spec.name}; the watcher creates it") from None
-            await session.call(session.js.add_stream, desired)
-            log.info("stream created", stream=spec.name)
-            return
-        if not session.limits_consumers:
-            desired.max_consumers = observed.max_consumers
-        names = differences(desired, observed)
-        if not names or session.is_denied(f"$JS.API.STREAM.UPDATE.{spec.name}"):
-            return
-        try:
-            await session.call(session.js.update_stream, desired)
-            log.info("stream updated", stream=spec.name, settings=names)
+            await _declare(session, spec.name, desired)
         except APIError as error:
-            log.warning(
-                "stream differs and cannot be changed", stream=spec.name, settings=names, error=error.description
-            )
+            if error.err_code != TOO_MANY_CONSUMERS:
+                raise
+            # The account may have fewer.
+            await _declare(session, spec.name, replace(desired, max_consumers=-1))
     except APIError as error:
         # Another service has just created it.
         if error.err_code != NAME_IN_USE:
@@ -102,6 +91,30 @@ async def declare(session: NatsSession, spec: StreamSpec, replicas: int) -> None
         if session.is_denied(f"$JS.API.STREAM.CREATE.{spec.name}"):
             raise StreamNotFoundError(f"there is no stream {spec.name}; the watcher creates it") from error
         raise translate(error) from error
+
+
+async def _declare(session: NatsSession, name: str, desired: api.StreamConfig) -> None:
+    """The same. APIError where it is refused, or would have more consumers than the account may."""
+    try:
+        observed = (await session.call(session.js.stream_info, name)).config
+    except NotFoundError:
+        if session.is_denied(f"$JS.API.STREAM.CREATE.{name}"):
+            raise StreamNotFoundError(f"there is no stream {name}; the watcher creates it") from None
+        await session.call(session.js.add_stream, desired)
+        log.info("stream created", stream=name)
+        return
+    if not session.limits_consumers:
+        desired = replace(desired, max_consumers=observed.max_consumers)
+    names = differences(desired, observed)
+    if not names or session.is_denied(f"$JS.API.STREAM.UPDATE.{name}"):
+        return
+    try:
+        await session.call(session.js.update_stream, desired)
+        log.info("stream updated", stream=name, settings=names)
+    except APIError as error:
+        if error.err_code == TOO_MANY_CONSUMERS and "max_consumers" in names:
+            raise
+        log.warning("stream differs and cannot be changed", stream=name, settings=names, error=error.description)
 
 
 async def state(session: NatsSession, spec: StreamSpec) -> StreamState:
