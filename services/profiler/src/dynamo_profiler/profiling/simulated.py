@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from weakref import WeakValueDictionary
 
 import structlog
-from dynamo_shared.aio import spread
+from dynamo_shared.aio import Joined, spread
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_profiler.metrics import ProfilingMetrics
@@ -28,7 +27,7 @@ class Simulations:
         self._settings = settings
         self._metrics = metrics
         self._cache = AnswerCache(settings.cache_entries, settings.cache_dir)
-        self._keys: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._answering: Joined[str, JobResult] = Joined()
         self.pool = WorkerPool(settings, child)
         if metrics is not None:
             metrics.workers.set_function(lambda: self.pool.workers)
@@ -41,20 +40,21 @@ class Simulations:
         return [task.result() for task in tasks]
 
     async def answer(self, job: Simulation, digest: str, report: ReportProgress) -> JobResult:
-        """What a job gives, remembered or computed; BROKEN where its process failed."""
-        key = key_of(job, digest)
-        lock = self._keys.get(key)
-        if lock is None:
-            self._keys[key] = lock = asyncio.Lock()
-        async with lock:
+        """What a job gives, remembered or computed; BROKEN where its process failed, for all who ask at that time."""
+        key, computes = key_of(job, digest), False
+
+        async def work() -> JobResult:
+            nonlocal computes
             known = await self._cache.get(key)
-            if known is not None:
-                self._count(known, cached=True)
-                return known
-            answer = await self.computed(job, report)
-            self._count(answer, cached=False)
-            await self._cache.put(key, answer)
-            return answer
+            if known is None:
+                computes = True
+                known = await self.computed(job, report)
+                await self._cache.put(key, known)
+            return known
+
+        answer = await self._answering.result(key, work)
+        self._count(answer, cached=not computes)
+        return answer
 
     def _count(self, answer: JobResult, *, cached: bool) -> None:
         if self._metrics is None:

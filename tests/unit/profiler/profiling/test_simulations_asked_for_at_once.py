@@ -1,0 +1,85 @@
+"""What several requests ask for at the same time is simulated once, whatever comes of it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from dynamo_profiler.metrics import ProfilingMetrics
+from dynamo_profiler.profiling.simulated import Simulations
+from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus
+from dynamo_shared.runtime.settings.planner import Rapid
+from prometheus_client import CollectorRegistry
+
+from tests.building.waiting import turns, until
+
+from .test_simulation_pool import job
+
+FEASIBLE = JobResult(outcome=JobStatus.FEASIBLE, points=({"tokens": 1},))
+LATE = JobResult(outcome=JobStatus.BROKEN, message="no answer within 300 s: raise platform.planner.rapid.timeLimit")
+
+
+class Computed(Simulations):
+    """Computes what the test says, once it may."""
+
+    def __init__(self, result: JobResult, metrics: ProfilingMetrics | None = None) -> None:
+        super().__init__(Rapid(), metrics=metrics)
+        self.result, self.computing = result, 0
+        self.may_end = asyncio.Event()
+
+    async def computed(self, job: Any, report: Any) -> JobResult:
+        self.computing += 1
+        await self.may_end.wait()
+        return self.result
+
+
+def asked(simulations: Simulations, count: int) -> list[asyncio.Task[JobResult]]:
+    return [asyncio.create_task(simulations.answer(job(), "digest", lambda _role, _text: None)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("result", [FEASIBLE, LATE])
+async def test_all_get_one_result(result: JobResult) -> None:
+    """Also a failure: where each tried again after a time-out, the tenth request would wait for ten of them."""
+    simulations = Computed(result)
+    tasks = asked(simulations, 3)
+    await until(lambda: simulations.computing)
+    await turns()
+    simulations.may_end.set()
+    answers = await asyncio.gather(*tasks)
+    assert {each.outcome for each in answers} == {result.outcome}
+    assert simulations.computing == 1
+
+
+@pytest.mark.parametrize(("result", "computed"), [(FEASIBLE, 1), (LATE, 2)])
+async def test_a_failure_is_not_remembered(result: JobResult, computed: int) -> None:
+    simulations = Computed(result)
+    simulations.may_end.set()
+    for _ in range(2):
+        await asyncio.gather(*asked(simulations, 1))
+    assert simulations.computing == computed
+
+
+async def test_where_the_one_that_computes_is_cancelled_another_one_does() -> None:
+    simulations = Computed(FEASIBLE)
+    first, second = asked(simulations, 2)
+    await until(lambda: simulations.computing)
+    first.cancel()
+    await until(lambda: simulations.computing == 2)
+    simulations.may_end.set()
+    assert await second == FEASIBLE
+    assert first.cancelled()
+
+
+async def test_those_that_waited_count_as_answered_without_a_simulation() -> None:
+    registry = CollectorRegistry()
+    simulations = Computed(FEASIBLE, ProfilingMetrics(registry))
+    tasks = asked(simulations, 3)
+    await until(lambda: simulations.computing)
+    simulations.may_end.set()
+    await asyncio.gather(*tasks)
+    samples = {
+        (each.name, each.labels["cached"]): each.value
+        for family in registry.collect()
+        for each in family.samples
+        if "cached" in each.labels and each.name.endswith("_total")
+    }
+    assert sorted((cached, value) for (_, cached), value in samples.items()) == [("false", 1.0), ("true", 2.0)]
