@@ -1,7 +1,8 @@
 """Which version of the Dynamo runtime a component's containers have, and what is rendered differently for it.
 
 This is the one place that decides. Pods differ only by `runtimeVersionOverride`: the tag of an image may be a version of the
-engine, and an upgrade of the platform replaces no pod. Warnings go by the tag, too. The version of the platform that a graph
+engine, and an upgrade of the platform replaces no pod. Warnings go by the tag, too, and so does an endpoint picker without
+`eppConfig`, which pods of earlier runtimes could not start without. The version of the platform that a graph
 began with (`nvidia.com/dynamo-operator-origin-version`) is another thing.
 """
 
@@ -34,6 +35,12 @@ def runtime_version(image: str, override: str | None = None) -> RuntimeVersion |
         return _core(override)
     tag = _tag(image)
     return _core(tag[:1].lower() + tag[1:])
+
+
+def has_native_picker(image: str, override: str | None = None) -> bool:
+    """Whether the runtime in an image has the endpoint picker that reads no `eppConfig`, as far as override or tag say it."""
+    version = runtime_version(image, override)
+    return version is not None and version >= OF_1_5
 
 
 class RuntimeFeatures(NamedTuple):

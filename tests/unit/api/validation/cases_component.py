@@ -29,14 +29,70 @@ CASES = [
             }
         ),
         warnings=(
-            "spec.services.Epp.extraPodSpec.mainContainer.image: Dynamo 1.5.0 has another endpoint picker, which is in the image of the frontend and reads no eppConfig; pods here start the one of 1.4 and earlier: name an image of that",
+            "spec.services.Epp.extraPodSpec.mainContainer.image: Dynamo 1.5.0 has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: leave eppConfig out, or name an image of that",
         ),
     ),
     Case(
         "beta: a picker of a later runtime",
         components(component("epp", "epp", eppConfig=EPP_CONFIG, runtimeVersionOverride="2.0.1")),
+        errors=(
+            "spec.components[0].eppConfig: not for the endpoint picker of Dynamo 2.0.1, which environment variables configure: leave it out, or name an image of 1.4 and its version",
+        ),
+    ),
+    Case(
+        "alpha: a configuration for a picker of a later runtime",
+        services({"Epp": service("epp", eppConfig=EPP_CONFIG, runtimeVersionOverride="1.5.0")}),
+        errors=(
+            "spec.services.Epp.eppConfig: not for the endpoint picker of Dynamo 1.5.0, which environment variables configure: leave it out, or name an image of 1.4 and its version",
+        ),
+    ),
+    Case(
+        "beta: a picker of a later runtime by its version, with several replicas",
+        components(
+            component("epp", "epp", runtimeVersionOverride="1.5.0", replicas=2, scalingAdapter={}),
+        ),
+    ),
+    Case(
+        "alpha: a picker of a later runtime by its tag, with volumes of its own",
+        services(
+            {
+                "Epp": service(
+                    "epp",
+                    replicas=3,
+                    extraPodSpec={
+                        "mainContainer": {"image": "frontend:1.5.1"},
+                        "volumes": [{"name": "models", "emptyDir": {}}],
+                    },
+                )
+            }
+        ),
         warnings=(
-            "spec.components[0].runtimeVersionOverride: Dynamo 2.0.1 has another endpoint picker, which is in the image of the frontend and reads no eppConfig; pods here start the one of 1.4 and earlier: name an image of that",
+            "spec.services.Epp.extraPodSpec.volumes: replaces the volumes of the platform: hf-cache, which main mounts, becomes a claim that must exist; write it, too",
+        ),
+    ),
+    Case(
+        "beta: a picker of an earlier runtime, whose tag is later",
+        components(
+            {
+                **component("epp", "epp", runtimeVersionOverride="1.4.2", replicas=2),
+                "podTemplate": {"spec": {"containers": [{"name": "main", "image": "picker:1.5.0"}]}},
+            },
+        ),
+        errors=(
+            "spec.components[0].replicas: must be 1 for an endpoint picker, not 2",
+            "spec.components[0].eppConfig: required for type epp of a runtime before 1.5.0: set configMapRef to a key of a ConfigMap, or write the configuration in config; if the runtime is later, write its version in runtimeVersionOverride",
+        ),
+    ),
+    Case(
+        "beta: a configuration for a picker whose tag is later",
+        components(
+            {
+                **component("epp", "epp", eppConfig=EPP_CONFIG),
+                "podTemplate": {"spec": {"containers": [{"name": "main", "image": "picker:1.6.0"}]}},
+            }
+        ),
+        warnings=(
+            "spec.components[0].podTemplate.spec.containers[0].image: Dynamo 1.6.0 has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: leave eppConfig out, or name an image of that",
         ),
     ),
     Case(

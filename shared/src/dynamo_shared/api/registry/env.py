@@ -204,6 +204,13 @@ USE_STREAMING = _add(
 RUST_LOG = _add(
     "RUST_LOG", "Log filter of the picker's router.", read_by="EPP", values="tracing filter", where="endpoint pickers"
 )
+HOME = _add(
+    "HOME",
+    "Home directory, in which the picker of 1.5.0 and later keeps what it downloads of models.",
+    read_by="EPP",
+    values="`/home/dynamo`",
+    where="endpoint pickers without eppConfig",
+)
 DYN_ENFORCE_DISAGG = _add(
     "DYN_ENFORCE_DISAGG",
     "Whether requests must wait for a prefill worker, instead of being served by a decode worker alone.",

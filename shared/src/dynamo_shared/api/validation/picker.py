@@ -2,7 +2,7 @@
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.runtime_version import OF_1_5, runtime_version
+from dynamo_shared.api.runtime_version import OF_1_5, has_native_picker, runtime_version
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
@@ -36,28 +36,38 @@ _SEVERAL_REPLICAS = "must be 1 for an endpoint picker, not {replicas}"
 
 @PICKERS.rule(_SEVERAL_NODES, _SEVERAL_REPLICAS)
 def picker_is_one_process(component: ComponentView, _facts: Facts) -> Violations:
-    """An endpoint picker has one replica on one node."""
+    """An endpoint picker runs on one node. One that reads an eppConfig has one replica; later ones share the requests."""
     if component.type != _EPP:
         return
     if component.nodes > 1:
         yield component.field("multinode"), _SEVERAL_NODES
-    if component.replicas is not None and component.replicas != 1:
+    if component.replicas is not None and component.replicas != 1 and not _is_native(component):
         yield component.field("replicas"), _SEVERAL_REPLICAS.format(replicas=component.replicas)
 
 
-_NO_CONFIG = "required for {type} epp: set configMapRef to a key of a ConfigMap, or write the configuration in config"
+_NO_CONFIG = (
+    "required for {type} epp of a runtime before 1.5.0: set configMapRef to a key of a ConfigMap, or write the configuration "
+    "in config; if the runtime is later, write its version in runtimeVersionOverride"
+)
+_CONFIG_OF_OTHER = (
+    "not for the endpoint picker of Dynamo {version}, which environment variables configure: leave it out, or name an image "
+    "of 1.4 and its version"
+)
 _NO_SOURCE = "one of configMapRef and config is required"
 _TWO_SOURCES = "configMapRef and config are both set, where one is allowed: leave one of them out"
 _NO_CONFIG_MAP = "required: the name of a ConfigMap in the same namespace"
 
 
-@PICKERS.rule(_NO_CONFIG, _NO_CONFIG_MAP)
+@PICKERS.rule(_NO_CONFIG, _CONFIG_OF_OTHER, _NO_CONFIG_MAP)
 def picker_has_a_configuration(component: ComponentView, _facts: Facts) -> Violations:
-    """An endpoint picker has a configuration, without a default. A configuration in a ConfigMap has the ConfigMap's name."""
+    """An endpoint picker of a runtime before 1.5.0 has a configuration, a later one has none. A ConfigMap of one has a name."""
     config = component.spec.get("eppConfig")
     if component.type != _EPP:
         return
-    if config is None:
+    stated = text(component.spec.get("runtimeVersionOverride"))
+    if config is not None and has_native_picker("", stated):
+        yield component.field("eppConfig"), _CONFIG_OF_OTHER.format(version=stated)
+    if config is None and not _is_native(component):
         yield component.field("eppConfig"), _NO_CONFIG.format(type=component.words.type)
     reference = mapping(config).get("configMapRef")
     if isinstance(reference, dict) and reference.get("name") in (None, ""):
@@ -86,33 +96,39 @@ def others_have_no_picker_configuration(component: ComponentView, _facts: Facts)
         yield component.field("eppConfig"), _NOT_A_PICKER.format(type=observed)
 
 
+def _is_native(component: ComponentView) -> bool:
+    """Whether pods start the endpoint picker of 1.5.0 and later. With a configuration they start the one before."""
+    version = text(component.spec.get("runtimeVersionOverride"))
+    return component.spec.get("eppConfig") is None and has_native_picker(text(component.image.value), version)
+
+
 _NOT_SCALED = "has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out"
 
 
 @ADVICE_FOR_PICKERS.rule(_NOT_SCALED, added=True)
 def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
-    """The scaling adapter of an endpoint picker has nothing to scale."""
-    if component.type == _EPP and component.adapted:
+    """The scaling adapter of an endpoint picker with a configuration has nothing to scale."""
+    if component.type == _EPP and component.adapted and not _is_native(component):
         yield component.field("scalingAdapter"), _NOT_SCALED
 
 
 _OTHER_PICKER = (
-    "Dynamo {version} has another endpoint picker, which is in the image of the frontend and reads no eppConfig; pods here "
-    "start the one of 1.4 and earlier: name an image of that"
+    "Dynamo {version} has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: "
+    "leave eppConfig out, or name an image of that"
 )
 
 
 @ADVICE_FOR_PICKERS.rule(_OTHER_PICKER, added=True)
 def picker_is_of_a_runtime_that_has_it(component: ComponentView, _facts: Facts) -> Violations:
-    """Images of Dynamo 1.5.0 and later lack the endpoint picker that pods of this platform start."""
-    override = text(component.spec.get("runtimeVersionOverride"))
-    version = runtime_version(text(component.image.value), override)
-    if component.type == _EPP and version is not None and version >= OF_1_5:
-        at = component.field("runtimeVersionOverride") if override else component.image.at
-        yield at, _OTHER_PICKER.format(version=version)
+    """Images of Dynamo 1.5.0 and later lack the endpoint picker that reads a configuration. A tag may say another version."""
+    version = runtime_version(text(component.image.value))
+    is_stated = component.spec.get("runtimeVersionOverride") or component.spec.get("eppConfig") is None
+    if component.type == _EPP and not is_stated and version is not None and version >= OF_1_5:
+        yield component.image.at, _OTHER_PICKER.format(version=version)
 
 
 _CONFIG, _CONFIG_PATH = "epp-config", "/etc/epp"
+_CACHE = "hf-cache"
 _NO_VOLUME = (
     "replaces the volumes of the platform: {missing}, which main mounts, becomes a claim that must exist; write it, too"
 )
@@ -121,14 +137,15 @@ _NO_MOUNT = "replaces the mounts of the platform: the picker has no configuratio
 
 @ADVICE_FOR_PICKERS.rule(_NO_VOLUME, _NO_MOUNT, added=True)
 def picker_keeps_its_configuration(component: ComponentView, _facts: Facts) -> Violations:
-    """Volumes and mounts of an endpoint picker's template replace those that hold its configuration."""
+    """Volumes and mounts of an endpoint picker's template replace those that it needs: for its configuration, or its cache."""
     if component.type != _EPP:
         return
     (pod, pod_at), (main, main_at) = component.pod, component.main
     mounts = items(main.get("volumeMounts"))
-    if mounts and all(mapping(each).get("mountPath") != _CONFIG_PATH for each in mounts):
+    needed = _CACHE if _is_native(component) else _CONFIG
+    if needed == _CONFIG and mounts and all(mapping(each).get("mountPath") != _CONFIG_PATH for each in mounts):
         yield (*main_at, "volumeMounts"), _NO_MOUNT.format(volume=_CONFIG, path=_CONFIG_PATH)
     volumes = [mapping(each).get("name") for each in items(pod.get("volumes"))]
-    mounted = {mapping(each).get("name") for each in mounts} if mounts else {_CONFIG}
-    if volumes and _CONFIG in mounted and _CONFIG not in volumes:
-        yield (*pod_at, "volumes"), _NO_VOLUME.format(missing=_CONFIG)
+    mounted = {mapping(each).get("name") for each in mounts} if mounts else {needed}
+    if volumes and needed in mounted and needed not in volumes:
+        yield (*pod_at, "volumes"), _NO_VOLUME.format(missing=needed)

@@ -3,6 +3,7 @@
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.resources import INFERENCE_POOLS
+from dynamo_shared.api.runtime_version import has_native_picker
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
@@ -10,16 +11,48 @@ from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod import probes
 from dynamo_pod_builder.render.pod.containers import common
 from dynamo_pod_builder.render.pod.env import var
+from dynamo_pod_builder.render.pod.template import main_container
 
 CONFIG_FILE = "epp-config-dynamo.yaml"
 _CONFIG_DIRECTORY = "/etc/epp"
 _CONFIG_VOLUME, _CACHE_VOLUME = "epp-config", "hf-cache"
+#: Home directory in the image of the frontend. Where another image has another one, the variable says it.
+_NATIVE_HOME = "/home/dynamo"
 #: Seconds: a gateway may hold a stream open as long as this.
 _GRACE_PERIOD = 130
 
 
 def container(context: PodContext) -> KubeObject:
     """Main container of an endpoint picker; its image has the entry point."""
+    base = {key: value for key, value in common.container(context).items() if key != "command"}
+    native = _is_native(context)
+    own = _native(context) if native else _of_configuration(context)
+    return {
+        **base,
+        "ports": [
+            ports.EPP_GRPC.container_port(),
+            ports.EPP_HEALTH.container_port(),
+            ports.EPP_METRICS.container_port(),
+        ],
+        **probes.EPP,
+        **own,
+        "env": [
+            *base["env"],
+            var(env.USE_STREAMING, "true"),
+            var(env.RUST_LOG, "info" if native else "debug,dynamo_llm::kv_router=trace"),
+            var(env.DYN_ENFORCE_DISAGG, "false"),
+            var(env.DYN_NAMESPACE_PREFIX, context.dynamo_namespace),
+            *([var(env.HOME, _NATIVE_HOME)] if native else ()),
+        ],
+    }
+
+
+def _is_native(context: PodContext) -> bool:
+    """Whether it is the picker of 1.5.0 and later. Also there a configuration is of the one before, which its pods keep."""
+    return context.spec.epp_config is None
+
+
+def _of_configuration(context: PodContext) -> KubeObject:
     arguments = {
         "--pool-name": names.inference_pool(context.graph),
         "--pool-namespace": context.namespace,
@@ -30,23 +63,8 @@ def container(context: PodContext) -> KubeObject:
         "--grpc-health-port": str(ports.EPP_HEALTH.number),
         "--config-file": f"{_CONFIG_DIRECTORY}/{CONFIG_FILE}",
     }
-    base = {key: value for key, value in common.container(context).items() if key != "command"}
     return {
-        **base,
         "args": [part for pair in arguments.items() for part in pair],
-        "ports": [
-            ports.EPP_GRPC.container_port(),
-            ports.EPP_HEALTH.container_port(),
-            ports.EPP_METRICS.container_port(),
-        ],
-        **probes.EPP,
-        "env": [
-            *base["env"],
-            var(env.USE_STREAMING, "true"),
-            var(env.RUST_LOG, "debug,dynamo_llm::kv_router=trace"),
-            var(env.DYN_ENFORCE_DISAGG, "false"),
-            var(env.DYN_NAMESPACE_PREFIX, context.dynamo_namespace),
-        ],
         "volumeMounts": [
             {"name": _CONFIG_VOLUME, "mountPath": _CONFIG_DIRECTORY, "readOnly": True},
             {"name": _CACHE_VOLUME, "mountPath": "/home/nonroot/.cache"},
@@ -54,25 +72,37 @@ def container(context: PodContext) -> KubeObject:
     }
 
 
-def pod(context: PodContext) -> KubeObject:
-    """Fields of the pod spec, with the volume of the configuration: the user's ConfigMap or the one made for the graph."""
-    config = context.spec.epp_config
-    if config is None:
+def _native(context: PodContext) -> KubeObject:
+    """The picker in the image of the frontend takes no arguments: its ports are fixed, and variables configure it."""
+    image = (main_container(context.template) or {}).get("image") or ""
+    if not has_native_picker(image, context.spec.runtime_version_override):
         raise RenderError(
-            context.component, "eppConfig", "an endpoint picker needs its configuration", "set config or configMapRef"
+            context.component,
+            "eppConfig",
+            "an endpoint picker of a runtime before 1.5.0 needs its configuration",
+            "set config or configMapRef, or state a later version in runtimeVersionOverride",
         )
-    reference = config.config_map_ref
-    config_map = reference.name if reference is not None else names.epp_config_map(context.graph)
-    key = (reference.key if reference is not None else "") or CONFIG_FILE
+    return {"volumeMounts": [{"name": _CACHE_VOLUME, "mountPath": f"{_NATIVE_HOME}/.cache"}]}
+
+
+def pod(context: PodContext) -> KubeObject:
+    """Fields of the pod spec, with the volumes of the configuration and of what is downloaded of models."""
     return {
         **common.pod(context),
         "terminationGracePeriodSeconds": _GRACE_PERIOD,
         "serviceAccountName": names.EPP_ACCOUNT,
-        "volumes": [
-            {
-                "name": _CONFIG_VOLUME,
-                "configMap": {"name": config_map, "items": [{"key": key, "path": CONFIG_FILE}]},
-            },
-            {"name": _CACHE_VOLUME, "emptyDir": {}},
-        ],
+        "volumes": [*_configuration(context), {"name": _CACHE_VOLUME, "emptyDir": {}}],
     }
+
+
+def _configuration(context: PodContext) -> list[KubeObject]:
+    """Volume of the user's ConfigMap, or of the one made for the graph."""
+    config = context.spec.epp_config
+    if config is None:
+        return []
+    reference = config.config_map_ref
+    config_map = reference.name if reference is not None else names.epp_config_map(context.graph)
+    key = (reference.key if reference is not None else "") or CONFIG_FILE
+    return [
+        {"name": _CONFIG_VOLUME, "configMap": {"name": config_map, "items": [{"key": key, "path": CONFIG_FILE}]}},
+    ]
