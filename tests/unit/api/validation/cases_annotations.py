@@ -1,7 +1,9 @@
 # ruff: noqa: E501 - messages stand here whole
 """Cases about annotations of graphs: autoscalers, limits of scale commands, and the others."""
 
-from tests.unit.api.validation.building import GROVE, Case, annotated, component, components, service, services
+from functools import partial
+
+from tests.unit.api.validation.building import GROVE, PLAIN, Case, annotated, component, components, service, services
 
 CASES = [
     Case(
@@ -158,5 +160,66 @@ CASES = [
                 dynamo_kube_discovery_mode="pod",
             ),
         ),
+    ),
+    *(
+        Case(
+            f"{version}: what runs a graph is {value or None}, which is not known or not there",
+            made(metadata=annotated(workload_provider=value)),
+            facts=facts,
+            errors=(f'metadata.annotations["nvidia.com/workload-provider"]: {error}',),
+        )
+        for version, made in (
+            ("alpha", partial(services, {"a": service()})),
+            ("beta", partial(components, component("a"))),
+        )
+        for value, facts, error in (
+            ("Grove", GROVE, "'Grove' is not allowed; one of 'grove', 'component'"),
+            ("", GROVE, "'' is not allowed; one of 'grove', 'component'"),
+            ("grove", PLAIN, "'grove' needs Grove, which runs no graphs here: leave it out, or install Grove first"),
+        )
+    ),
+    *(
+        Case(
+            f"{version}: what runs a graph overrules the switch of Grove",
+            made(metadata=annotated(workload_provider="grove", enable_grove="False"), topologyConstraint=constraint),
+            facts=GROVE,
+            warnings=(
+                'metadata.annotations["nvidia.com/enable-grove"]: has no effect: the annotation nvidia.com/workload-provider says grove',
+            ),
+        )
+        for version, made, constraint in (
+            ("alpha", partial(services, {"a": service()}), {"topologyProfile": "dc", "packDomain": "rack"}),
+            ("beta", partial(components, component("a")), {"clusterTopologyName": "dc", "packDomain": "rack"}),
+        )
+    ),
+    Case(
+        "beta: Grove is not used for a graph of components",
+        components(component("a", minAvailable=1), metadata=annotated(workload_provider="component")),
+        facts=GROVE,
+        warnings=(
+            "spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
+        ),
+    ),
+    Case(
+        "beta: what runs a graph is written later",
+        components(component("a"), metadata=annotated(workload_provider="grove")),
+        old=components(component("a")),
+        facts=GROVE,
+    ),
+    *(
+        Case(
+            f"{version}: what runs a graph is changed to {now}",
+            made(metadata=annotated(**({"workload_provider": now} if now else {}))),
+            old=made(metadata=annotated(workload_provider="grove")),
+            facts=GROVE,
+            errors=(
+                f"metadata.annotations[\"nvidia.com/workload-provider\"]: cannot be changed from 'grove' to {words}: create a DynamoGraphDeployment of another name",
+            ),
+        )
+        for version, made in (
+            ("alpha", partial(services, {"a": service()})),
+            ("beta", partial(components, component("a"))),
+        )
+        for now, words in (("component", "'component'"), ("", "unset"))
     ),
 ]

@@ -7,7 +7,13 @@ from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyGraph, legacy_graph
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
-from dynamo_shared.api.registry.annotations import ENABLE_GROVE, ISTIO_INJECT
+from dynamo_shared.api.registry.annotations import (
+    ENABLE_GROVE,
+    ISTIO_INJECT,
+    OF_COMPONENTS,
+    OF_GROVE,
+    WORKLOAD_PROVIDER,
+)
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, controller_reference
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 
@@ -96,7 +102,9 @@ def graph_children(
 
 
 def on_grove(graph: DynamoGraphDeployment, config: RenderConfig) -> bool:
-    """Whether a graph runs as a PodCliqueSet: where Grove is, unless its annotation says otherwise."""
+    """Whether a graph runs as a PodCliqueSet: as its annotation says, else where Grove is, unless it opts out."""
+    if provider := graph.metadata.annotations.get(WORKLOAD_PROVIDER):
+        return provider == OF_GROVE
     return config.grove and graph.metadata.annotations.get(ENABLE_GROVE, "").lower() != "false"
 
 
@@ -108,6 +116,7 @@ def worker_hash(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
 def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
     if not graph.spec.components:
         raise RenderError("", "spec.components", "names no component", "add at least one")
+    _check_provider(graph, config)
     names_taken: dict[str, str] = {}
     for component in graph.spec.components:
         other = names_taken.get(component.name.lower())
@@ -119,6 +128,16 @@ def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
         check_component(component.name, component, multinode=config.leader_worker_sets or on_grove(graph, config))
         check_picker(component.name, component, config)
         check_checkpoint(component.name, component, config.checkpoints)
+
+
+def _check_provider(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
+    """RenderError where what must run a graph is not there: it falls back to nothing else, which would replace all its pods."""
+    provider = graph.metadata.annotations.get(WORKLOAD_PROVIDER)
+    at = f'metadata.annotations["{WORKLOAD_PROVIDER}"]'
+    if provider == OF_GROVE and not config.grove:
+        raise RenderError("", at, "is grove, and Grove runs no graphs here", "install Grove, and do not switch it off")
+    if provider not in (None, "", OF_GROVE, OF_COMPONENTS):
+        raise RenderError("", at, "is neither grove nor component", "recreate the graph without it")
 
 
 def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderConfig) -> list[KubeObject]:

@@ -108,6 +108,15 @@ ENABLE_GROVE = _add(
     values="`false` disables, in any case",
     where="DGDs",
 )
+WORKLOAD_PROVIDER = _add(
+    "nvidia.com/workload-provider",
+    "What runs a graph, whatever else says so and whether it is there or not; it cannot be changed. Dynamo 1.5 writes it.",
+    set_by="user, Dynamo 1.5",
+    read_by="pod-builder, admission",
+    values="`grove`, `component`; without it `nvidia.com/enable-grove` counts, and whether Grove is there",
+    where="DGDs",
+)
+OF_GROVE, OF_COMPONENTS = "grove", "component"
 GROVE_UPDATE_STRATEGY = _add(
     "nvidia.com/grove-update-strategy",
     "How Grove replaces the pods of a changed graph: by itself, or each once it is deleted.",

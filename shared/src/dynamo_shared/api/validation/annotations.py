@@ -17,15 +17,18 @@ from dynamo_shared.api.registry.annotations import (
     DEPLOYMENT_STRATEGY,
     DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
     DISCOVERY_BACKEND,
+    ENABLE_GROVE,
     ENABLE_METRICS,
     GROVE_UPDATE_STRATEGIES,
     GROVE_UPDATE_STRATEGY,
     KAI_SCHEDULER_QUEUE,
     KUBE_DISCOVERY_MODE,
+    OF_GROVE,
     OPERATOR_ORIGIN_VERSION,
     PLANNER_CONFIG,
     SCALING_POLICY,
     VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
+    WORKLOAD_PROVIDER,
 )
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.untrusted.limits import SETTINGS
@@ -96,6 +99,20 @@ def grove_update_strategy_is_known(graph: GraphView, _facts: Facts) -> Violation
     value = annotation(graph.annotations, GROVE_UPDATE_STRATEGY)
     if value is not None and value not in GROVE_UPDATE_STRATEGIES:
         yield ("metadata", "annotations", GROVE_UPDATE_STRATEGY), _NO_GROVE_STRATEGY.format(value=shown(value))
+
+
+_NO_PROVIDER = "{value} is not allowed; one of 'grove', 'component'"
+_NO_GROVE_HERE = "'grove' needs Grove, which runs no graphs here: leave it out, or install Grove first"
+
+
+@ANNOTATIONS.rule(_NO_PROVIDER, _NO_GROVE_HERE)
+def workload_provider_is_there(graph: GraphView, facts: Facts) -> Violations:
+    """What runs a graph is an enum, and nothing else runs a graph that says grove."""
+    value = annotation(graph.annotations, WORKLOAD_PROVIDER)
+    if value is not None and not graph.provider:
+        yield ("metadata", "annotations", WORKLOAD_PROVIDER), _NO_PROVIDER.format(value=shown(value))
+    if graph.provider == OF_GROVE and facts.grove is False:
+        yield ("metadata", "annotations", WORKLOAD_PROVIDER), _NO_GROVE_HERE
 
 
 _TWO_PLANNERS = "component {name} is a planner of its own, and this asks the planner service: keep one of them"
@@ -216,6 +233,17 @@ _NO_SWITCH = "{value} has no effect: only '{switch}' is read"
 #: Annotations that are read for one value, and this.
 _SWITCHES = ((ENABLE_METRICS, "false"), (DISABLE_IMAGE_PULL_SECRET_DISCOVERY, "true"))
 _NO_STRATEGY = "{value} is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used"
+
+
+_OVERRULED = "has no effect: the annotation {annotation} says {provider}"
+
+
+@ANNOTATIONS_WITHOUT_EFFECT.rule(_OVERRULED, added=True)
+def grove_is_not_switched_off_for_graphs_that_it_must_run(graph: GraphView, _facts: Facts) -> Violations:
+    """What runs a graph is read before the annotation that keeps graphs off Grove."""
+    if graph.provider == OF_GROVE and str(graph.annotations.get(ENABLE_GROVE, "")).lower() == "false":
+        message = _OVERRULED.format(annotation=WORKLOAD_PROVIDER, provider=OF_GROVE)
+        yield ("metadata", "annotations", ENABLE_GROVE), message
 
 
 @ANNOTATIONS_WITHOUT_EFFECT.rule(

@@ -4,7 +4,7 @@ from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
-from dynamo_shared.api.registry.annotations import ENABLE_GROVE, KUBE_DISCOVERY_MODE
+from dynamo_shared.api.registry.annotations import ENABLE_GROVE, KUBE_DISCOVERY_MODE, WORKLOAD_PROVIDER
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
@@ -139,7 +139,8 @@ def gpu_memory_between_pods_needs_grove_and_vllm(graph: GraphView, facts: Facts)
     if graph.of_grove(facts.grove) is False:
         for gms in sharing:
             if facts.grove:
-                message = _GROVE_IS_OPTED_OUT.format(mode=shown(gms.mode), annotation=ENABLE_GROVE)
+                by = WORKLOAD_PROVIDER if graph.provider else ENABLE_GROVE
+                message = _GROVE_IS_OPTED_OUT.format(mode=shown(gms.mode), annotation=by)
             else:
                 message = _GROVE_IS_OFF.format(mode=shown(gms.mode), other=graph.words.intra_pod)
             yield (*gms.at, "mode"), message

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.untrusted.reading import mapping, text
+from dynamo_shared.api.untrusted.reading import annotation, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.orchestrators import min_available
 from dynamo_shared.api.validation.rule_set import BETA, COMPONENT, GRAPH, RuleSet, listed
@@ -182,6 +183,18 @@ def replicas_of_an_adapter_are_its_own(graph: GraphView, old: GraphView, facts: 
             # An adapter that is new starts with the number that the graph has: there is none yet that could be scaled.
             message = _ADAPTED if before.adapted else _NOT_YET_ADAPTED
             yield component.field("replicas"), message.format(before=then, now=now, adapter=adapter, name=name)
+
+
+_OTHER_PROVIDER = "cannot be changed from {before} to {now}: create a DynamoGraphDeployment of another name"
+
+
+@CHANGES.rule(_OTHER_PROVIDER)
+def what_runs_a_graph_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
+    """What runs a graph is written once; later it is neither changed nor removed."""
+    before, now = old.provider, annotation(graph.annotations, WORKLOAD_PROVIDER)
+    if before and now != before:
+        words = [shown(each) if each else "unset" for each in (before, now)]
+        yield ("metadata", "annotations", WORKLOAD_PROVIDER), _OTHER_PROVIDER.format(before=words[0], now=words[1])
 
 
 _RESTART_NOW = "cannot be changed while a rolling update is {phase}: wait until it is complete"

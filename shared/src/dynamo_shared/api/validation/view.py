@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from dynamo_shared.api.engines.started import SHELL, engines_started, takes_flags
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
-from dynamo_shared.api.registry.annotations import ENABLE_GROVE
+from dynamo_shared.api.registry.annotations import ENABLE_GROVE, OF_COMPONENTS, OF_GROVE, WORKLOAD_PROVIDER
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import integer, items, mapping, text
+from dynamo_shared.api.untrusted.reading import annotation, integer, items, mapping, text
 
 _COMMAND = ("command", "args")
 
@@ -88,6 +88,8 @@ class ComponentView:
     started: frozenset[str]
     #: Whether Grove may run it: a component of a graph that does not opt out.
     may_be_of_grove: bool = False
+    #: Whether nothing else may, as its graph says.
+    must_be_of_grove: bool = False
     #: Engine that the other workers of its graph start, "" where they start none, or several.
     engine_of_graph: str = ""
 
@@ -110,7 +112,7 @@ class ComponentView:
 
     def of_grove(self, grove: bool | None) -> bool | None:
         """Whether Grove runs it, given whether it runs graphs at all."""
-        return grove if self.may_be_of_grove else False
+        return self.must_be_of_grove or (grove if self.may_be_of_grove else False)
 
     @property
     def line(self) -> list[str]:
@@ -203,14 +205,25 @@ class GraphView:
         started = frozenset().union(*(each.started for each in self.components))
         for component in self.components:
             component.may_be_of_grove = not self._opts_out
+            component.must_be_of_grove = self.provider == OF_GROVE
             component.engine_of_graph = next(iter(started)) if len(started) == 1 else ""
 
     def of_grove(self, grove: bool | None) -> bool | None:
         """Whether Grove runs the graph, given whether it runs graphs at all."""
+        if self.provider:
+            return self.provider == OF_GROVE
         return False if grove and self._opts_out else grove
 
     @property
+    def provider(self) -> str:
+        """What runs the graph, as it says itself; "" where it does not."""
+        value = annotation(self.annotations, WORKLOAD_PROVIDER)
+        return value if value in (OF_GROVE, OF_COMPONENTS) else ""
+
+    @property
     def _opts_out(self) -> bool:
+        if self.provider:
+            return self.provider != OF_GROVE
         return str(self.annotations.get(ENABLE_GROVE, "")).lower() == "false"
 
 
