@@ -151,6 +151,42 @@ CASES = [
         ),
     ),
     Case(
+        "alpha: engines that listen elsewhere than they are asked",
+        services(
+            {
+                "a": service("frontend", **pod({"env": [{"name": "DYN_HTTP_PORT", "value": "9000"}]})),
+                "b": service(envs=[{"name": "DYN_SYSTEM_PORT", "value": "8081"}]),
+                "c": service(
+                    envs=[{"name": "DYN_SYSTEM_PORT", "value": "9090"}, {"name": "DYN_HTTP_PORT", "value": "1"}]
+                ),
+            }
+        ),
+        warnings=(
+            "spec.services.a.extraPodSpec.mainContainer.env[0].value: it listens there, and probes and the Service ask port http, which is 8000: leave DYN_HTTP_PORT out",
+            "spec.services.b.envs[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
+        ),
+    ),
+    Case(
+        "beta: engines that listen elsewhere than they are asked",
+        components(
+            component("a", "worker", **template({"env": [{"name": "DYN_SYSTEM_PORT", "value": "8081"}]})),
+            component(
+                "b",
+                "frontend",
+                **template(
+                    {
+                        "env": [{"name": "DYN_HTTP_PORT", "value": "9000"}],
+                        "ports": [{"containerPort": 9000, "name": "http"}],
+                    }
+                ),
+            ),
+            component("c", "planner", **template({"env": [{"name": "DYN_SYSTEM_PORT"}]})),
+        ),
+        warnings=(
+            "spec.components[0].podTemplate.spec.containers[1].env[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
+        ),
+    ),
+    Case(
         "alpha: volumes of a picker",
         services(
             {

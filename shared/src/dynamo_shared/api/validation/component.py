@@ -9,7 +9,7 @@ from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
-from dynamo_shared.api.registry import ports
+from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
@@ -227,14 +227,43 @@ _NO_PORT = "has no port {name}, which probes and the Service name: add container
 @WORTH_KNOWING.rule(_NO_PORT, added=True)
 def ports_have_the_one_that_is_asked(component: ComponentView, _facts: Facts) -> Violations:
     """Ports of the engine's container replace the platform's, and one of these is what probes and the Service ask by name."""
-    port = ports.HTTP if component.type == "frontend" else ports.SYSTEM
+    port, _ = _asked(component)
     container, at = component.main
     own = items(container.get("ports"))
-    if not own or component.type not in _WITH_PORTS:
-        return
-    within_pod = component.failover is not None and not component.failover.inter_pod
-    if not within_pod and all(mapping(each).get("name") != port.name for each in own):
+    if own and port is not None and all(mapping(each).get("name") != port.name for each in own):
         yield (*at, "ports"), _NO_PORT.format(name=port.name, number=port.number)
+
+
+_ELSEWHERE = "it listens there, and probes and the Service ask port {name}, which is {number}: leave {variable} out"
+
+
+@WORTH_KNOWING.rule(_ELSEWHERE, added=True)
+def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts) -> Violations:
+    """What a component's env says of the port that probes and the Service ask is that port: else no pod becomes ready."""
+    port, variable = _asked(component)
+    if port is None:
+        return
+    container, at = component.main
+    named = (mapping(each) for each in items(container.get("ports")))
+    number = next((each.get("containerPort") for each in named if each.get("name") == port.name), port.number)
+    places = [(container.get("env"), (*at, "env"))]
+    if component.is_alpha:
+        places.append((component.spec.get("envs"), component.field("envs")))
+    for variables, place in places:
+        for index, each in enumerate(map(mapping, items(variables))):
+            if each.get("name") == variable and (value := text(each.get("value"))) and value != str(number):
+                message = _ELSEWHERE.format(name=port.name, number=number, variable=variable)
+                yield (*place, index, "value"), message
+
+
+def _asked(component: ComponentView) -> tuple[ports.Port | None, str]:
+    """The port of the engine's container that probes and the Service ask by name, if any; the variable that says it."""
+    within_pod = component.failover is not None and not component.failover.inter_pod
+    if component.type not in _WITH_PORTS or within_pod:
+        return None, ""
+    if component.type == "frontend":
+        return ports.HTTP, env.DYN_HTTP_PORT
+    return ports.SYSTEM, env.DYN_SYSTEM_PORT
 
 
 _SHARED_CLAIM = (
