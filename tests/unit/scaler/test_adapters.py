@@ -46,6 +46,12 @@ def pod(phase: str = "Running", *, leaving: bool = False, **object_labels: str) 
     return {"metadata": metadata, "status": {"phase": phase}}
 
 
+def pod_of_clique(name: str) -> dict[str, Any]:
+    results = pod()
+    results["metadata"]["labels"][labels.GROVE_POD_CLIQUE] = name
+    return results
+
+
 def adapter(**more: Any) -> dict[str, Any]:
     spec = {"dgdRef": {"name": "g", "componentName": "W"}, "replicas": 3}
     return {"metadata": {"name": "g-w", "namespace": "n", "uid": "u", "generation": 2}, "spec": spec, **more}
@@ -82,6 +88,16 @@ def test_of_replicas_that_span_nodes_one_pod_counts_where_one_stands_out():
     assert pods.replicas(GRAPH, component, [pod(), pod()]) == 7
     sharing = {"name": "W", "experimental": {"gpuMemoryService": {"mode": "InterPod"}}}
     assert pods.replicas(GRAPH, sharing, [pod(), pod(), pod()]) == 7
+
+
+def test_of_replicas_of_grove_that_span_nodes_an_autoscaler_gets_the_leaders():
+    component = {"name": "W", "multinode": {"nodeCount": 3}}
+    cliques = ("g-0-w-1-w-ldr", "g-0-w-1-w-wkr", "g-0-w-1-w-wkr", "g-0-w-0-w-ldr", "g-0-w-0-w-wkr", "g-0-w-0-w-wkr")
+    groups = [pod_of_clique(clique) for clique in cliques]
+    everyone = "nvidia.com/dynamo-component=W,nvidia.com/dynamo-graph-deployment-name=g"
+    assert pods.selector(GRAPH, component, groups) == f"{everyone},grove.io/podclique in (g-0-w-0-w-ldr,g-0-w-1-w-ldr)"
+    assert pods.selector(GRAPH, component, []) == everyone
+    assert pods.selector(GRAPH, {"name": "W"}, [pod_of_clique("g-0-w-ldr")]) == everyone
 
 
 def managed(*entries: tuple[str, str, dict[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,8 @@ _METADATA = frozenset(
 )
 _STATUS = frozenset({"phase", "conditions", "resourceClaimStatuses"})
 LEADER = "leader"
+#: How names of cliques end that the pod-builder writes for leaders.
+_LEADER_CLIQUE = "-ldr"
 
 
 def index(cache: ObjectCache) -> None:
@@ -44,11 +46,23 @@ def graph_of(pod: KubeObject) -> ObjectKey:
 
 
 def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> str:
-    """Query that selects one pod of each replica: of several nodes the leader, where pods have a role."""
+    """Query that selects one pod of each replica: of several nodes the leader, where pods say so.
+
+    An HPA multiplies by the number of pods that it selects: with all pods of replicas of two nodes, twice too many replicas.
+    """
     selected = {labels.COMPONENT: component["name"], labels.GRAPH_DEPLOYMENT_NAME: graph["metadata"]["name"]}
-    if gpus.nodes(component) > 1 and any(labels.ROLE in objects.labels(pod) for pod in pods):
-        selected[labels.ROLE] = LEADER
-    return ",".join(f"{name}={value}" for name, value in sorted(selected.items()))
+    terms = sorted(f"{name}={value}" for name, value in selected.items())
+    if gpus.nodes(component) > 1:
+        if any(labels.ROLE in objects.labels(pod) for pod in pods):
+            terms.append(f"{labels.ROLE}={LEADER}")
+        # Pods of Grove have no role, and each leader is a clique of its own.
+        elif leaders := sorted(filter(_leads, {objects.labels(pod).get(labels.GROVE_POD_CLIQUE, "") for pod in pods})):
+            terms.append(f"{labels.GROVE_POD_CLIQUE} in ({','.join(leaders)})")
+    return ",".join(terms)
+
+
+def _leads(clique: str) -> bool:
+    return clique.endswith(_LEADER_CLIQUE)
 
 
 def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> int:

@@ -269,7 +269,7 @@ GROVE_POD_CLIQUE = _evolving(
     "grove.io/podclique",
     "PodClique that a pod belongs to; a graph's status finds the troubles of its pods by it.",
     set_by="Grove",
-    read_by="pod-builder",
+    read_by="pod-builder, autoscalers (selector of adapters)",
     values="name of the PodClique",
     where="pods of PodCliques",
 )
