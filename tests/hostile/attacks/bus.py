@@ -13,6 +13,8 @@ import nats
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.bus import NatsBus
+from dynamo_shared.bus.commands import CommandSender, consumer_name
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.errors import EtcdError
@@ -499,6 +501,48 @@ async def _purged(world: World) -> None:
             await manager.purge_stream("DYNAMO_STATE")
         with suppress(NatsError, APIError, TimeoutError):
             await manager.delete_stream("DYNAMO_STATE")
+
+
+async def _answers(world: World) -> None:
+    """Later changes are served, and a scale command is answered, if only by a refusal."""
+    await _obeys(world)
+    login = world.stage.credentials["planner"]
+    bus = await NatsBus.connect(
+        servers=(world.stage.nats.url,), name="planner", user=login["user"], password=login["password"]
+    )
+    try:
+        data = {"graphDeployment": "none", "targets": [{"component": "Frontend", "replicas": 1}]}
+        sender = CommandSender(bus, CLUSTER)
+        completed, answer = await sender.ask("scaler", "scale", QUIET, data, request="hostile", timeout=UNDONE_WITHIN)
+        assert not completed, str(answer)
+    finally:
+        await bus.close()
+
+
+@attack(
+    "nats-integrator-replies",
+    STATE,
+    "an integrator has the server send its answers to NATS' API: streams emptied and deleted, consumers deleted",
+    check=_answers,
+    linger=0.5,
+    must="streams and consumers are made again, and STATE is filled",
+    slack=10.0,
+)
+async def _replies(world: World) -> None:
+    """The server sends an answer to any subject (nats-server #8274): one without content is a request."""
+    await _victim(world)
+    consumer = {"durable_name": "hostile", "ack_policy": "none", "deliver_policy": "new"}
+    acts = [f"STREAM.{verb}.DYNAMO_{name}" for verb in ("PURGE", "DELETE") for name in ("STATE", "COMMANDS", "EVENTS")]
+    scaler = consumer_name(CLUSTER, "scaler")
+    async with connected(world, "integrator") as client:
+        for act in (f"CONSUMER.DELETE.DYNAMO_COMMANDS.{scaler}", *acts):
+            # A pull request that finds nothing is answered without content. Consumers go with their stream.
+            made = _json({"stream_name": "DYNAMO_EVENTS", "config": consumer})
+            await client.publish("$JS.API.CONSUMER.DURABLE.CREATE.DYNAMO_EVENTS.hostile", made)
+            pull = "$JS.API.CONSUMER.MSG.NEXT.DYNAMO_EVENTS.hostile"
+            await client.publish(pull, b'{"batch": 1, "no_wait": true}', reply=f"$JS.API.{act}")
+            await client.flush(2)
+            await asyncio.sleep(0.3)
 
 
 @attack(

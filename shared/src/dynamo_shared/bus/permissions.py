@@ -14,8 +14,9 @@ and subscribe to. What each right allows:
 
 Two things NATS cannot express (nats-server #3202, #8274): a consumer's filter is not checked against permissions, and the
 server sends a consumer's messages, and answers, to whatever subject their receiver names. So a service that may read a
-stream reads all of it, and a stolen credential can put a misplaced message into a stream. Readers of STATE therefore hold
-subject, headers and payload against each other, and the watcher holds STATE against the API server.
+stream reads all of it, and a stolen credential can put a misplaced message into a stream, or have an empty answer sent to
+`$JS.API.STREAM.DELETE`. Readers of STATE therefore hold subject, headers and payload against each other, and the watcher
+holds STATE against the API server and declares streams that are gone.
 """
 
 from collections.abc import Iterable, Iterator
