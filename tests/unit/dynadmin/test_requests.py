@@ -563,6 +563,9 @@ async def test_an_issuer_that_does_not_answer_is_not_taken_for_the_api_server() 
 class Named:
     """Whose token it is, the token says; also a client with the rights of all."""
 
+    def remembered(self, _: str) -> Caller | None:
+        return None
+
     async def caller(self, token: str) -> Caller:
         return Caller(Identity(token))
 
@@ -660,3 +663,34 @@ async def test_the_slow_requests_of_one_caller_leave_places_for_others() -> None
         go.set()
         assert await asyncio.gather(*begun) == [200, 200]
         assert await ask("mallory") == 200
+
+
+async def test_tokens_that_are_being_checked_leave_places_for_callers_who_are_known() -> None:
+    """An API server that is slow to say whose they are may have a webhook to ask, and anyone can make up tokens."""
+    waiting, go = asyncio.Semaphore(0), asyncio.Event()
+
+    class Slow(Named):
+        def remembered(self, token: str) -> Caller | None:
+            return Caller(Identity(token)) if token == "ann" else None
+
+        async def caller(self, token: str) -> Caller:
+            if token == "ann":
+                return Caller(Identity(token))
+            waiting.release()
+            await go.wait()
+            raise Unidentified("the cluster does not know this token")
+
+    async def answered(call: Call) -> web.StreamResponse:
+        return call.answer({})
+
+    async def ask(token: str) -> int:
+        return (await client.get("/x", headers={"Authorization": f"Bearer {token}"})).status
+
+    async with server_of([route_of(answered, "GET", "/x", public=False)], Slow(), max_in_flight=8) as client:
+        begun = [asyncio.create_task(ask(f"made-up-{number}")) for number in range(8)]
+        for _ in range(4):
+            await waiting.acquire()
+        assert await ask("ann") == 200
+        go.set()
+        assert sorted(await asyncio.gather(*begun)) == [401] * 4 + [503] * 4
+        assert await ask("made-up") == 401

@@ -68,7 +68,7 @@ class HttpServer:
         self._settings = settings
         self._clock = clock
         self._limits: Newest[str, RateLimit] = Newest(_LIMITS)
-        self._in_flight = 0
+        self._in_flight = self._identifying = 0
         self._of_callers: Counter[str] = Counter()
         self.draining = False
 
@@ -209,7 +209,7 @@ class HttpServer:
             if scheme.lower() != "bearer":
                 raise Unidentified("Authorization: Bearer and a token are needed")
             token = token.strip()
-            caller = await self._tokens.caller(token)
+            caller = await self._whose(token)
         elif (cookie := request.cookies.get(COOKIE)) is not None:
             session = self._sessions.open(cookie)
             if session is None:
@@ -218,7 +218,7 @@ class HttpServer:
                 self._metrics.refused.labels("csrf").inc()
                 raise ProblemError("csrf", f"send the session's CSRF token as {CSRF_HEADER}")
             token = session.token
-            caller = await self._tokens.caller(token)
+            caller = await self._whose(token)
             expires = session.expires if caller.expires is None else min(session.expires, caller.expires)
             caller = Caller(caller.identity, expires, by_session=True)
         else:
@@ -226,6 +226,20 @@ class HttpServer:
         turn = request[TURN]
         turn.caller, turn.again = caller, partial(self._tokens.caller, token)
         return caller
+
+    async def _whose(self, token: str) -> Caller:
+        """Whose token it is. ProblemError where many are being asked about: places are left for those who are known."""
+        if (known := self._tokens.remembered(token)) is not None:
+            return known
+        if self._identifying >= max(1, self._settings.max_in_flight // 2):
+            self._metrics.refused.labels("busy").inc()
+            detail = f"{self._identifying} tokens are being checked; retry later"
+            raise ProblemError("unavailable", detail, headers={"Retry-After": "1"})
+        self._identifying += 1
+        try:
+            return await self._tokens.caller(token)
+        finally:
+            self._identifying -= 1
 
     def _call(self, request: web.Request, route: Route, caller: Caller) -> Call:
         warnings: list[str] = []

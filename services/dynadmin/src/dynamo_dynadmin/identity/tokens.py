@@ -32,21 +32,24 @@ class Tokens:
 
     async def caller(self, token: str) -> Caller:
         """Whose token it is. Unidentified, Disallowed, and KubeError where the API server cannot be asked."""
-        if not plausible(token):
-            raise Unidentified("this is not a bearer token")
-        digest = hashlib.sha256(token.encode()).hexdigest()
+        if (known := self.remembered(token)) is not None:
+            return known
         # A token ends by the time of day, and what is remembered of it by a clock that only grows.
         now, passed = time.time(), time.monotonic()
-        kept = self._known.get(digest)
-        if kept is not None and passed < kept[0]:
-            return self._current(kept[1], now)
         if self._issuer is not None and self._issuer.knows(token):
             caller = await self._issuer.caller(token)
         else:
             caller = await self._reviewed(token)
         self._current(caller, now)
-        self._known[digest] = (passed + REMEMBERED, caller)
+        self._known[_digest(token)] = (passed + REMEMBERED, caller)
         return caller
+
+    def remembered(self, token: str) -> Caller | None:
+        """The same, of a token that was asked about just now; None where it has to be asked for. Unidentified."""
+        if not plausible(token):
+            raise Unidentified("this is not a bearer token")
+        kept = self._known.get(_digest(token))
+        return self._current(kept[1], time.time()) if kept is not None and time.monotonic() < kept[0] else None
 
     def _current(self, caller: Caller, now: float) -> Caller:
         if caller.expires is not None and now >= caller.expires + LEEWAY:
@@ -65,3 +68,7 @@ class Tokens:
             str(user.get("username") or ""), str(user.get("uid") or ""), user.get("groups") or (), user.get("extra")
         )
         return Caller(identity, token_expiry(f"Bearer {token}"))
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
