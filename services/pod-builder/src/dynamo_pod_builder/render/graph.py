@@ -7,15 +7,10 @@ from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyGraph, legacy_graph
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
-from dynamo_shared.api.registry.annotations import (
-    ENABLE_GROVE,
-    ISTIO_INJECT,
-    OF_COMPONENTS,
-    OF_GROVE,
-    WORKLOAD_PROVIDER,
-)
+from dynamo_shared.api.registry.annotations import ENABLE_GROVE, ISTIO_INJECT, WORKLOAD_PROVIDER
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, controller_reference
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
+from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
 
 from dynamo_pod_builder.render import hashing, names
 from dynamo_pod_builder.render.access.rbac import PICKER_RULES, PLANNER_RULES, discovery_access, shared_access

@@ -116,7 +116,6 @@ WORKLOAD_PROVIDER = _add(
     values="`grove`, `component`; without it `nvidia.com/enable-grove` counts, and whether Grove is there",
     where="DGDs",
 )
-OF_GROVE, OF_COMPONENTS = "grove", "component"
 GROVE_UPDATE_STRATEGY = _add(
     "nvidia.com/grove-update-strategy",
     "How Grove replaces the pods of a changed graph: by itself, or each once it is deleted.",

@@ -23,7 +23,6 @@ from dynamo_shared.api.registry.annotations import (
     GROVE_UPDATE_STRATEGY,
     KAI_SCHEDULER_QUEUE,
     KUBE_DISCOVERY_MODE,
-    OF_GROVE,
     OPERATOR_ORIGIN_VERSION,
     PLANNER_CONFIG,
     SCALING_POLICY,
@@ -37,6 +36,7 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView, GraphView
+from dynamo_shared.api.workload_provider import OF_GROVE
 
 ANNOTATIONS = RuleSet("Annotations", (GRAPH,), "always")
 ANNOTATIONS_OF_COMPONENTS = RuleSet("Annotations", (GRAPH, COMPONENT), "always")

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from dynamo_shared.api.engines.started import SHELL, engines_started, takes_flags
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
-from dynamo_shared.api.registry.annotations import ENABLE_GROVE, OF_COMPONENTS, OF_GROVE, WORKLOAD_PROVIDER
+from dynamo_shared.api.registry.annotations import ENABLE_GROVE, WORKLOAD_PROVIDER
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import annotation, integer, items, mapping, text
+from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
 
 _COMMAND = ("command", "args")
 
