@@ -53,6 +53,13 @@ class RuntimeFeatures(NamedTuple):
     #: mpirun passes on where the compilers are, which is said by the image's environment alone.
     compilers: bool = False
 
+    @property
+    def ray_head(self) -> bool:
+        """An engine on one node whose experts are elastic has a Ray head, which pods that come later join. No field of its own:
+        the fields are in the hash of workers.
+        """
+        return self.canary
+
 
 def features_of(override: str | None) -> RuntimeFeatures:
     """Features of the runtime of a component with this `runtimeVersionOverride`; the thresholds are those of the reference."""

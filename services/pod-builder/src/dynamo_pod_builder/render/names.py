@@ -73,6 +73,12 @@ def _fnv1a(text: str) -> int:
     return value
 
 
+def ray_service(component_deployment: str) -> str:
+    """Name of the headless Service of a component's Ray head, shortened as the reference does: others derive it, too."""
+    name = f"{service(component_deployment)}-ray"
+    return name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 5]}-{_fnv1a(name) & 0xFFFF:04x}"
+
+
 def model_service(model: str) -> str:
     """Name of the headless Service that lists the workers of a model."""
     return f"dynamo-model-{base_model_hash(model)}"

@@ -239,6 +239,20 @@ DYN_ROUTER_MODE = _add(
 )
 
 # Several nodes
+POD_IP = _add(
+    "POD_IP",
+    "Address of the pod, which its Ray head registers under.",
+    read_by="Ray",
+    values="downward API status.podIP",
+    where="vLLM workers on one node whose experts are elastic",
+)
+VLLM_DP_MASTER_IP = _add(
+    "VLLM_DP_MASTER_IP",
+    "Address of the Ray node that data-parallel engines look for.",
+    read_by="vLLM",
+    values="downward API status.podIP",
+    where="vLLM workers on one node whose experts are elastic",
+)
 VLLM_NIXL_SIDE_CHANNEL_HOST = _add(
     "VLLM_NIXL_SIDE_CHANNEL_HOST",
     "Address under which other nodes reach a worker's NIXL.",

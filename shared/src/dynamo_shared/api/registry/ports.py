@@ -107,7 +107,7 @@ VLLM_RAY = _add(
     6379,
     "Head of the Ray cluster that vLLM spreads over nodes.",
     read_by="Ray workers",
-    where="multi-node vLLM leaders",
+    where="multi-node vLLM leaders, engines with elastic experts",
 )
 VLLM_MASTER = _add(
     29500,

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dynamo_shared.api import semver
-from dynamo_shared.api.engines.started import SHELL
+from dynamo_shared.api.engines.started import SHELL, script_at
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION, VLLM_DISTRIBUTED_EXECUTOR_BACKEND
+from dynamo_shared.api.runtime_version import features_of
 
 from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend, without_probes
@@ -20,7 +21,7 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import from_field, var, with_vars
 from dynamo_pod_builder.render.pod.placement import Group, PodRole
-from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, fails_over_within_pod
+from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, fails_over_within_pod, memory_has_pods
 from dynamo_pod_builder.render.workloads import waiting
 
 #: Graphs that were made by this version or later use vLLM's own processes, earlier ones Ray.
@@ -30,6 +31,7 @@ _TENSOR = ("--tensor-parallel-size", "-tp")
 _PIPELINE = ("--pipeline-parallel-size", "-pp")
 _DATA = ("--data-parallel-size", "-dp")
 _ELASTIC = "--enable-elastic-ep"
+_DATA_BACKEND = ("--data-parallel-backend", "-dpb")
 _RAY_HEAD = f"ray start --head --port={ports.VLLM_RAY.number}"
 _EXECUTOR = "--distributed-executor-backend"
 #: How the flags begin that the platform gives to an engine that spreads by its own processes.
@@ -89,6 +91,9 @@ class Vllm(EngineBackend):
                 without_probes(container)
             if multiprocessing(context):
                 container["env"].append(from_field(env.VLLM_NIXL_SIDE_CHANNEL_HOST, "status.podIP"))
+        elif has_ray_head(container, context):
+            _check_engines(context, MultinodeMode.ELASTIC)
+            _head_alone(container, context)
         cache = context.spec.compilation_cache
         if cache is not None and all(each["name"] != env.VLLM_CACHE_ROOT for each in container["env"]):
             container["env"].append(var(env.VLLM_CACHE_ROOT, cache.mount_path or self.traits.compilation_cache_path))
@@ -126,6 +131,38 @@ def multiprocessing(context: PodContext) -> bool:
     if chosen in ("mp", "ray"):
         return chosen == "mp"
     return semver.at_least(annotations.get(OPERATOR_ORIGIN_VERSION), MULTIPROCESSING_SINCE)
+
+
+def has_ray_head(container: KubeObject, context: PodContext) -> bool:
+    """Whether an engine on one node starts a Ray head first: its experts are elastic, and it spreads them by Ray.
+
+    Without a command its image has the entry point, in front of which nothing can be put.
+    """
+    if context.nodes > 1 or memory_has_pods(context.spec) or not container.get("command"):
+        return False
+    if not features_of(context.spec.runtime_version_override).ray_head:
+        return False
+    line = _as_it_is(container, context)
+    return _ELASTIC in line.words and line.flag(*_DATA_BACKEND) == "ray"
+
+
+def _as_it_is(container: KubeObject, context: PodContext) -> CommandLine:
+    """The line of any program, also one whose flags the platform could not add to."""
+    command, args = tuple(container.get("command") or ()), tuple(container.get("args") or ())
+    return CommandLine(context.component, command, args, script_at([*command, *args]))
+
+
+def _head_alone(container: KubeObject, context: PodContext) -> None:
+    """Start Ray under the pod's address, and then the engine as the container's own process, so that it is asked to end.
+
+    With one engine vLLM looks for the head at VLLM_DP_MASTER_IP, and nowhere else.
+    """
+    there = {each["name"] for each in container["env"]}
+    address = [from_field(name, "status.podIP") for name in (env.POD_IP, env.VLLM_DP_MASTER_IP) if name not in there]
+    container["env"] += address
+    head = f'{_RAY_HEAD} --node-ip-address="${env.POD_IP}" --block'
+    script = f"{head} & {_ray_is_up()} && exec {_as_it_is(container, context).quoted}"
+    container["command"], container["args"] = [*SHELL], [script]
 
 
 def mode_of(layout: ParallelLayout, context: PodContext) -> MultinodeMode:

@@ -40,6 +40,29 @@ def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
     return _service(context, {**own, **context.discovery.labels}, annotations, owner, {})
 
 
+def ray_service(context: PodContext, owner: KubeObject) -> KubeObject:
+    """Headless Service of a component of one pod that heads a Ray cluster, for pods that join it: also before it is ready."""
+    made = clique_service(context, owner)
+    of = made["metadata"]
+    # It is not what discovery looks for.
+    kept = {name: value for name, value in of.get("labels", {}).items() if name not in context.discovery.labels}
+    name = names.ray_service(context.name)
+    return {
+        **SERVICES.type_meta,
+        "metadata": object_metadata(name, context.namespace, kept, of.get("annotations", {}), owner),
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": made["spec"]["selector"],
+            "ports": [
+                {**_entry(ports.VLLM_RAY, ports.VLLM_RAY.number), "name": "ray-gcs"},
+                _entry(ports.SYSTEM, ports.SYSTEM.name),
+            ],
+        },
+    }
+
+
 def _service(
     context: PodContext,
     label_set: dict[str, str],

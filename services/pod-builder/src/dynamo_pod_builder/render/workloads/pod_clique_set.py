@@ -3,6 +3,7 @@
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
+from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import (
@@ -16,13 +17,15 @@ from dynamo_shared.api.resources import POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_component
 
 from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.backends import backend_of, vllm
 from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedComponent, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, PodContext, context_of
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
 from dynamo_pod_builder.render.network.ingress import ways_in
-from dynamo_pod_builder.render.network.service import clique_service, model_service, needs_service
+from dynamo_pod_builder.render.network.service import clique_service, model_service, needs_service, ray_service
 from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.pod.pod import pod_spec
+from dynamo_pod_builder.render.pod.template import main_container
 from dynamo_pod_builder.render.sharing import claims
 from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, memory_has_pods, memory_service
 from dynamo_pod_builder.render.workloads import layout
@@ -60,10 +63,18 @@ def children(
         contexts.append(context_of(parse_component(each), config, own))
     objects_ = [_pod_clique_set(graph, contexts, config, observed, owner)]
     objects_ += [clique_service(context, owner) for context in contexts if needs_service(context)]
+    objects_ += [ray_service(context, owner) for context in contexts if _is_joined(context)]
     objects_ += [way for context in contexts for way in ways_in(context, {}, owner)]
     models = {context.spec.model_ref.name for context in contexts if context.spec.model_ref is not None}
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     return objects_ + [model_service(model, namespace, owner) for model in sorted(models)]
+
+
+def _is_joined(context: PodContext) -> bool:
+    """Whether a component is one pod that heads a Ray cluster: of several, each would head a cluster of its own."""
+    if backend_of(context).name != vllm.Vllm.name or context.spec.replicas not in (None, 1):
+        return False
+    return vllm.has_ray_head({"command": SHELL, **(main_container(context.template) or {})}, context)
 
 
 def _pod_clique_set(
