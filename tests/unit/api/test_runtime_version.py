@@ -36,9 +36,16 @@ def test_the_override_wins(image: str) -> None:
     assert runtime_version(image, "") == runtime_version(image)
 
 
-@pytest.mark.parametrize(("version", "later"), [("1.4.9", False), ("1.5.0", True), ("1.10.0", True), ("2.0.0", True)])
-def test_features_of_a_runtime(version: str, *, later: bool) -> None:
-    assert features_of(version) == RuntimeFeatures(canary=later, lenient=later, compilers=later)
+_OF_1_5 = RuntimeFeatures(canary=True, lenient=True, compilers=True)
+_OF_1_6 = _OF_1_5._replace(ray_waits=True)
+
+
+@pytest.mark.parametrize(
+    ("version", "features"),
+    [("1.4.9", RuntimeFeatures()), ("1.5.0", _OF_1_5), ("1.6.0", _OF_1_6), ("1.10.0", _OF_1_6), ("2.0.0", _OF_1_6)],
+)
+def test_features_of_a_runtime(version: str, features: RuntimeFeatures) -> None:
+    assert features_of(version) == features
 
 
 def test_a_runtime_that_is_not_known_counts_as_an_earlier_one() -> None:

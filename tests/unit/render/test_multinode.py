@@ -118,6 +118,24 @@ def test_vllm_by_ray_as_graphs_of_old_have_it(annotations) -> None:
     assert worker["args"] == ["ray start --address=$(LWS_LEADER_ADDRESS):6379 --block"]
 
 
+@pytest.mark.parametrize(
+    ("version", "args", "waits"),
+    [
+        ("1.6.0", ["-tp", "8"], ["wait-for-leader-ray"]),
+        ("1.5.9", ["-tp", "8"], []),
+        # These wait for the engine itself.
+        ("1.6.0", ["--enable-elastic-ep", "-dp", "8"], []),
+    ],
+)
+def test_vllm_workers_wait_for_the_head_of_ray_from_1_6_on(version, args, waits) -> None:
+    obj = component("vllm", args, annotations={ORIGIN: "1.2.0", EXECUTOR: "ray"}, runtimeVersionOverride=version)
+    leader, worker = pods(obj)
+    assert "initContainers" not in leader
+    assert [each["name"] for each in worker.get("initContainers", ())] == waits
+    for each in worker.get("initContainers", ()):
+        assert 'LEADER_HOST="${LWS_LEADER_ADDRESS}" LEADER_PORT="6379"' in each["command"][-1]
+
+
 def test_vllm_by_ray_from_a_script_gives_the_engine_the_flag_and_not_the_shell() -> None:
     script = {"command": ["/bin/sh", "-c"], "args": ["cd /x && python3 -m dynamo.vllm -tp 8"]}
     leader, _ = mains(component("vllm", [], container=script, annotations={EXECUTOR: "ray"}))

@@ -27,6 +27,7 @@ class RuntimeVersion(NamedTuple):
 
 #: From here on workers answer canary requests, and the endpoint picker is in the image of the frontend.
 OF_1_5 = RuntimeVersion(1, 5, 0)
+OF_1_6 = RuntimeVersion(1, 6, 0)
 
 
 def runtime_version(image: str, override: str | None = None) -> RuntimeVersion | None:
@@ -52,6 +53,8 @@ class RuntimeFeatures(NamedTuple):
     lenient: bool = False
     #: mpirun passes on where the compilers are, which is said by the image's environment alone.
     compilers: bool = False
+    #: Nodes of an engine that is spread by Ray wait for its head.
+    ray_waits: bool = False
 
     @property
     def ray_head(self) -> bool:
@@ -64,8 +67,10 @@ class RuntimeFeatures(NamedTuple):
 def features_of(override: str | None) -> RuntimeFeatures:
     """Features of the runtime of a component with this `runtimeVersionOverride`; the thresholds are those of the reference."""
     version = _core(override) if override else None
-    later = version is not None and version >= OF_1_5
-    return RuntimeFeatures(canary=later, lenient=later, compilers=later)
+    if version is None:
+        return RuntimeFeatures()
+    later = version >= OF_1_5
+    return RuntimeFeatures(canary=later, lenient=later, compilers=later, ray_waits=version >= OF_1_6)
 
 
 def _core(text: str) -> RuntimeVersion | None:

@@ -41,7 +41,8 @@ def _without_scale(spec: KubeObject) -> KubeObject:
     template = kept.get("podTemplate") or {}
     stated = features_of(kept.pop("runtimeVersionOverride", None))
     if stated != features_of(None):
-        kept["runtimeFeatures"] = stated._asdict()
+        # Only what there is: a later release that knows more features must not replace pods that have none of them.
+        kept["runtimeFeatures"] = {name: True for name, given in stated._asdict().items() if given}
     metadata = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     if OPERATOR_ORIGIN_VERSION in annotations:

@@ -114,14 +114,20 @@ class Vllm(EngineBackend):
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:
         """A worker's processes end when they do not find their leader, so the worker waits for it first.
 
-        Only these processes meet at that port: a worker of any other mode would wait without end.
+        They meet at a port of their mode: at any other a worker would wait without end.
         """
         placement = context.placement
         if placement.group is None or placement.role is not PodRole.WORKER or not context.of_graph:
             return
         main = next(each for each in pod["containers"] if each["name"] == MAIN)
-        if _BY_PROCESSES in " ".join([*(main.get("command") or ()), *(main.get("args") or ())]):
-            waiting.for_leader(pod, context.graph, main["image"], placement.group, ports.VLLM_MASTER.number)
+        words = [*(main.get("command") or ()), *(main.get("args") or ())]
+        if _BY_PROCESSES in " ".join(words):
+            port, how = ports.VLLM_MASTER, MultinodeMode.PROCESSES
+        elif _ray_worker(placement.group) in words and features_of(context.spec.runtime_version_override).ray_waits:
+            port, how = ports.VLLM_RAY, MultinodeMode.RAY
+        else:
+            return
+        waiting.for_leader(pod, context.graph, main["image"], placement.group, port, how=how)
 
 
 def multiprocessing(context: PodContext) -> bool:

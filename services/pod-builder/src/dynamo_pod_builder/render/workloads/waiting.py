@@ -4,6 +4,7 @@ from importlib import resources as files
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.ports import Port
 from dynamo_shared.api.resources import CONFIG_MAPS
 
 from dynamo_pod_builder.render import names
@@ -28,13 +29,16 @@ def script(graph: str, namespace: str, owner: KubeObject) -> KubeObject:
     }
 
 
-def for_leader(pod: KubeObject, graph: str, image: str, group: Group, port: int) -> None:
-    """Put the container that waits in front of a worker's others; it has Python, since the engine's image has."""
+def for_leader(pod: KubeObject, graph: str, image: str, group: Group, port: Port, *, how: str) -> None:
+    """Put the container that waits in front of a worker's others; it has Python, since the engine's image has.
+
+    `how` the nodes meet at the port is part of the container's name.
+    """
     # The shell puts the variables in here, so that they are the container's own, also where Kubernetes knows none.
     host = group.leader_host.replace("$(", "${").replace(")", "}")
-    command = f'export LEADER_HOST="{host}" LEADER_PORT="{port}" && exec python3 {_FOLDER}/{FILE}'
+    command = f'export LEADER_HOST="{host}" LEADER_PORT="{port.number}" && exec python3 {_FOLDER}/{FILE}'
     container = {
-        "name": "wait-for-leader-mp",
+        "name": f"wait-for-leader-{how}",
         "image": image,
         "command": ["sh", "-c", command],
         "resources": {},
