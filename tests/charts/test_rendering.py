@@ -144,6 +144,16 @@ def test_services_reach_the_ports_of_addresses(settings: str, service: str, port
     assert ports <= reached <= ports | {53, 443, 6443, 4222, 2379}
 
 
+@pytest.mark.parametrize(("values", "who"), [("default", None), ("monitoring", "monitoring")])
+def test_only_those_who_are_named_reach_the_monitoring_of_nats(values: str, who: str | None) -> None:
+    """It has no login, and names connections, inboxes and what consumers read: graphs of all namespaces among that."""
+    objects = helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml")
+    (policy,) = [o for o in helm.of_kind(objects, "NetworkPolicy") if o["metadata"]["name"].endswith("-nats")]
+    rules = [rule for rule in policy["spec"]["ingress"] if {"port": 8222, "protocol": "TCP"} in rule["ports"]]
+    peers = [peer["namespaceSelector"]["matchLabels"] for rule in rules for peer in rule["from"]]
+    assert peers == ([{"kubernetes.io/metadata.name": who}] if who else [])
+
+
 @pytest.mark.parametrize(("settings", "duration"), [((), "87600h"), (("credentials.issuerRef.name=own",), "2160h")])
 def test_the_certificate_of_nats_lasts_because_no_renewal_restarts_nats(
     settings: tuple[str, ...], duration: str
