@@ -141,8 +141,9 @@ def _constraint(override: Override) -> Violations:
             yield (*at, name), _WRONG_TYPE.format(kind="a text")
     if _PACK in constraint and not isinstance(constraint[_PACK], dict):
         yield (*at, _PACK), _WRONG_TYPE.format(kind="an object with required, preferred or both")
-    for name, domain in mapping(constraint.get(_PACK)).items():
-        if name in ("required", "preferred") and not isinstance(domain, str):
+    pack = mapping(constraint.get(_PACK))
+    for name in ("required", "preferred"):
+        if name in pack and not isinstance(pack[name], str):
             yield (*at, _PACK, name), _WRONG_TYPE.format(kind="a text")
 
 
