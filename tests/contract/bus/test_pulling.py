@@ -32,8 +32,8 @@ def most(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     held: list[int] = []
     received = pull.Puller._on_message
 
-    async def counted(self: pull.Puller, message) -> None:
-        await received(self, message)
+    def counted(self: pull.Puller, message) -> None:
+        received(self, message)
         held.append(sum(len(each.data) for each in self._ready))
 
     monkeypatch.setattr(pull.Puller, "_on_message", counted)

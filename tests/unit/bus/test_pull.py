@@ -18,7 +18,7 @@ class Session:
 
     async def _publish(self, _subject: str, _payload: bytes, reply: str) -> None:
         assert self.puller is not None
-        await self.puller._on_message(Msg(_client=self.client, subject=reply, data=b"news", headers=None))
+        self.puller._on_message(Msg(_client=self.client, subject=reply, data=b"news", headers=None))
 
 
 async def test_a_message_that_comes_while_more_is_asked_for_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

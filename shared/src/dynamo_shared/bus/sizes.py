@@ -22,8 +22,9 @@ def check_size(subject: str, payload: bytes, headers: Mapping[str, str] | None, 
             f"{subject[:80]}...: a subject of {len(subject)} bytes is more than the server takes"
         )
     size = len(payload) + _AROUND
-    for name, value in (headers or {}).items():
-        # Most values are ASCII, and counting is cheaper than encoding.
-        size += len(name) + _LINE + (len(value) if value.isascii() else len(value.encode()))
+    if headers:
+        text = "".join([*headers, *headers.values()])
+        # Most are ASCII, and counting is cheaper than encoding.
+        size += len(headers) * _LINE + (len(text) if text.isascii() else len(text.encode()))
     if size > largest:
         raise MessageTooLargeError(f"{subject}: {size} bytes are more than the server takes")

@@ -90,9 +90,7 @@ class Puller:
         """Begins to receive."""
         self._session.on_end(self.interrupt)
         try:
-            self._subscription = await self._session.client.subscribe(
-                f"{self._inbox}.*", cb=self._on_message, pending_msgs_limit=self._capacity * 4, pending_bytes_limit=0
-            )
+            self._subscription = await self._session.client.listen(f"{self._inbox}.*", self._on_message)
             await self._ask()
         except TRANSLATED as error:
             raise translate(error) from error
@@ -160,7 +158,7 @@ class Puller:
     def _reply(self) -> str:
         return f"{self._inbox}.{self._request}"
 
-    async def _on_message(self, message: Msg) -> None:
+    def _on_message(self, message: Msg) -> None:
         status = message.headers.get("Status") if message.headers and not message.data else None
         if status is None:
             self._asked = max(0, self._asked - 1)

@@ -16,7 +16,6 @@ import nats.js.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.transport import TcpTransport, Transport
 from nats.js.client import JetStreamContext
 
 from dynamo_shared.aio import cancellable, ended
@@ -29,6 +28,7 @@ from dynamo_shared.bus.errors import (
     StreamNotFoundError,
     WrongSequenceError,
 )
+from dynamo_shared.bus.nats.client import NatsClient
 from dynamo_shared.bus.nats.options import BusOptionsError, NatsOptions
 from dynamo_shared.bus.protocol import Ack
 from dynamo_shared.bus.sizes import check_size
@@ -51,9 +51,6 @@ CONSUMERS_LIMITED_FROM = (2, 15)
 
 MOST_DENIED = 1000
 """Subjects that are remembered as denied."""
-
-_BLANKS = " \t\n\r\x0b\x0c"
-"""What around names and values of headers is not part of them."""
 
 _DENIED = re.compile(r"permissions violation for publish to \"([^\"]+)\"", re.IGNORECASE)
 
@@ -79,76 +76,10 @@ class _AckAnswer(msgspec.Struct):
 _decode_answer = msgspec.json.Decoder(_AckAnswer).decode
 
 
-class _Connection(TcpTransport):
-    """A connection that takes what is written after its end, and says so in `drain`, as on asyncio's own event loop.
-
-    libuv's refuses such a write with an error that the library does not expect: it would not report the end.
-    """
-
-    @classmethod
-    def of(cls, connected: Transport | None) -> Self:
-        """The same connection, as one of this class."""
-        made = cls.__new__(cls)
-        vars(made).update(vars(connected))
-        return made
-
-    def write(self, payload: bytes) -> None:
-        self.writelines([payload])
-
-    def writelines(self, payload: list[bytes]) -> None:
-        if self._io_writer is not None and not self._io_writer.is_closing():
-            self._io_writer.writelines(payload)
-
-
-class _Client(Client):
-    """nats-py's client, but TLS is what we asked for, never what the server says: before CONNECT, which has the password."""
-
-    def __init__(self, *, tls: bool) -> None:
-        super().__init__()
-        self._tls_asked_for = tls
-
-    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-        if initial_connection:
-            self._transport = _Connection.of(self._transport)
-        if self._tls_asked_for and initial_connection:
-            if not (info.get("tls_required") or info.get("tls_available")):
-                raise nats.errors.Error("the server offers no TLS, and TLS was asked for: no password was sent")
-            # The library makes TLS of the connection where the server requires it, which is for us to say.
-            info["tls_required"] = True
-        await super()._process_info(info, initial_connection)
-
-    @staticmethod
-    def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        """The same in a quarter of the time: the library checks each letter of each name, and each message has ten headers."""
-        headers: dict[str, str] = {}
-        for line in raw.decode("utf-8", "replace").split("\r\n"):
-            name, colon, value = line.partition(":")
-            name = name.strip(_BLANKS)
-            if colon and name.isascii() and (not name or name.split() == [name]):
-                headers[name] = value.strip(_BLANKS)
-        return headers
-
-    async def _flush_pending(self, force_flush: bool = False) -> Any:
-        """Publishing and subscribing come through here, and the library drops a cancellation in it."""
-        return await cancellable(super()._flush_pending(force_flush))
-
-    async def _close(self, status: int, do_cbs: bool = True) -> None:
-        """Closes, even where what was left to write is lost with the connection: the library would stop half way then.
-
-        Its subscriptions would wait without end, and no callback would report the end.
-        """
-        try:
-            await super()._close(status, do_cbs)
-        except OSError:
-            # The bytes are dropped by now: the second pass has nothing to write. It returns at once where CLOSED is set.
-            self._status = Client.DISCONNECTED
-            await super()._close(status, do_cbs)
-
-
 class NatsSession:
     """A live connection. `ended` is set when it is over, for whatever reason."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: NatsClient) -> None:
         self.client = client
         self.js = JetStreamContext(client, timeout=API_TIMEOUT)
         self.ended = asyncio.Event()
@@ -169,7 +100,7 @@ class NatsSession:
         except BusOptionsError as error:
             # Files are replaced while this runs: what cannot be read now can be in a moment.
             raise BusUnavailableError(str(error)) from error
-        client = _Client(tls=tls is not None)
+        client = NatsClient(tls=tls is not None)
         trouble: list[Exception] = []
         holder: list[NatsSession] = []
 
@@ -208,7 +139,7 @@ class NatsSession:
                 )
                 await cancellable(connecting)
                 session = cls(client)
-                await client.subscribe(f"{session._prefix}*", cb=session._on_answer)
+                await client.listen(f"{session._prefix}*", session._on_answer)
         except (TimeoutError, OSError, nats.errors.Error, ValueError) as error:
             await _close(client)
             cause = trouble[-1] if trouble and isinstance(error, nats.errors.NoServersError | TimeoutError) else error
@@ -327,7 +258,7 @@ class NatsSession:
             raise
         return future
 
-    async def _on_answer(self, message: Msg) -> None:
+    def _on_answer(self, message: Msg) -> None:
         entry = self._waiting.pop(message.subject, None)
         if entry is None or entry[0].done():
             return
