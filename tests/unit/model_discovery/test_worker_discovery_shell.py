@@ -245,6 +245,34 @@ async def test_a_replica_that_is_no_longer_elected_counts_no_workers(cluster: Cl
     await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_a_pod_that_is_not_a_worker_asks_nothing_of_the_bus(cluster: Cluster, monkeypatch) -> None:
+    monkeypatch.setattr(discovery, "CHECK_EVERY", 3600.0)
+    pods, metadata, slice_ = registered()
+    for resource, obj in ((PODS, pods), (DYNAMO_WORKER_METADATAS, metadata), (ENDPOINT_SLICES, slice_)):
+        await cluster.publish(resource, obj)
+    rounds: list[int] = []
+    publish, asked = discovery._Active._publish, list[str]()
+
+    async def counted(active: Any, steps: Any) -> None:
+        await publish(active, steps)
+        rounds.append(len(steps))
+
+    async def last_message(stream: streams.StreamSpec, subject: str) -> Message | None:
+        asked.append(subject)
+        return await find(stream, subject)
+
+    monkeypatch.setattr(discovery._Active, "_publish", counted)
+    async with cluster.serving(files=False):
+        await reported(cluster, ["team dyn/backend/7 joined"])
+        await until(lambda: len(rounds) > 0)
+        find = cluster.bus.last_message
+        monkeypatch.setattr(cluster.bus, "last_message", last_message)
+        rounds.clear()
+        await cluster.publish(PODS, pod("q", "10.0.0.8"))
+        await until(lambda: len(rounds) > 0)
+        assert (set(rounds), asked) == ({0}, [])
+
+
 async def test_a_bus_that_comes_while_state_is_being_read_ends_no_worker(cluster: Cluster, monkeypatch) -> None:
     """Each connection leads to a check of STATE. What has not been read yet must not look like another one's message."""
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)

@@ -144,7 +144,9 @@ class _Active:
         if publication.state.lost.is_set():
             publication.start_over()
             self._marked = False
-        await self._check()
+        if steps:
+            # Each pod of the cluster comes here, and few are workers: where nothing is published, nothing is asked.
+            await self._check()
         if self.taken_over.is_set():
             return
         complete = all(source.ready for source in self._sources)
