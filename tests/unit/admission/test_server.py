@@ -259,11 +259,11 @@ async def test_a_large_object_is_judged_while_others_are_answered(
     judging, go_on = asyncio.Event(), threading.Event()
     loop, judge = asyncio.get_running_loop(), judged
 
-    def slow(question: AdmissionRequest, *rest: Any) -> Any:
+    def slow(question: AdmissionRequest, *rest: Any, **known: Any) -> Any:
         if "large" in question.object["metadata"]["labels"]:
             loop.call_soon_threadsafe(judging.set)
             assert go_on.wait(30)
-        return judge(question, *rest)
+        return judge(question, *rest, **known)
 
     monkeypatch.setattr(server, "review", slow)
     small = {**graph(), "metadata": {"name": "chat", "namespace": "team", "labels": {}}}

@@ -24,6 +24,7 @@ from dynamo_shared.api.untrusted.reading import is_being_deleted
 from dynamo_shared.api.validation import Facts, validate
 
 from dynamo_admission import jsonpatch
+from dynamo_admission.accepted import AcceptedObjects
 from dynamo_admission.kinds import resource_of
 from dynamo_admission.wire import AdmissionRequest, ReviewStatus
 
@@ -85,10 +86,13 @@ def review(
     world: World,
     checker: Checker,
     adapters: Mapping[str, int] | None = None,
+    *,
+    accepted: AcceptedObjects | None = None,
 ) -> ReviewVerdict:
     """Judge a creation or an update. Objects that are being deleted, and those of held namespaces, are let through.
 
-    `adapters` are the numbers of the graph's adapters by component, where `asks_adapters`.
+    `adapters` are the numbers of the graph's adapters by component, where `asks_adapters`. `accepted` has what was accepted
+    a moment ago.
     """
     if request.operation not in {CREATE, UPDATE} or request.sub_resource or request.namespace in world.held:
         return SKIPPED
@@ -104,6 +108,12 @@ def review(
         return ReviewVerdict(_junk("request.object must be an object, and request.oldObject, too, in an update"))
     if request.operation == UPDATE and is_being_deleted(obj):
         return SKIPPED
+    facts = replace(world.facts, user=request.user_info.username, adapter_replicas=adapters)
+    creations = accepted if old is None else None
+    if creations is not None and webhook is Webhook.VALIDATE:
+        known = creations.take(_to_check(obj), facts, checker)
+        if known is not None:
+            return ReviewVerdict(warnings=bounded(known))
     try:
         # Each rule reads all values, and each value may be an error: a body has more than a million.
         check_count(obj, MANIFEST)
@@ -116,9 +126,8 @@ def review(
             if old is None
             else at_each_write(without_released(obj, old))
         )
-    facts = replace(world.facts, user=request.user_info.username, adapter_replicas=adapters)
-    # A status that comes along is not stored: it is a subresource of each of our kinds, written elsewhere.
-    errors, warnings = _findings({**desired, "status": None} if "status" in desired else desired, old, facts, checker)
+    checked = _to_check(desired)
+    errors, warnings = _findings(checked, old, facts, checker)
     errors += _hidden(desired, old, checker)
     if errors and old is not None:
         errors, kept = _new_ones(errors, old, facts, checker)
@@ -126,8 +135,15 @@ def review(
     if errors:
         return ReviewVerdict(ReviewStatus("Failure", refusal_text(errors), "Invalid", 422))
     if webhook is Webhook.MUTATE:
+        if creations is not None:
+            creations.remember(checked, facts, checker, warnings)
         return ReviewVerdict(patch=jsonpatch.difference(obj, desired))
     return ReviewVerdict(warnings=bounded(warnings))
+
+
+def _to_check(obj: KubeObject) -> KubeObject:
+    """Without a status that comes along: it is not stored, as a subresource of each kind here, which is written elsewhere."""
+    return {**obj, "status": None} if "status" in obj else obj
 
 
 def refusal_text(errors: Sequence[FieldError]) -> str:

@@ -19,6 +19,7 @@ from dynamo_shared.aio import Offload
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
 
+from dynamo_admission.accepted import AcceptedObjects
 from dynamo_admission.callers import Callers
 from dynamo_admission.kinds import resource_of
 from dynamo_admission.metrics import OTHER, AdmissionMetrics, ReviewLabels
@@ -95,6 +96,7 @@ class ReviewServer:
         self._max_in_flight = max_in_flight
         self._in_flight = 0
         self._callers = callers or Callers()
+        self._accepted = AcceptedObjects()
         self._large = Offload(above=LARGE_BODY, at_once=LARGE_AT_ONCE)
 
     def app(self) -> web.Application:
@@ -173,7 +175,9 @@ class ReviewServer:
                 world, asks = self._state.world, asks_adapters(question, self._state.world)
                 adapters = await self._find_adapters(question) if asks and self._find_adapters else None
                 checker = self._state.checker
-                verdict = await self._large.run(size, lambda: review(question, webhook, world, checker, adapters))
+                verdict = await self._large.run(
+                    size, lambda: review(question, webhook, world, checker, adapters, accepted=self._accepted)
+                )
         except RecursionError:
             return ReviewVerdict(ReviewStatus("Failure", _TOO_DEEP, "Invalid", 422)), "denied"
         except Exception:
