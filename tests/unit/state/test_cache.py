@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource, key_of
+from dynamo_shared.api.resources import DEPLOYMENTS, PODS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.state import ObjectCache
 from dynamo_shared.state.cache import FEW, GRACE, OwnWrite
 from dynamo_shared.state.versions import Version, version_of
@@ -283,6 +283,19 @@ def test_indexes_follow_changes_and_take_in_what_is_there() -> None:
     assert cache.by_index(DEPLOYMENTS, "app", "y") == [obj(2, app="y")]
     cache.remove(DEPLOYMENTS, KEY, "u1")
     assert cache.by_index(DEPLOYMENTS, "app", "y") == []
+
+
+def test_objects_of_several_resources_come_each_with_its_resource() -> None:
+    cache = ObjectCache()
+    for resource in (DEPLOYMENTS, SERVICES):
+        cache.add_index(resource, "app", by_app)
+    cache.put(SERVICES, obj(1, uid="u2"))
+    cache.put(DEPLOYMENTS, obj(1))
+    cache.put(DEPLOYMENTS, obj(1, uid="u3", name="b", app="y"))
+    both = [(DEPLOYMENTS, obj(1)), (SERVICES, obj(1, uid="u2"))]
+    assert list(cache.by_indexes((DEPLOYMENTS, SERVICES), "app", "x")) == both
+    with pytest.raises(KeyError):
+        list(cache.by_indexes((PODS,), "app", "x"))
 
 
 def test_listeners_hear_of_what_changed_and_one_that_fails_harms_no_one() -> None:

@@ -50,9 +50,8 @@ def children(cache: ObjectCache, resource: Resource, owner: KubeObject) -> list[
 
 def children_of(cache: ObjectCache, owner: KubeObject) -> dict[tuple[str, str], KubeObject]:
     """All objects that `owner` controls, by id of the resource and name."""
-    return {
-        (resource.id, objects.name(child)): child for resource in OWNED for child in children(cache, resource, owner)
-    }
+    owned = cache.by_indexes(OWNED, OWNER_INDEX, objects.uid(owner))
+    return {(resource.id, objects.name(child)): child for resource, child in owned}
 
 
 def workload_of(cache: ObjectCache, component: KubeObject) -> KubeObject | None:

@@ -130,7 +130,7 @@ class Follower:
                     await self._complete(namespace, set(), "", served=False)
 
     def _publish(self, change: ObjectChange) -> None:
-        self._metrics.changes.labels(self.watched.resource.id, change.kind.lower()).inc()
+        self._metrics.change(self.watched.resource.id, change.kind.lower()).inc()
         if change.listed or not is_traced():
             # Of what is listed nothing has happened just now: there is no trace to begin.
             self._hand_over(change)

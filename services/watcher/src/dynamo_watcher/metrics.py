@@ -1,6 +1,7 @@
 """Every metric of the watcher, in one place. Those of publishing (latency, backlog) are the bus's."""
 
 import time
+from functools import cache
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry
@@ -14,6 +15,7 @@ class WatcherMetrics(ServiceMetrics):
         self.changes = self._counter(
             "dynamo_watcher_changes", "Changes that the API server reported.", ["resource", "kind"]
         )
+        self.change = cache(self.changes.labels)
         self.objects = self._gauge("dynamo_watcher_objects", "Objects that STATE has.", ["resource"])
         self._synced = self._gauge(
             "dynamo_watcher_last_synced_timestamp_seconds",

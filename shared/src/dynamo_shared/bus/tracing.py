@@ -1,7 +1,7 @@
 """Trace context over NATS headers (W3C `traceparent`): one change of an object is one trace through all services."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -9,6 +9,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 TRACEPARENT = "traceparent"
 
 _propagator = TraceContextTextMapPropagator()
+_NO_TRACE = nullcontext()
 
 
 def is_traced() -> bool:
@@ -31,12 +32,13 @@ def inject(headers: dict[str, str]) -> None:
         headers[TRACEPARENT] = value
 
 
-@contextmanager
-def continued(headers: Mapping[str, str]) -> Iterator[None]:
+def continued(headers: Mapping[str, str]) -> AbstractContextManager[None]:
     """The block runs in the trace that a received message belongs to; so do the listeners that it calls."""
-    if TRACEPARENT not in headers:
-        yield
-        return
+    return _continued(headers) if TRACEPARENT in headers else _NO_TRACE
+
+
+@contextmanager
+def _continued(headers: Mapping[str, str]) -> Iterator[None]:
     token = context.attach(extract(headers))
     try:
         yield

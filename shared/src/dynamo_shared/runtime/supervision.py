@@ -4,9 +4,9 @@ A part is a background coroutine. It is started again when it fails; meanwhile `
 failed where the service cannot do its work without it. An object that cannot be handled costs a log line and a count.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from types import TracebackType
 
 import structlog
 
@@ -46,18 +46,38 @@ class Supervisor:
         finally:
             self.health.forget(health_part)
 
-    @contextmanager
-    def isolated(self, resource: Resource, key: ObjectKey) -> Iterator[None]:
-        """Keep an error about one object to this object."""
-        try:
-            yield
-        except Exception:
-            log.exception("object not handled", service=self.service, resource=resource.id, key=str(key))
-            self.metrics.object_failures.labels(self.service, resource.id).inc()
+    def isolated(self, resource: Resource, key: ObjectKey) -> "Isolation":
+        """Keep an error about one object to this object: a block that ends with an error, which is logged, ends there."""
+        return Isolation(self, resource, key)
+
+    def failed(self, resource: Resource, key: ObjectKey, error: Exception) -> None:
+        """An object could not be handled."""
+        log.error("object not handled", service=self.service, resource=resource.id, key=str(key), exc_info=error)
+        self.metrics.object_failures.labels(self.service, resource.id).inc()
 
     def health_part(self, part: str) -> str:
         """The name under which `/readyz` reports a part while it fails."""
         return f"{self.service}/{part}"
+
+
+class Isolation:
+    """The context of `Supervisor.isolated`. Not a generator: each change of an object has several."""
+
+    __slots__ = ("_key", "_resource", "_supervisor")
+
+    def __init__(self, supervisor: Supervisor, resource: Resource, key: ObjectKey) -> None:
+        self._supervisor = supervisor
+        self._resource = resource
+        self._key = key
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._supervisor.failed(self._resource, self._key, error)
+        return True
 
 
 def kind_of(error: BaseException) -> str:

@@ -268,6 +268,15 @@ class ObjectCache:
         objects = (table.get(key) for key in keys)
         return [obj for obj in objects if obj is not None]
 
+    def by_indexes(self, resources: Iterable[Resource], name: str, value: str) -> Iterator[tuple[Resource, KubeObject]]:
+        """As `by_index`, of several resources that have an index of that name; each object with its resource."""
+        for resource in resources:
+            table = self._tables[resource.id]
+            # An owner has no objects of most resources.
+            for key in table.indexes[name].keys(value):
+                if (obj := table.get(key)) is not None:
+                    yield resource, obj
+
     def version(self, resource: Resource, key: ObjectKey) -> Version | None:
         """Version of the object that is held, or None."""
         obj = self.get(resource, key)

@@ -28,6 +28,7 @@ NO_NAMESPACE = "_"
 """Stands for "no namespace"; Kubernetes names cannot begin with an underscore, so it never is one."""
 
 SYNCED = "_synced"
+_SYNCED_END = f".{SYNCED}"
 
 ANY = "*"
 REST = ">"
@@ -169,6 +170,8 @@ def parse_state(subject: str) -> StateSubject:
 
 def parse_synced(subject: str) -> tuple[str, str] | None:
     """Cluster and resource id of a marker subject, None for any other."""
+    if not subject.endswith(_SYNCED_END):
+        return None
     tokens = subject.removeprefix(f"{STATE_PREFIX}.").split(".")
     if len(tokens) != 3 or tokens[2] != SYNCED:
         return None

@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import structlog
 
@@ -28,6 +28,8 @@ BREATH = 32
 """Publishes after which other tasks get a turn; a few milliseconds."""
 
 log = structlog.get_logger("dynamo.bus.state")
+
+_published = cache(metrics.STATE_PUBLISHED.labels)
 
 
 class Sender:
@@ -112,7 +114,7 @@ class Sender:
         known = LastMessage(ack.sequence, message.version, deleted=message.deleted)
         self._ledger.set(message.resource.id, message.subject, known)
         self._refusals.remove(message.subject)
-        metrics.STATE_PUBLISHED.labels(message.resource.id, message.change.value).inc()
+        _published(message.resource.id, message.change.value).inc()
         metrics.STATE_LATENCY.observe(self._clock() - message.received)
         self._outbox.settle(message)
 
