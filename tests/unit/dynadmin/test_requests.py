@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
@@ -22,6 +23,7 @@ from dynamo_dynadmin.api.routes.session import session
 from dynamo_dynadmin.api.sessions import AT_ONCE_OF_ONE, SessionPages
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.http import call as calls
+from dynamo_dynadmin.http import streaming
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
@@ -36,6 +38,8 @@ from dynamo_shared.kube import Conflict, Identity, Invalid
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin, Oidc
 from multidict import CIMultiDict
 from prometheus_client import CollectorRegistry
+
+from tests.building.waiting import turns, until
 
 ABSENT = cast("Any", None)
 PAGE = "https://portal.test"
@@ -631,6 +635,43 @@ async def test_readers_of_streams_that_end_together_come_back_apart(monkeypatch:
     async with server_of([route_of(watch, "GET", "/x", public=False)], Named()) as client:
         answers = [await client.get("/x", headers={"Authorization": "Bearer mine"}) for _ in range(3)]
         assert [await each.text() for each in answers] == [f"retry: {each}\n\n" for each in (1500, 2250, 3000)]
+
+
+async def test_what_waits_for_slow_readers_of_one_user_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 of them held 800 MiB, each an event of the size that etcd takes."""
+    large = b"x" * (16 << 20)
+    monkeypatch.setattr(streaming, "WAITING_OF_A_USER", 2 * len(large) + 1024)
+    streams = Streams(ABSENT, DynadminMetrics(CollectorRegistry()), total=9, of_a_user=9, heartbeat=1, recheck=60)
+    sent: dict[str, str] = {}
+
+    async def watch(call: Call) -> web.StreamResponse:
+        name = call.request.headers["X-Name"]
+        async with streams.opened(call, []) as stream:
+            sent[name] = "waits"
+            try:
+                await stream.send("MODIFIED", large)
+            except ConnectionError as error:
+                sent[name] = str(error)
+                raise
+            sent[name] = "taken"
+        return stream.response
+
+    async with server_of([route_of(watch, "GET", "/x", public=False)], Named()) as client:
+
+        async def begun(name: str, user: str) -> aiohttp.ClientResponse:
+            return await client.get("/x", headers={"Authorization": f"Bearer {user}", "X-Name": name})
+
+        first, _ = await begun("first", "ann"), await begun("second", "ann")
+        await begun("third", "ann")
+        await until(lambda: sent.get("third", "waits") != "waits", within=5)
+        assert sent == {"first": "waits", "second": "waits", "third": "too much waits for readers of this user"}
+        await begun("other", "bob")
+        assert len(await first.read()) > len(large)
+        await until(lambda: sent["first"] == "taken", within=5)
+        await begun("fourth", "ann")
+        await until(lambda: len(sent) == 5, within=5)
+        await turns()
+        assert (sent["other"], sent["fourth"]) == ("waits", "waits")
 
 
 async def test_of_two_authorizations_none_counts() -> None:
