@@ -19,7 +19,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeClient
 
-from .dynadmin import EVERYTHING, Answer, Api, account, cluster_wide, dynadmin, token_of
+from .dynadmin import EVERYTHING, Answer, Api, account, cluster_wide, dynadmin, guest, token_of
 from .platform import eventually
 
 PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "pods/log"]}
@@ -326,12 +326,17 @@ async def test_streams_are_bounded_and_refused_in_order(
     extra = {"MAX_STREAMS": "3", "MAX_STREAMS_PER_USER": "2", "BURST": "12", "REQUESTS_PER_SECOND": "0.1"}
     async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as api:
         one = await account(kube, namespace, "one", EVERYTHING)
-        two = await account(kube, namespace, "two", EVERYTHING)
+        same = await account(kube, namespace, "two", EVERYTHING)
+        # Service accounts of a namespace are limited together.
+        two = await guest(kube, namespace, "guest")
         path = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
         async with api.stream(path, token=one) as a, api.stream(path, token=one) as b, api.stream(path, token=two) as c:
             assert [a.status, b.status, c.status] == [200, 200, 200]
             refused = await api("GET", path, token=one)
             assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
+        async with api.stream(path, token=one) as a, api.stream(path, token=same) as b:
+            assert [a.status, b.status] == [200, 200]
+            assert (await api("GET", path, token=same)).status == 429
         freed = await eventually(lambda: opened(api, path, two), "a stream is free", where=lambda status: status == 200)
         assert freed == 200
         statuses = [(await api("GET", "/api/v1/me", token=one)).status for _ in range(12)]
@@ -439,7 +444,7 @@ async def test_ten_thousand_streams_are_refused_in_order(
     extra = {"MAX_STREAMS": "60", "MAX_STREAMS_PER_USER": "50", "BURST": "20000", "REQUESTS_PER_SECOND": "20000"}
     async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as api:
         greedy = await account(kube, namespace, "greedy", EVERYTHING)
-        modest = await account(kube, namespace, "modest", EVERYTHING)
+        modest = await guest(kube, namespace, "modest")
         path = f"/api/v1/namespaces/{namespace}/deployments"
         async with AsyncExitStack() as held:
             mine = [await held.enter_async_context(api.stream(f"{path}?watch=true", token=greedy)) for _ in range(50)]

@@ -8,7 +8,7 @@ from dynamo_dynadmin.api.ownership import manager_of, merge_patch, merged
 from dynamo_dynadmin.api.selectors import InvalidSelector, selector
 from dynamo_dynadmin.identity.sealing import TooLong
 from dynamo_dynadmin.identity.session import Sessions
-from dynamo_dynadmin.identity.who import Disallowed, Unidentified, identity_of
+from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, identity_of
 from dynamo_dynadmin.state.position import Position
 
 ACCOUNT = "system:serviceaccount:team:owner"
@@ -44,6 +44,18 @@ def test_identities_of_the_system_are_never_acted_for(user: str, groups: tuple[s
 def test_all_of_an_identity_arrives_as_it_was_checked(uid: str, value: str) -> None:
     with pytest.raises(Disallowed, match="no header"):
         identity_of("ann", uid, (), {"scopes": (value,)})
+
+
+def test_limits_are_those_of_a_user_with_all_tokens_and_of_the_service_accounts_of_a_namespace() -> None:
+    """Who may write one namespace has as many accounts and tokens there as are asked for."""
+    by_token = [Caller(identity_of("ann", extra={"credential-id": (token,)})) for token in "ab"]
+    accounts = [Caller(identity_of(f"system:serviceaccount:{name}")) for name in ("team:a", "team:b", "other:a")]
+    ann, same, *of_accounts = (each.limited_as for each in (*by_token, *accounts))
+    assert ann == same
+    assert of_accounts[0] == of_accounts[1]
+    assert len({ann, *of_accounts}) == 3
+    # What one may read is shown to no other all the same.
+    assert len({each.key for each in (*by_token, *accounts)}) == 5
 
 
 def test_an_identity_without_a_name_is_anonymous() -> None:

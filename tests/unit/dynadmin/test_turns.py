@@ -1,6 +1,7 @@
 """Simulations take turns: one of a user at once, a few of all users, and no endless queue."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,6 +18,7 @@ from dynamo_dynadmin.api.logs import Logs
 from dynamo_dynadmin.api.turns import OF_ONE, AtOnce, CallerSlots
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.streaming import StreamEnded
+from dynamo_dynadmin.identity.who import Caller, identity_of
 from dynamo_shared.aio import ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
@@ -100,7 +102,7 @@ async def test_one_caller_does_not_keep_others_from_their_histories() -> None:
     reader = DecisionReader(cast(Any, SlowBus()), "c", cast(Any, None))
 
     def history(user: str) -> asyncio.Task[Any]:
-        call = SimpleNamespace(caller=SimpleNamespace(key=user))
+        call = SimpleNamespace(caller=SimpleNamespace(limited_as=user))
         return asyncio.create_task(reader.history(cast(Any, call), ObjectKey("n", "g"), "u", 1))
 
     many = [history("ann") for _ in range(10)]
@@ -120,7 +122,7 @@ async def test_a_history_that_does_not_come_in_time_says_whose_fault_it_is() -> 
             raise TimeoutError
 
     reader = DecisionReader(cast(Any, SilentBus()), "c", cast(Any, None))
-    call = SimpleNamespace(caller=SimpleNamespace(key="ann"))
+    call = SimpleNamespace(caller=SimpleNamespace(limited_as="ann"))
     with pytest.raises(ProblemError, match=r"cannot be read now: NATS does not answer$"):
         await reader.history(cast(Any, call), ObjectKey("n", "g"), "u", 1)
 
@@ -242,9 +244,10 @@ def call_of(user: str, kube: Endless) -> Any:
         return {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
     request = SimpleNamespace(headers={})
-    caller = SimpleNamespace(key=user)
+    # Each request has a token of its own: Kubernetes gives as many as are asked for.
+    token = {"authentication.kubernetes.io/credential-id": (f"JTI={uuid.uuid4()}",)}
     return SimpleNamespace(
-        caller=caller,
+        caller=Caller(identity_of(user, "", (), token)),
         kube=kube,
         namespace="n",
         name="g",

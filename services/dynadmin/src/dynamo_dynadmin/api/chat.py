@@ -72,7 +72,7 @@ class Chat:
         service = await self._service(call)
         act = _act("create", service)
         await self._reading.require(call, act)
-        with self._chats.taken(call.caller.key), self._explained(call):
+        with self._chats.taken(call.caller.limited_as), self._explained(call):
             return await self._answered(call, body, service, act)
 
     @contextmanager

@@ -70,7 +70,7 @@ class Estimating:
         if await self._reading.may(call, ResourceAttributes("list", NODES)):
             nodes = self._hub.entries(NODES).objects()
         simulate = partial(self._simulation.estimate, made.manifest, nodes)
-        answer = partial(self._answer, call.caller.key, _key(made.manifest, nodes), simulate, remarks)
+        answer = partial(self._answer, call.caller.limited_as, _key(made.manifest, nodes), simulate, remarks)
         if "text/event-stream" in call.request.headers.get("Accept", ""):
             async with self._streams.opened(call, [act]) as stream:
                 await self._streamed(answer, stream)

@@ -57,7 +57,7 @@ class Replaying:
         started = time.monotonic()
         try:
             config, profile = self._simulation.config_maps(graph)
-            async with self._turns.taken(call.caller.key), asyncio.timeout(self._within):
+            async with self._turns.taken(call.caller.limited_as), asyncio.timeout(self._within):
                 traffic = await self._traffic(call, graph, body)
                 asked = ReplayCase(
                     graph=graph,

@@ -252,10 +252,12 @@ class HttpServer:
         return Call(request, route, identifier, caller, kube, warnings)
 
     def _limit(self, caller: Caller) -> None:
-        limit = self._limits.used(caller.key)
+        limit = self._limits.used(caller.limited_as)
         if limit is None:
             settings = self._settings
-            limit = self._limits[caller.key] = RateLimit(settings.requests_per_second, settings.burst, self._clock)
+            limit = self._limits[caller.limited_as] = RateLimit(
+                settings.requests_per_second, settings.burst, self._clock
+            )
         if (wait := limit.take()) > 0:
             limit.give_back()
             self._metrics.refused.labels("rate").inc()
@@ -267,13 +269,13 @@ class HttpServer:
 
         Those without a caller are of one together: who sends bodies slowly needs no token.
         """
-        if self._of_callers[caller.key] >= max(1, self._settings.max_in_flight // _SHARE):
+        if self._of_callers[caller.limited_as] >= max(1, self._settings.max_in_flight // _SHARE):
             self._metrics.refused.labels("busy").inc()
             whose = "without a caller" if caller is ANONYMOUS else "of yours"
-            detail = f"{self._of_callers[caller.key]} requests {whose} are in progress; retry later"
+            detail = f"{self._of_callers[caller.limited_as]} requests {whose} are in progress; retry later"
             raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})
-        turn.counted = (caller.key,)
-        self._of_callers[caller.key] += 1
+        turn.counted = (caller.limited_as,)
+        self._of_callers[caller.limited_as] += 1
 
     def _refuse_impersonation(self, request: web.Request) -> None:
         if any(name.lower().startswith(_IMPERSONATE) for name in request.headers):

@@ -80,7 +80,7 @@ class Streams:
     @asynccontextmanager
     async def opened(self, call: Call, acts: Sequence[ResourceAttributes]) -> AsyncIterator[Stream]:
         """A stream for a call that may do these things. ProblemError where there are too many already."""
-        key = call.caller.key
+        key = call.caller.limited_as
         self._forget_gone(key)
         if self.draining:
             raise ProblemError("unavailable", "this replica ends; retry with another one", headers={"Retry-After": "1"})

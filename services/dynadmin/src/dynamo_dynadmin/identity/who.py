@@ -39,6 +39,15 @@ class Caller:
         text = repr((identity.user, identity.uid, sorted(identity.groups), extra))
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def limited_as(self) -> str:
+        """Whose limits the caller's requests count for: a user's with all tokens, each of which has an identity of its own.
+
+        Service accounts of a namespace count together: who may create one may create thousands.
+        """
+        user = self.identity.user
+        return user.rpartition(":")[0] if user.startswith(_SERVICE_ACCOUNT) else user
+
 
 def identity_of(
     user: str, uid: str = "", groups: Iterable[str] = (), extra: Mapping[str, Iterable[str]] | None = None

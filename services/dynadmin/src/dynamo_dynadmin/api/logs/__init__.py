@@ -61,7 +61,7 @@ class Logs:
         part = LogPart(call.text("tail") or "1000", call.text("sinceSeconds"), previous=call.flag("previous"))
         if call.flag("follow"):
             return await self._follow(call, kind, selection, part)
-        with self._answers.taken(call.caller.key):
+        with self._answers.taken(call.caller.limited_as):
             return await self._lines(call, selected, part)
 
     async def _lines(self, call: Call, selected: list[ContainerStart], part: LogPart) -> web.StreamResponse:
@@ -100,7 +100,7 @@ class Logs:
             ResourceAttributes("get", PODS, call.namespace, subresource="log"),
         ]
         pods = _Pods(self._hub, self._details, call, kind, selection)
-        of_caller = CallerLogs(self._followed, call.caller.key)
+        of_caller = CallerLogs(self._followed, call.caller.limited_as)
         follower = LogFollower(call.kube, self._hub, call.namespace, pods, part.after(last), of_caller=of_caller)
         async with self._streams.opened(call, acts) as stream:
             async with Pulse(follower.lines(), stream, lambda: self._streams.heartbeat) as lines:
