@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 from aiohttp import web
+from dynamo_dynadmin.api import chat
 from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.logs import runs_nothing
 from dynamo_dynadmin.http.connection import HttpConnection
@@ -64,9 +65,9 @@ async def test_a_chat_with_simulated_pods_says_that_they_run_nothing(node: str, 
     details = SimpleNamespace(known_pods=lambda *_: [{"spec": {"nodeName": node}}])
     rights = SimpleNamespace(require=allowed, may=allowed)
     call = SimpleNamespace(namespace="n", name="g", kube=NoFrontend(), answer=None)
-    chat = Chat(cast("Any", rights), cast("Any", None), 60.0, runs_nothing(cast("Any", hub), cast("Any", details)))
+    chats = Chat(cast("Any", rights), cast("Any", None), 60.0, runs_nothing(cast("Any", hub), cast("Any", details)))
     with pytest.raises(ProblemError, match=says):
-        await chat.models(cast("Any", call))
+        await chats.models(cast("Any", call))
 
 
 async def test_a_chat_ends_when_its_caller_leaves() -> None:
@@ -96,3 +97,21 @@ async def test_a_chat_ends_when_its_caller_leaves() -> None:
         writer.close()
         await frontend.ended.wait()
     assert ends == [ConnectionError]
+
+
+class Dripping(Frontend):
+    """A frontend that sends a line of a mebibyte, four bytes at a time, and another one."""
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        for _ in range((1 << 20) // 4):
+            yield b"xxxx"
+        yield b"y\n\nza"
+        yield b"b"
+
+
+async def test_a_line_that_comes_in_pieces_is_put_together_once() -> None:
+    """It was copied with each piece: a hundred gigabytes for one of a mebibyte."""
+    call = cast("Any", SimpleNamespace(kube=Dripping(asyncio.Event())))
+    lines = [line async for line in chat._lines(call, ObjectKey("n", "s"), b"")]
+    assert [len(line) for line in lines] == [(1 << 20) + 1, 0, 3]
+    assert lines[2] == b"zab"

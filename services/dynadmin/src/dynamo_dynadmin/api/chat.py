@@ -175,17 +175,19 @@ async def _served(call: Call, service: ObjectKey) -> list[str]:
 
 async def _lines(call: Call, service: ObjectKey, sent: bytes) -> AsyncGenerator[bytes, None]:
     """Lines of the frontend's answer. KubeError, Garbled."""
-    size, rest = 0, b""
+    size, rest = 0, bytearray()
     proxied = call.kube.service_proxy(service, ports.HTTP.number, "/v1/chat/completions", body=sent, silence=SILENCE)
     async with proxied as content:
         async for chunk in content.iter_any():
             size += len(chunk)
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                yield line
+            first, *others = chunk.split(b"\n")
+            rest += first
+            for other in others:
+                yield bytes(rest)
+                rest = bytearray(other)
             if size > LARGEST_ANSWER or len(rest) > LONGEST_LINE:
                 raise Garbled("the frontend's answer, or a line of it, is too long")
-    yield rest
+    yield bytes(rest)
 
 
 def _refused(error: Exception) -> ProblemError:
