@@ -9,12 +9,14 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 from dynamo_dynadmin.http import connection
-from dynamo_dynadmin.http.connection import HttpConnection
+from dynamo_dynadmin.http.connection import HttpConnection, SlowReaders
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.runtime.endpoints import serving
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from prometheus_client import CollectorRegistry
+
+from tests.building.waiting import until
 
 TOO_LONG = "the request line or a header is longer than 8190 bytes; send a shorter one"
 SECRET = "s3cret" * 2000
@@ -43,7 +45,9 @@ async def test_a_request_that_cannot_be_read(sent: str, detail: str) -> None:
     server = HttpServer(
         [], absent, tokens=absent, sessions=absent, metrics=DynadminMetrics(registry), settings=Dynadmin()
     )
-    async with serving(server.app(), "127.0.0.1", 0, None, partial(HttpConnection, server.unreadable)) as port:
+    async with serving(
+        server.app(), "127.0.0.1", 0, None, partial(HttpConnection, server.unreadable, SlowReaders())
+    ) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent.encode())
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
@@ -80,7 +84,7 @@ async def test_who_takes_nothing_of_an_answer_is_cut_off(reads: bool, monkeypatc
 
     app = web.Application()
     app.router.add_get("/", handle)
-    async with serving(app, "127.0.0.1", 0, None, partial(Watched, cast("Any", None))) as port:
+    async with serving(app, "127.0.0.1", 0, None, partial(Watched, cast("Any", None), SlowReaders())) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         if not reads:
@@ -89,3 +93,62 @@ async def test_who_takes_nothing_of_an_answer_is_cut_off(reads: bool, monkeypatc
         taken = await reader.read()
         writer.close()
     assert taken.endswith(answer) == reads
+
+
+async def test_of_many_who_take_nothing_those_who_were_waited_for_longest_are_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request counts no longer once it is answered: lists of large objects, read slowly, took all memory."""
+    answer = b"a" * (32 << 20)
+    monkeypatch.setattr(connection, "UNSENT", 2 * len(answer), raising=False)
+    lost: list[str] = []
+    paused: list[str] = []
+
+    class Watched(HttpConnection):
+        def pause_writing(self) -> None:
+            paused.append(self.peer)
+            super().pause_writing()
+
+        def connection_lost(self, exc: BaseException | None) -> None:
+            lost.append(self.peer)
+            super().connection_lost(exc)
+
+        @property
+        def peer(self) -> str:
+            assert self.transport is not None
+            return str(self.transport.get_extra_info("peername")[1])
+
+    async def handle(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=answer)
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    opened: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    async with serving(app, "127.0.0.1", 0, None, partial(Watched, cast("Any", None), SlowReaders())) as port:
+        for number in range(4):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            opened.append((reader, writer))
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            await until(lambda expected=number + 1: len(paused) >= expected, within=10)  # type: ignore[misc]
+        await until(lambda: len(lost) == 2, within=10)
+        ports = [str(writer.get_extra_info("sockname")[1]) for _, writer in opened]
+        assert lost == ports[:2]
+        for reader, writer in opened[2:]:
+            assert (await reader.read()).endswith(answer)
+            writer.close()
+
+
+async def test_one_large_answer_is_sent_whatever_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = b"a" * (32 << 20)
+    monkeypatch.setattr(connection, "UNSENT", 1024, raising=False)
+
+    async def handle(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=answer)
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    async with serving(app, "127.0.0.1", 0, None, partial(HttpConnection, cast("Any", None), SlowReaders())) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).endswith(answer)
+        writer.close()

@@ -1,5 +1,7 @@
 """Connections: what the HTTP parser refuses is answered as a problem, as every other refusal is; who takes nothing is cut off."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,34 @@ from aiohttp.http_exceptions import LineTooLong
 LONGEST_LINE = 8190
 #: While bytes wait to be sent, a reader takes so many in so many seconds. One that does not is gone, or keeps them in memory.
 TAKEN_LEAST, TAKEN_WITHIN = 16 * 1024, 30.0
+#: Bytes that may wait for all readers together, where that is more than one.
+UNSENT = 128 << 20
+
+
+class SlowReaders:
+    """The connections of a server whose readers are waited for, longest first.
+
+    A request that is answered counts no longer, and what is sent may be large: lists of a few callers who read slowly would
+    take all memory.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[HttpConnection, None] = {}
+
+    def wait_for(self, connection: HttpConnection) -> None:
+        """One more. Where too much waits, those who were waited for longest are cut off."""
+        self._waiting[connection] = None
+        unsent = sum(each.unsent for each in self._waiting)
+        for each in list(self._waiting)[:-1]:
+            if unsent <= UNSENT:
+                return
+            unsent -= each.unsent
+            del self._waiting[each]
+            each.cut_off()
+
+    def wait_no_more(self, connection: HttpConnection) -> None:
+        """It has taken most of it, or is gone."""
+        self._waiting.pop(connection, None)
 
 
 class HttpConnection(web.RequestHandler):
@@ -19,39 +49,57 @@ class HttpConnection(web.RequestHandler):
     aiohttp waits for a reader without end, also after the handler has ended and the request counts no longer.
     """
 
-    __slots__ = ("_check", "_refuse")
+    __slots__ = ("_check", "_readers", "_refuse")
 
-    def __init__(self, refuse: Callable[[str], web.Response], manager: web.Server, **given: Any) -> None:
+    def __init__(
+        self, refuse: Callable[[str], web.Response], readers: SlowReaders, manager: web.Server, **given: Any
+    ) -> None:
         super().__init__(manager, max_line_size=LONGEST_LINE, max_field_size=LONGEST_LINE, **given)
         self._refuse = refuse
+        self._readers = readers
         self._check: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:
         """More waits to be sent than is to be kept."""
         super().pause_writing()
         self._watch()
+        self._readers.wait_for(self)
 
     def resume_writing(self) -> None:
         """Most of it has been taken."""
         self._watch_no_more()
+        self._readers.wait_no_more(self)
         super().resume_writing()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Nothing is taken any more."""
         self._watch_no_more()
+        self._readers.wait_no_more(self)
         super().connection_lost(exc)
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be taken."""
+        return 0 if self.transport is None else self.transport.get_write_buffer_size()
+
+    def cut_off(self) -> None:
+        """Drop the connection, and all that waits for it."""
+        if self.transport is not None:
+            self.transport.abort()
 
     def _watch(self) -> None:
         if (transport := self.transport) is not None:
             loop = asyncio.get_running_loop()
-            self._check = loop.call_later(TAKEN_WITHIN, self._cut_off, transport, transport.get_write_buffer_size())
+            self._check = loop.call_later(
+                TAKEN_WITHIN, self._cut_off_unless_read, transport, transport.get_write_buffer_size()
+            )
 
     def _watch_no_more(self) -> None:
         if self._check is not None:
             self._check.cancel()
             self._check = None
 
-    def _cut_off(self, transport: asyncio.WriteTransport, before: int) -> None:
+    def _cut_off_unless_read(self, transport: asyncio.WriteTransport, before: int) -> None:
         if transport.get_write_buffer_size() > before - TAKEN_LEAST:
             transport.abort()
         else:
