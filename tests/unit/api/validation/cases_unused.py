@@ -181,9 +181,18 @@ CASES = [
                 ),
             ),
             component("c", "planner", **template({"env": [{"name": "DYN_SYSTEM_PORT"}]})),
+            component("d", "frontend", **template({"args": ["-m", "dynamo.frontend", "--http-port", "9000"]})),
+            component("e", "frontend", **template({"args": ["python3 -m dynamo.frontend --http-port=8000 -x"]})),
+            component(
+                "f",
+                "frontend",
+                **template({"command": ["x", "--http-port 80"], "env": [{"name": "DYN_HTTP_PORT", "value": "8"}]}),
+            ),
         ),
         warnings=(
             "spec.components[0].podTemplate.spec.containers[1].env[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
+            "spec.components[3].podTemplate.spec.containers[1].args: it listens there, and probes and the Service ask port http, which is 8000: leave --http-port out",
+            "spec.components[5].podTemplate.spec.containers[1].command: it listens there, and probes and the Service ask port http, which is 8000: leave --http-port out",
         ),
     ),
     Case(

@@ -1,5 +1,6 @@
 """What a component must have, in a graph or alone: exposure, volumes, resources, sidecars."""
 
+import re
 from typing import Any
 
 from dynamo_shared.api import quantity
@@ -234,18 +235,28 @@ def ports_have_the_one_that_is_asked(component: ComponentView, _facts: Facts) ->
         yield (*at, "ports"), _NO_PORT.format(name=port.name, number=port.number)
 
 
+#: Of a frontend; it wins over the variable.
+_PORT_FLAG = "--http-port"
+_PORT_GIVEN = re.compile(rf"{_PORT_FLAG}(?: +|=)[\"']?([0-9]{{1,5}})(?![0-9])")
 _ELSEWHERE = "it listens there, and probes and the Service ask port {name}, which is {number}: leave {variable} out"
 
 
 @WORTH_KNOWING.rule(_ELSEWHERE, added=True)
 def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts) -> Violations:
-    """What a component's env says of the port that probes and the Service ask is that port: else no pod becomes ready."""
+    """What env, or a flag, says of the port that probes and the Service ask is that port: else no pod becomes ready."""
     port, variable = _asked(component)
     if port is None:
         return
     container, at = component.main
     named = (mapping(each) for each in items(container.get("ports")))
     number = next((each.get("containerPort") for each in named if each.get("name") == port.name), port.number)
+    if component.type == "frontend":
+        for field in ("command", "args"):
+            given = _PORT_GIVEN.search(" ".join(filter(None, map(text, items(container.get(field))))))
+            if given is not None:
+                if given[1] != str(number):
+                    yield (*at, field), _ELSEWHERE.format(name=port.name, number=number, variable=_PORT_FLAG)
+                return
     places = [(container.get("env"), (*at, "env"))]
     if component.is_alpha:
         places.append((component.spec.get("envs"), component.field("envs")))
