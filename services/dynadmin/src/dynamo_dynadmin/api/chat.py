@@ -163,10 +163,10 @@ async def _served(call: Call, service: ObjectKey) -> list[str]:
             asyncio.timeout(_MODELS_WITHIN),
             call.kube.service_proxy(service, ports.HTTP.number, "/v1/models", silence=_MODELS_WITHIN) as content,
         ):
-            listed = await content.read(_LARGEST_LIST)
+            listed = bytearray()
             while len(listed) < _LARGEST_LIST and (more := await content.read(_LARGEST_LIST - len(listed))):
                 listed += more
-            return models_of(listed)
+            return models_of(bytes(listed))
     except TimeoutError:
         raise ProblemError("unavailable", "the frontend does not answer", headers={"Retry-After": "5"}) from None
     except (Garbled, KubeError) as error:
