@@ -104,6 +104,9 @@ def test_silence_of_all_is_reported_and_then_that_no_one_reports(passes, clock):
         (BACKEND, b"\xc1", "unreadable"),
         (BACKEND, msgspec.msgpack.encode({"payload": b"no"}), "unreadable"),
         (BACKEND, message("w" * 300), "unreadable"),
+        # Fields that are not read are decoded all the same.
+        (BACKEND, b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0", "unreadable"),
+        (BACKEND, msgspec.msgpack.encode({"payload": b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0"}), "unreadable"),
         (BACKEND, message(version=2), "version"),
         (BACKEND, message(wall=math.nan), "wall_time"),
         (BACKEND, message(wall=-1.0), "wall_time"),

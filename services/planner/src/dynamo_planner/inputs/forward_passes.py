@@ -85,7 +85,7 @@ def decode(payload: bytes, pool: Pool) -> ForwardPass:
     """The forward pass that a message reports; BadMessage where it reports none."""
     try:
         reported = _metrics(_envelope(payload).payload)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise BadMessage("unreadable") from error
     if reported.version != VERSION:
         raise BadMessage("version")
