@@ -30,10 +30,16 @@ def record(pod: str, uid: str = "") -> KubeObject:
     return {"metadata": {"name": pod, "creationTimestamp": REGISTERED, "ownerReferences": [owner]}}
 
 
-def pod(name: str, *, ready: bool = True, enabled: str = "true", role: str = "leader") -> KubeObject:
+def pod(
+    name: str, *, ready: bool = True, enabled: str = "true", role: str = "leader", container: str = "main"
+) -> KubeObject:
     of_pod = {labels.DISCOVERY_ENABLED: enabled, labels.ROLE: role}
     metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "labels": of_pod}
-    return {"metadata": metadata, "status": {"conditions": [{"type": "Ready", "status": str(ready)}]}}
+    return {
+        "metadata": metadata,
+        "spec": {"containers": [{"name": container}]},
+        "status": {"conditions": [{"type": "Ready", "status": str(ready)}]},
+    }
 
 
 async def known(kube: Any, *workloads: list[KubeObject]) -> tuple[set[str], Registrations]:
@@ -50,6 +56,7 @@ async def test_pods_that_own_a_record_of_their_name_have_registered():
 async def test_only_leaders_that_are_ready_and_use_kubernetes_are_asked_for():
     kube = Kube(record("a"))
     pods = [pod("a"), pod("b", ready=False), pod("c", enabled="false"), pod("d", role="worker")]
+    pods.append(pod("e", container="engine-0"))
     await known(kube, pods)
     assert kube.asked == ["a"]
 

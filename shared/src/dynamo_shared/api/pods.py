@@ -23,7 +23,12 @@ def is_there(pod: KubeObject) -> bool:
 
 
 def registers(pod: KubeObject) -> bool:
-    """Whether a pod is one that serves and has to register in Kubernetes: of an engine on several nodes the leader does."""
+    """Whether a pod is one that serves and has to register in Kubernetes, as what it is called.
+
+    Of an engine on several nodes the leader does. Engines of one pod, none of which is `main`, register each for itself.
+    """
     pod_labels = objects.labels(pod)
-    enabled = pod_labels.get(labels.DISCOVERY_ENABLED) == "true"
-    return enabled and pod_labels.get(labels.ROLE) != "worker" and objects.is_true(pod, "Ready")
+    if pod_labels.get(labels.DISCOVERY_ENABLED) != "true" or pod_labels.get(labels.ROLE) == "worker":
+        return False
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    return any(each.get("name") == objects.MAIN for each in containers) and objects.is_true(pod, "Ready")

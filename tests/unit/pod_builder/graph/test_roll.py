@@ -117,11 +117,9 @@ def test_an_update_says_which_pods_it_waits_for():
 
     def pods(*names: str) -> list[KubeObject]:
         conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": BEFORE_NOW}]
+        of_pod = {"spec": {"containers": [{"name": "main"}]}, "status": {"conditions": conditions}}
         enabled = {labels.DISCOVERY_ENABLED: "true"}
-        return [
-            {"metadata": {"name": name, "uid": name, "labels": enabled}, "status": {"conditions": conditions}}
-            for name in names
-        ]
+        return [{"metadata": {"name": name, "uid": name, "labels": enabled}, **of_pod} for name in names]
 
     four, old = component("g-new", "new", 4), component("g-old", "old", 4)
     world = observed(

@@ -27,13 +27,16 @@ OLD_PREFILL, OLD_DECODE = component("g-p-old", "old", component="P"), component(
 LONG_AGO = 3600.0
 
 
-def pod(type_: str, status: str, ago: float, name: str = "", **own: str) -> KubeObject:
+def pod(
+    type_: str, status: str, ago: float, name: str = "", containers: tuple[str, ...] = ("main",), **own: str
+) -> KubeObject:
     """A pod with a condition since so many seconds; `own` are labels."""
     since = timestamp(NOW - timedelta(seconds=ago))
     conditions = [{"type": type_, "status": status, "lastTransitionTime": since}]
     name = name or f"{type_}-{ago}"
     return {
         "metadata": {"name": name, "uid": name, "labels": dict(own)},
+        "spec": {"containers": [{"name": each} for each in containers]},
         "status": {"phase": "Running", "conditions": conditions},
     }
 
@@ -137,11 +140,12 @@ BOTH = {"g-p-new": 1, "g-d-new": 1}
 OLD = {"g-p-old": [pod("Ready", "True", LONG_AGO, "p-old")], "g-d-old": [pod("Ready", "True", LONG_AGO, "d-old")]}
 
 
-def ready(ago: float, **own: str) -> dict[str, list[KubeObject]]:
+def ready(ago: float, *containers: str, **own: str) -> dict[str, list[KubeObject]]:
     """The pods of both generations, where the new ones have been ready for so long."""
+    of_pod = {labels.DISCOVERY_ENABLED: "true", **own}
     new = {
         "g-p-new": [pod("Ready", "True", LONG_AGO, "p-new")],
-        "g-d-new": [pod("Ready", "True", ago, "d-new", **{labels.DISCOVERY_ENABLED: "true", **own})],
+        "g-d-new": [pod("Ready", "True", ago, "d-new", containers or ("main",), **of_pod)],
     }
     return {**OLD, **new}
 
@@ -189,12 +193,25 @@ def ready(ago: float, **own: str) -> dict[str, list[KubeObject]]:
             ({"P": 1, "D": 1}, None, {}),
             id="of an engine on several nodes the leader registers",
         ),
+        pytest.param(
+            ready(60, "engine-0", "engine-1"),
+            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO},
+            ({"P": 1, "D": 1}, None, {}),
+            id="engines that fail over within a pod register each under a name of its own",
+        ),
     ],
 )
 def test_new_workers_that_frontends_cannot_know_do_not_count(pods, registered, expected):
     """Readiness may come before a worker registers, as with probes of the user's own."""
     result = counted(BOTH, pods, registered=registered)
     assert (result.pods, result.again, result.unregistered) == expected
+
+
+def test_a_pod_that_is_ready_just_now_and_has_not_registered_is_not_counted_off_twice():
+    pods = ready(60)
+    pods["g-d-new"] += [pod("Ready", "True", 2, "d-newer", ("main",), **{labels.DISCOVERY_ENABLED: "true"})]
+    registered = dict.fromkeys(("p-old", "d-old", "p-new", "d-new"), 60.0)
+    assert counted({"g-p-new": 1, "g-d-new": 2}, pods, registered=registered).pods == {"P": 1, "D": 1}
 
 
 def test_nothing_waits_for_registration_where_no_old_generation_serves():

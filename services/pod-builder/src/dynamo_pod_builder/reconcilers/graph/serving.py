@@ -71,7 +71,8 @@ def serving(
         unregistered = {}
     for name, each in pods.items():
         unknown = unregistered.get(name, ())
-        fresh = [wait for pod in each if (wait := _until_admitted(pod, observed)) is not None]
+        others = (pod for pod in each if objects.name(pod) not in unknown)
+        fresh = [wait for pod in others if (wait := _until_admitted(pod, observed)) is not None]
         available[name] = max(0, available[name] - len(fresh) - len(unknown))
         waits += [*fresh, *([RECHECK] if unknown else ())]
     desired = {name: child["spec"].get("replicas", 1) for name, child in workers.items()}
