@@ -36,7 +36,7 @@ def test_the_override_wins(image: str) -> None:
     assert runtime_version(image, "") == runtime_version(image)
 
 
-_OF_1_5 = RuntimeFeatures(canary=True, lenient=True, compilers=True)
+_OF_1_5 = RuntimeFeatures(canary=True, lenient=True, compilers=True, ray_head=True)
 _OF_1_6 = _OF_1_5._replace(ray_waits=True)
 
 

@@ -94,6 +94,14 @@ CHANGES_ALL = {
 }
 
 
+def test_what_few_pods_have_of_a_later_runtime_replaces_no_others() -> None:
+    """An upgrade of the platform, which learns what a version has, leaves the workers that state it as they are."""
+    one, other = sample(), sample()
+    part(one, "Decode").update(runtimeVersionOverride="1.5.0")
+    part(other, "Decode").update(runtimeVersionOverride="1.6.1")
+    assert hash_of(one) == hash_of(other)
+
+
 def test_what_is_said_of_a_checkpoint_beyond_its_name_does_not_change_it() -> None:
     plain, more = sample(), sample()
     for obj, policies in (

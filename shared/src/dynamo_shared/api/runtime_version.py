@@ -53,15 +53,10 @@ class RuntimeFeatures(NamedTuple):
     lenient: bool = False
     #: mpirun passes on where the compilers are, which is said by the image's environment alone.
     compilers: bool = False
+    #: An engine on one node whose experts are elastic has a Ray head, which pods that come later join.
+    ray_head: bool = False
     #: Nodes of an engine that is spread by Ray wait for its head.
     ray_waits: bool = False
-
-    @property
-    def ray_head(self) -> bool:
-        """An engine on one node whose experts are elastic has a Ray head, which pods that come later join. No field of its own:
-        the fields are in the hash of workers.
-        """
-        return self.canary
 
 
 def features_of(override: str | None) -> RuntimeFeatures:
@@ -70,7 +65,7 @@ def features_of(override: str | None) -> RuntimeFeatures:
     if version is None:
         return RuntimeFeatures()
     later = version >= OF_1_5
-    return RuntimeFeatures(canary=later, lenient=later, compilers=later, ray_waits=version >= OF_1_6)
+    return RuntimeFeatures(canary=later, lenient=later, compilers=later, ray_head=later, ray_waits=version >= OF_1_6)
 
 
 def _core(text: str) -> RuntimeVersion | None:

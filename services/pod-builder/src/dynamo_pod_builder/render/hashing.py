@@ -21,6 +21,9 @@ _SCALE = ("replicas", "minAvailable", "scalingAdapter", "roles", "experimental.g
 _SAME_FOR_ALL = tuple(
     f"experimental.checkpoint.{name}" for name in ("enabled", "startupPolicy", "deletionPolicy", "targetContainerName")
 )
+#: Features of the runtime that all workers of a version have. Others few have: a platform that learns one must not replace all
+#: workers whose author states a version.
+_FEATURES = ("canary", "lenient", "compilers")
 #: Lists whose entries are identified by name. Init containers run in their order, and later envFrom win: not these.
 _UNORDERED = frozenset(
     {"env", "volumes", "ports", "imagePullSecrets", "resourceClaims", "volumeMounts", "volumeDevices"}
@@ -40,9 +43,8 @@ def _without_scale(spec: KubeObject) -> KubeObject:
     kept = _without(spec, (*_SCALE, *off))
     template = kept.get("podTemplate") or {}
     stated = features_of(kept.pop("runtimeVersionOverride", None))
-    if stated != features_of(None):
-        # Only what there is: a later release that knows more features must not replace pods that have none of them.
-        kept["runtimeFeatures"] = {name: True for name, given in stated._asdict().items() if given}
+    if features := {name: True for name in _FEATURES if getattr(stated, name)}:
+        kept["runtimeFeatures"] = features
     metadata = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     if OPERATOR_ORIGIN_VERSION in annotations:
