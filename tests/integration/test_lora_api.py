@@ -56,6 +56,7 @@ SERVING = {"ns/backend/generate/7": CARD | {"card_json": {"display_name": "base"
 ENDPOINTS = {"ns/backend/generate/7": CARD | {"transport": {"tcp": "10.0.0.1:1/7/ns/backend/generate"}}}
 PREFILL = {"ns/backend/generate/7": CARD | {"card_json": {"display_name": "base", "model_type": "Prefill"}}}
 ADAPTERS = {"ns/backend/generate/7/org_support_v1": CARD | {"card_json": {"display_name": ADAPTER.name, "lora": {}}}}
+UNREADABLE = {"ns/backend/generate/7/b": CARD | {"card_json": "half of a"}}
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,7 @@ ADAPTERS = {"ns/backend/generate/7/org_support_v1": CARD | {"card_json": {"displ
     [
         ({"endpoints": ENDPOINTS, "model_cards": {**SERVING, **ADAPTERS}}, True),
         ({"endpoints": ENDPOINTS, "model_cards": SERVING}, False),
+        ({"endpoints": ENDPOINTS, "model_cards": {**SERVING, **UNREADABLE}}, True),
         # Releases differ in whether a prefill worker publishes adapters, and in what they answer where etcd has the cards.
         ({"endpoints": {}, "model_cards": PREFILL}, True),
         ({"endpoints": {}, "model_cards": {}}, True),
@@ -74,6 +76,13 @@ ADAPTERS = {"ns/backend/generate/7/org_support_v1": CARD | {"card_json": {"displ
 async def test_a_worker_says_which_cards_it_publishes(workers: Farm, api: WorkerApi, metadata: object, publishes: bool):
     workers[HERE].metadata = metadata
     assert await api.publishes(workers.url, ADAPTER.name) is publishes
+
+
+async def test_a_name_that_is_read_of_no_card_counts_as_published(workers: Farm, api: WorkerApi):
+    name = "a" * 300
+    card = CARD | {"card_json": {"display_name": name, "lora": {}}}
+    workers[HERE].metadata = {"endpoints": ENDPOINTS, "model_cards": {**SERVING, "ns/backend/generate/7/aaa": card}}
+    assert await api.publishes(workers.url, name)
 
 
 async def test_what_a_worker_publishes_is_unknown_where_it_does_not_answer(workers: Farm, api: WorkerApi):

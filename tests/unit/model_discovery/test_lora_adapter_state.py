@@ -33,8 +33,9 @@ class FakeApi(WorkerApi):
     calls: list[str] = field(default_factory=list)
     #: Whether it publishes the cards of what it loads; None where it does not say.
     publishing: bool | None = True
-    #: How often it was asked for its cards.
+    #: How often it was asked for its cards, and what happens meanwhile.
     cards: int = 0
+    meanwhile: Callable[[], None] = lambda: None
 
     async def listing(self, url: str) -> Listing:
         self._next("GET")
@@ -42,6 +43,7 @@ class FakeApi(WorkerApi):
 
     async def publishes(self, url: str, name: str) -> bool | None:
         self.cards += 1
+        self.meanwhile()
         return self.publishing
 
     async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
@@ -253,6 +255,24 @@ def test_what_frontends_cannot_know_of_is_not_loaded():
     state.set_desired(replace(WORKER, incarnation="main:1"), ADAPTERS[0], ())
     run(state, api)
     assert api.cards == 3
+
+
+def test_nothing_counts_while_a_worker_is_asked_for_its_cards():
+    api, state = FakeApi(publishing=False), new_state()
+    counted: list[bool] = []
+    api.meanwhile = lambda: counted.append(state.loaded)
+    for _ in range(2):
+        run(state, api)
+    assert counted == [False, False]
+
+
+def test_what_is_loaded_once_more_has_to_be_published_once_more():
+    api, state = FakeApi(), new_state()
+    run(state, api)
+    api.loras.clear()
+    api.publishing = False
+    run(state, api)
+    assert not state.loaded
 
 
 def test_what_stays_unpublished_is_loaded_again():

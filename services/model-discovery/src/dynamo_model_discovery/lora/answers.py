@@ -7,6 +7,7 @@ from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.words import quoted
 
 from dynamo_model_discovery.workers import metadata
+from dynamo_model_discovery.workers.cards import text
 from dynamo_model_discovery.workers.records import CardRecord
 
 #: Characters of a worker's message that are repeated in status, Events and logs.
@@ -49,12 +50,14 @@ def names_in(content: bytes) -> frozenset[str] | None:
 def is_published(name: str, content: bytes) -> bool:
     """Whether what a worker has registered has a model card of an adapter; True where that is not for it to say.
 
-    Prefill workers of some releases publish no adapters: decode workers do.
+    Prefill workers of some releases publish no adapters: decode workers do. A card that cannot be read, or not with this name,
+    may be the adapter's.
     """
-    records = metadata.read({"spec": {"data": _json(content)}}).records
-    cards = [each.card for each in records if isinstance(each, CardRecord) and each.card is not None]
+    registered = metadata.read({"spec": {"data": _json(content)}})
+    cards = [each.card for each in registered.records if isinstance(each, CardRecord) and each.card is not None]
     serves = any(not card.lora and card.worker_type not in _WITHOUT_ADAPTERS for card in cards)
-    return not serves or any(card.name == name for card in cards)
+    unsure = registered.unreadable or text(name) != name
+    return bool(not serves or unsure or any(card.name == name for card in cards))
 
 
 def complaint(content: bytes) -> str:

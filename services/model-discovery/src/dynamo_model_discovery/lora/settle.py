@@ -41,34 +41,38 @@ async def settle(
     if state.version != version:
         return None
     if adapter is not None and adapter.name not in listing.names:
+        state.published = False
         await _load(api, state, listing)
         if state.version != version:
             return None
         listing = await api.listing(worker.url)
+    # Before the list is heard: from then on the adapter counts.
+    published = await _is_published(api, state, listing)
     if state.version != version:
         return None
     state.heard(listing.names, clock())
     if adapter is not None:
-        await _confirm(api, state, listing, adapter.name)
-    if state.version != version:
-        return None
+        _confirm(state, listing, adapter.name, published=published)
     state.asked = adapter is not None
     state.unanswered.clear()
     state.succeeded(version)
     return listing
 
 
-async def _confirm(api: WorkerApi, state: AdapterState, listing: Listing, name: str) -> None:
+async def _is_published(api: WorkerApi, state: AdapterState, listing: Listing) -> bool | None:
+    """Whether frontends can know of what a worker lists; None where it does not say it now."""
+    adapter = state.adapter
+    if state.published or adapter is None or adapter.name not in listing.names:
+        return state.published
+    return await api.publishes(state.worker.url, adapter.name)
+
+
+def _confirm(state: AdapterState, listing: Listing, name: str, *, published: bool | None) -> None:
     """Whether the adapter serves: the worker lists it, and frontends can know of it."""
     if not state.loaded:
         raise LoraError(
             f"{listing.path or 'the worker'} accepted the adapter, but does not list it", outcome="unlisted"
         )
-    if state.published:
-        return
-    version, published = state.version, await api.publishes(state.worker.url, name)
-    if state.version != version:
-        return
     state.published = published is True
     if published is False:
         state.loaded = False
