@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 import uuid
 from functools import partial
 from typing import Any, cast
@@ -13,6 +14,7 @@ from dynamo_dynadmin.http.connection import HttpConnection, SlowReaders
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.runtime.endpoints import serving
+from dynamo_shared.runtime.self_signed import self_signed_tls
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from prometheus_client import CollectorRegistry
 
@@ -20,6 +22,13 @@ from tests.building.waiting import until
 
 TOO_LONG = "the request line or a header is longer than 8190 bytes; send a shorter one"
 SECRET = "s3cret" * 2000
+with_and_without_tls = pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
+
+
+def client_tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 @pytest.mark.parametrize(
@@ -68,9 +77,15 @@ async def test_a_request_that_cannot_be_read(sent: str, detail: str) -> None:
     assert registry.get_sample_value("dynamo_dynadmin_requests_total", answered) == 1
 
 
+@with_and_without_tls
 @pytest.mark.parametrize("reads", [False, True], ids=["takes nothing", "takes all"])
-async def test_who_takes_nothing_of_an_answer_is_cut_off(reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """aiohttp waits for readers without end: connections, and what is to be sent by them, piled up beyond all limits."""
+async def test_who_takes_nothing_of_an_answer_is_cut_off(
+    reads: bool, tls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiohttp waits for readers without end: connections, and what is to be sent by them, piled up beyond all limits.
+
+    With TLS nothing said that an answer waits: it went on at once to a connection below, whatever its size.
+    """
     monkeypatch.setattr(connection, "TAKEN_WITHIN", 0.5)
     lost, answer = asyncio.Event(), b"a" * (32 << 20)
 
@@ -84,8 +99,9 @@ async def test_who_takes_nothing_of_an_answer_is_cut_off(reads: bool, monkeypatc
 
     app = web.Application()
     app.router.add_get("/", handle)
-    async with serving(app, "127.0.0.1", 0, None, partial(Watched, cast("Any", None), SlowReaders())) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    connected = partial(Watched, cast("Any", None), SlowReaders())
+    async with serving(app, "127.0.0.1", 0, self_signed_tls() if tls else None, connected) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_tls() if tls else None)
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         if not reads:
             async with asyncio.timeout(10):
@@ -95,28 +111,25 @@ async def test_who_takes_nothing_of_an_answer_is_cut_off(reads: bool, monkeypatc
     assert taken.endswith(answer) == reads
 
 
+@with_and_without_tls
 async def test_of_many_who_take_nothing_those_who_were_waited_for_longest_are_cut_off(
+    tls: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A request counts no longer once it is answered: lists of large objects, read slowly, took all memory."""
     answer = b"a" * (32 << 20)
     monkeypatch.setattr(connection, "UNSENT", 2 * len(answer), raising=False)
-    lost: list[str] = []
-    paused: list[str] = []
+    lost: list[HttpConnection] = []
+    paused: dict[HttpConnection, None] = {}
 
     class Watched(HttpConnection):
         def pause_writing(self) -> None:
-            paused.append(self.peer)
+            paused[self] = None
             super().pause_writing()
 
         def connection_lost(self, exc: BaseException | None) -> None:
-            lost.append(self.peer)
+            lost.append(self)
             super().connection_lost(exc)
-
-        @property
-        def peer(self) -> str:
-            assert self.transport is not None
-            return str(self.transport.get_extra_info("peername")[1])
 
     async def handle(_: web.Request) -> web.StreamResponse:
         return web.Response(body=answer)
@@ -124,15 +137,15 @@ async def test_of_many_who_take_nothing_those_who_were_waited_for_longest_are_cu
     app = web.Application()
     app.router.add_get("/", handle)
     opened: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-    async with serving(app, "127.0.0.1", 0, None, partial(Watched, cast("Any", None), SlowReaders())) as port:
+    connected = partial(Watched, cast("Any", None), SlowReaders())
+    async with serving(app, "127.0.0.1", 0, self_signed_tls() if tls else None, connected) as port:
         for number in range(4):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_tls() if tls else None)
             opened.append((reader, writer))
             writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             await until(lambda expected=number + 1: len(paused) >= expected, within=10)  # type: ignore[misc]
         await until(lambda: len(lost) == 2, within=10)
-        ports = [str(writer.get_extra_info("sockname")[1]) for _, writer in opened]
-        assert lost == ports[:2]
+        assert lost == list(paused)[:2]
         for reader, writer in opened[2:]:
             assert (await reader.read()).endswith(answer)
             writer.close()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
+
+from dynamo_dynadmin.http.pacing import PacedTransport
 
 #: Bytes of a request line, and of the name or the value of a header.
 LONGEST_LINE = 8190
@@ -49,7 +51,7 @@ class HttpConnection(web.RequestHandler):
     aiohttp waits for a reader without end, also after the handler has ended and the request counts no longer.
     """
 
-    __slots__ = ("_check", "_readers", "_refuse")
+    __slots__ = ("_check", "_paced", "_readers", "_refuse")
 
     def __init__(
         self, refuse: Callable[[str], web.Response], readers: SlowReaders, manager: web.Server, **given: Any
@@ -58,15 +60,31 @@ class HttpConnection(web.RequestHandler):
         self._refuse = refuse
         self._readers = readers
         self._check: asyncio.TimerHandle | None = None
+        self._paced: PacedTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client is here."""
+        if transport.get_extra_info("sslcontext") is not None:
+            self._paced = PacedTransport(cast("asyncio.Transport", transport))
+            transport = cast("asyncio.Transport", self._paced)
+        super().connection_made(transport)
 
     def pause_writing(self) -> None:
         """More waits to be sent than is to be kept."""
-        super().pause_writing()
-        self._watch()
-        self._readers.wait_for(self)
+        if self._paced is not None:
+            self._paced.full = True
+        if not self.writing_paused:
+            super().pause_writing()
+            self._watch()
+            self._readers.wait_for(self)
 
     def resume_writing(self) -> None:
         """Most of it has been taken."""
+        if self._paced is not None:
+            self._paced.full = False
+            self._paced.send()
+            if self._paced.full:
+                return
         self._watch_no_more()
         self._readers.wait_no_more(self)
         super().resume_writing()
