@@ -62,6 +62,10 @@ class MemoryKube:
             raise NotFound(404, "NotFound", f"{resource.plural} {key.name!r} not found", {"name": key.name})
         return deepcopy(self.objects[resource.id, key])
 
+    async def get_metadata(self, resource: Resource, key: ObjectKey) -> KubeObject:
+        metadata: KubeObject = (await self.get(resource, key))["metadata"]
+        return metadata
+
     async def list(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> KubeObjects:

@@ -34,9 +34,16 @@ def steps(namespace: str) -> list[Callable[[Any], Awaitable[Any]]]:
         {"op": "replace", "path": "/metadata/labels/example.com~1a", "value": "2"},
     ]
     tested = {"op": "test", "path": "/data/c", "value": "3"}
+
+    async def name_alone(kube: Any) -> tuple[bool, str]:
+        metadata = await kube.get_metadata(*maps)
+        return "data" in metadata, metadata["name"]
+
     return [
         lambda kube: kube.get(*maps),
+        name_alone,
         lambda kube: kube.create(CONFIG_MAPS, config_map(a="1")),
+        name_alone,
         lambda kube: kube.create(CONFIG_MAPS, config_map(a="1")),
         lambda kube: kube.apply(CONFIG_MAPS, config_map(b="2")),
         lambda kube: kube.apply(CONFIG_MAPS, config_map(c="3")),

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import pytest
 from dynamo_pod_builder.registrations import SAMPLE, Registrations
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube.errors import Forbidden, KubeError, NotFound, NotServed
 
 REGISTERED = "2026-01-02T03:04:05Z"
 
@@ -18,11 +19,12 @@ class Kube:
         self.records = {each["metadata"]["name"]: each for each in records}
         self.asked: list[str] = []
 
-    async def get(self, _resource: Resource, key: ObjectKey) -> KubeObject:
+    async def get_metadata(self, _resource: Resource, key: ObjectKey) -> KubeObject:
         self.asked.append(key.name)
         if key.name not in self.records:
             raise NotFound(404, "NotFound", "no")
-        return self.records[key.name]
+        metadata: KubeObject = self.records[key.name]["metadata"]
+        return metadata
 
 
 def record(pod: str, uid: str = "") -> KubeObject:
@@ -59,6 +61,16 @@ async def test_only_leaders_that_are_ready_and_use_kubernetes_are_asked_for():
     pods.append(pod("e", container="engine-0"))
     await known(kube, pods)
     assert kube.asked == ["a"]
+
+
+@pytest.mark.parametrize("refusal", [NotFound, Forbidden, NotServed])
+async def test_an_update_goes_on_where_no_one_can_say_who_has_registered(refusal: type[KubeError]):
+    class Refusing(Kube):
+        async def get_metadata(self, _resource: Resource, _key: ObjectKey) -> KubeObject:
+            raise refusal(404, "", "no")
+
+    since, _ = await known(Refusing(), [pod("a")])
+    assert not since
 
 
 async def test_what_has_registered_is_not_asked_for_again():

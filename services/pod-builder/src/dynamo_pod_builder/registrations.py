@@ -14,7 +14,7 @@ from dynamo_shared.api.pods import registers
 from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, key_of
 from dynamo_shared.api.untrusted.times import moment
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import Forbidden, NotFound
+from dynamo_shared.kube.errors import Forbidden, NotFound, NotServed
 from dynamo_shared.newest import Newest
 
 #: Pods of a workload that are asked for while none is known to have registered: its other pods register as these do.
@@ -46,10 +46,11 @@ class Registrations:
 
     async def _read(self, pod: KubeObject) -> None:
         try:
-            record = await self._kube.get(DYNAMO_WORKER_METADATAS, key_of(pod))
-        except (NotFound, Forbidden):
+            # The rest may be large: it has a card of each adapter, and its author may be a tenant.
+            metadata = await self._kube.get_metadata(DYNAMO_WORKER_METADATAS, key_of(pod))
+        except (NotFound, Forbidden, NotServed):
             return
-        owners = record["metadata"].get("ownerReferences") or ()
-        since = moment(objects.created_at(record))
+        owners = metadata.get("ownerReferences") or ()
+        since = moment(metadata.get("creationTimestamp"))
         if since is not None and any(owner.get("uid") == objects.uid(pod) for owner in owners):
             self._since[objects.uid(pod)] = since

@@ -25,6 +25,7 @@ from dynamo_shared.kube.transport import USER_AGENT, Outgoing, RequestObserver, 
 KubeObjects: TypeAlias = list[KubeObject]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
+_METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 # Both are JSON, which is YAML; the server accepts no JSON-named content type for apply.
 APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
@@ -125,8 +126,13 @@ class KubeClient:
 
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
         """The object as it is now (a consistent read)."""
-        content = await self._request("GET", resource.path(key.namespace, key.name), retry=True)
-        return _object(content)
+        return await self.read(resource.path(key.namespace, key.name))
+
+    async def get_metadata(self, resource: Resource, key: ObjectKey) -> KubeObject:
+        """The metadata of the object as it is now: the server sends nothing else of it, however large the object is."""
+        obj = await self.read(resource.path(key.namespace, key.name), accept=_METADATA_ONLY)
+        metadata: KubeObject = obj["metadata"]
+        return metadata
 
     async def list(
         self,

@@ -106,6 +106,9 @@ class Client:
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
         return await self._network.carry(self._world.get(resource, key), refused=REFUSED, reads=True)
 
+    async def get_metadata(self, resource: Resource, key: ObjectKey) -> KubeObject:
+        return await self._network.carry(self._world.get_metadata(resource, key), refused=REFUSED, reads=True)
+
     async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
         return await self._write(self._world.create(resource, obj, dry_run=dry_run))
 
