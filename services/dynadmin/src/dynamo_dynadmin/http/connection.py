@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -22,23 +23,25 @@ UNSENT = 128 << 20
 class SlowReaders:
     """The connections of a server whose readers are waited for, longest first.
 
-    A request that is answered counts no longer, and what is sent may be large: lists of a few callers who read slowly would
-    take all memory.
+    A request that is answered counts no longer, and what is sent may be large, as an event of a stream may be: what waits for a
+    few callers who read slowly would take all memory.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[HttpConnection, None] = {}
 
     def wait_for(self, connection: HttpConnection) -> None:
-        """One more. Where too much waits, those who were waited for longest are cut off."""
+        """One more. Where too much waits, others of the user for whom most waits are cut off, longest first."""
         self._waiting[connection] = None
-        unsent = sum(each.unsent for each in self._waiting)
-        for each in list(self._waiting)[:-1]:
-            if unsent <= UNSENT:
-                return
-            unsent -= each.unsent
-            del self._waiting[each]
-            each.cut_off()
+        unsent: Counter[str] = Counter()
+        for each in self._waiting:
+            unsent[each.user] += each.unsent
+        while unsent.total() > UNSENT and len(self._waiting) > 1:
+            others = (each for each in self._waiting if each is not connection)
+            slowest = max(others, key=lambda each: unsent[each.user])
+            unsent[slowest.user] -= slowest.unsent
+            self.wait_no_more(slowest)
+            slowest.cut_off()
 
     def wait_no_more(self, connection: HttpConnection) -> None:
         """It has taken most of it, or is gone."""
@@ -51,7 +54,7 @@ class HttpConnection(web.RequestHandler):
     aiohttp waits for a reader without end, also after the handler has ended and the request counts no longer.
     """
 
-    __slots__ = ("_check", "_paced", "_readers", "_refuse")
+    __slots__ = ("_check", "_paced", "_readers", "_refuse", "user")
 
     def __init__(
         self, refuse: Callable[[str], web.Response], readers: SlowReaders, manager: web.Server, **given: Any
@@ -61,6 +64,8 @@ class HttpConnection(web.RequestHandler):
         self._readers = readers
         self._check: asyncio.TimerHandle | None = None
         self._paced: PacedTransport | None = None
+        self.user = ""
+        """whose limits the last request counts for"""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is here."""

@@ -19,6 +19,7 @@ from dynamo_dynadmin.deploy import InvalidIntent
 from dynamo_dynadmin.http import page
 from dynamo_dynadmin.http.call import TURN, Call, OngoingRequest
 from dynamo_dynadmin.http.compression import compress, vary
+from dynamo_dynadmin.http.connection import HttpConnection
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
 from dynamo_dynadmin.http.routes import Route
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
@@ -97,6 +98,8 @@ class HttpServer:
             turn = request[TURN]
             turn.operation, turn.by_browser = route.operation, route.by_browser
             caller = ANONYMOUS if route.public else await self._caller(request)
+            if isinstance(request.protocol, HttpConnection):
+                request.protocol.user = caller.limited_as
             call = self._call(request, route, caller)
             if not route.public:
                 self._limit(caller)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -28,8 +26,6 @@ _encode = msgspec.json.Encoder().encode
 SEND_WITHIN = 30.0
 #: Bytes that a connection buffers at once: no reader is waited for, and no timer is needed.
 NEVER_WAITS = 32 * 1024
-#: Bytes that wait for slow readers of one user. What does not wait does not count.
-WAITING_OF_A_USER = 16 << 20
 #: When a client should come back, at the latest. Half of it is spread: all streams of a replica end at once. Seconds.
 RETRY = 3.0
 
@@ -65,8 +61,6 @@ class Streams:
         self._recheck = recheck
         self._open: dict[object, tuple[str, web.Request]] = {}
         """whose each one is, and what asked for it"""
-        self._waiting: Counter[str] = Counter()
-        """by user: bytes that wait for readers"""
         self._lasting: set[asyncio.Timeout] = set()
         """one for each open stream; it expires when this replica ends"""
         self.draining = False
@@ -108,7 +102,7 @@ class Streams:
                 "X-Content-Type-Options": "nosniff",
             }
         )
-        stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck, partial(self._waits, key))
+        stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck)
         try:
             await response.prepare(call.request)
             await stream.write(f"retry: {round(1000 * spread(RETRY))}\n\n".encode())
@@ -149,19 +143,6 @@ class Streams:
         finally:
             self._lasting.discard(lasting)
 
-    @contextmanager
-    def _waits(self, key: str, size: int) -> Iterator[None]:
-        """So many bytes wait for a reader. ConnectionError where it would be too much for one user."""
-        if self._waiting[key] and self._waiting[key] + size > WAITING_OF_A_USER:
-            raise ConnectionError("too much waits for readers of this user")
-        self._waiting[key] += size
-        try:
-            yield
-        finally:
-            self._waiting[key] -= size
-            if not self._waiting[key]:
-                del self._waiting[key]
-
     def _count(self, key: str) -> int:
         return sum(1 for whose, _ in self._open.values() if whose == key)
 
@@ -199,18 +180,12 @@ class Stream:
     """One open stream."""
 
     def __init__(
-        self,
-        response: web.StreamResponse,
-        call: Call,
-        check: Callable[[], Awaitable[None]],
-        recheck: float,
-        waits: Callable[[int], AbstractContextManager[None]] = lambda _: nullcontext(),
+        self, response: web.StreamResponse, call: Call, check: Callable[[], Awaitable[None]], recheck: float
     ) -> None:
         self.response = response
         self._request = call.request
         self._check = check
         self._recheck = recheck
-        self._waits = waits
         self._expires = call.caller.expires
         self._next = time.monotonic() + recheck
 
@@ -240,15 +215,14 @@ class Stream:
         await self.write(b": heartbeat\n\n")
 
     async def write(self, content: bytes) -> None:
-        """Bytes as they are. ConnectionError, also where the reader takes nothing for too long, or too much waits."""
+        """Bytes as they are. ConnectionError, also where the reader takes nothing for too long."""
         transport = self._request.transport
         if transport is not None and transport.get_write_buffer_size() + len(content) < NEVER_WAITS:
             await self.response.write(content)
             return
         try:
-            with self._waits(len(content)):
-                async with asyncio.timeout(SEND_WITHIN):
-                    await self.response.write(content)
+            async with asyncio.timeout(SEND_WITHIN):
+                await self.response.write(content)
         except TimeoutError as error:
             raise ConnectionError("the reader takes nothing") from error
 
