@@ -573,6 +573,9 @@ class Named:
     def remembered(self, _: str) -> Caller | None:
         return None
 
+    def is_of_cluster(self, _: str) -> bool:
+        return True
+
     async def caller(self, token: str) -> Caller:
         return Caller(Identity(token))
 
@@ -744,8 +747,11 @@ async def test_tokens_that_are_being_checked_leave_places_for_callers_who_are_kn
         def remembered(self, token: str) -> Caller | None:
             return Caller(Identity(token)) if token == "ann" else None
 
+        def is_of_cluster(self, token: str) -> bool:
+            return token != "of the issuer"
+
         async def caller(self, token: str) -> Caller:
-            if token == "ann":
+            if token == "of the issuer":
                 return Caller(Identity(token))
             waiting.release()
             await go.wait()
@@ -761,7 +767,7 @@ async def test_tokens_that_are_being_checked_leave_places_for_callers_who_are_kn
         begun = [asyncio.create_task(ask(f"made-up-{number}")) for number in range(8)]
         for _ in range(4):
             await waiting.acquire()
-        assert await ask("ann") == 200
+        assert (await ask("ann"), await ask("of the issuer")) == (200, 200)
         go.set()
         assert sorted(await asyncio.gather(*begun)) == [401] * 4 + [503] * 4
         assert await ask("made-up") == 401

@@ -231,9 +231,11 @@ class HttpServer:
         return caller
 
     async def _whose(self, token: str) -> Caller:
-        """Whose token it is. ProblemError where many are being asked about: places are left for those who are known."""
+        """Whose token it is. ProblemError where the API server is asked about many: places are left for those who are known."""
         if (known := self._tokens.remembered(token)) is not None:
             return known
+        if not self._tokens.is_of_cluster(token):
+            return await self._tokens.caller(token)
         if self._identifying >= max(1, self._settings.max_in_flight // 2):
             self._metrics.refused.labels("busy").inc()
             detail = f"{self._identifying} tokens are being checked; retry later"

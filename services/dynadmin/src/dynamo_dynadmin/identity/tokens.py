@@ -36,7 +36,7 @@ class Tokens:
             return known
         # A token ends by the time of day, and what is remembered of it by a clock that only grows.
         now, passed = time.time(), time.monotonic()
-        if self._issuer is not None and self._issuer.knows(token):
+        if self._issuer is not None and not self.is_of_cluster(token):
             caller = await self._issuer.caller(token)
         else:
             caller = await self._reviewed(token)
@@ -50,6 +50,10 @@ class Tokens:
             raise Unidentified("this is not a bearer token")
         kept = self._known.get(_digest(token))
         return self._current(kept[1], time.time()) if kept is not None and time.monotonic() < kept[0] else None
+
+    def is_of_cluster(self, token: str) -> bool:
+        """Whether the API server is asked about it, and not the configured issuer's keys."""
+        return self._issuer is None or not self._issuer.knows(token)
 
     def _current(self, caller: Caller, now: float) -> Caller:
         if caller.expires is not None and now >= caller.expires + LEEWAY:
