@@ -643,6 +643,26 @@ async def test_readers_of_streams_that_end_together_come_back_apart(monkeypatch:
         assert [await each.text() for each in answers] == [f"retry: {each}\n\n" for each in (1500, 2250, 3000)]
 
 
+async def test_a_stream_that_begins_while_the_replica_ends_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = Streams(ABSENT, DynadminMetrics(CollectorRegistry()), total=1, of_a_user=1, heartbeat=1, recheck=60)
+    write = Stream.write
+
+    async def written(stream: Stream, content: bytes) -> None:
+        await write(stream, content)
+        streams.end()
+
+    monkeypatch.setattr(Stream, "write", written)
+
+    async def watch(call: Call) -> web.StreamResponse:
+        async with streams.opened(call, []) as stream:
+            await asyncio.Event().wait()
+        return stream.response
+
+    async with server_of([route_of(watch, "GET", "/x", public=False)], Named()) as client:
+        answer = await client.get("/x", headers={"Authorization": "Bearer mine"})
+        assert (await answer.text()).endswith('data: {"detail":"this replica ends; open the stream again"}\n\n')
+
+
 async def test_where_too_much_waits_for_slow_readers_the_user_with_most_of_it_is_cut_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

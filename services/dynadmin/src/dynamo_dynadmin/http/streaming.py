@@ -130,11 +130,12 @@ class Streams:
 
     @asynccontextmanager
     async def _until_the_end(self) -> AsyncIterator[None]:
-        """Ended where this replica ends meanwhile."""
-        lasting = asyncio.timeout(None)
+        """Ended where this replica ends meanwhile, or ends since the stream was let in."""
+        lasting = asyncio.timeout(0.0 if self.draining else None)
         try:
             async with lasting:
-                self._lasting.add(lasting)
+                if not self.draining:
+                    self._lasting.add(lasting)
                 yield
         except TimeoutError as error:
             if lasting.expired():
