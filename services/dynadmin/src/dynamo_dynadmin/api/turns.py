@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.identity.who import of_whom
 
 #: All that waits for its turn; and that of one caller which waits or is worked on. The page begins a simulation for each
 #: change of the form, and one that it gave up stays until the next heartbeat.
@@ -33,7 +34,7 @@ class CallerSlots:
         """A turn. ProblemError where too many wait already."""
         own = self._users[user] >= OF_ONE
         if own or self._waiting >= self._most:
-            many = f"{self._users[user]} {self._what} of yours" if own else f"{self._waiting} {self._what}"
+            many = f"{self._users[user]} {self._what} {of_whom(user)}" if own else f"{self._waiting} {self._what}"
             raise ProblemError("too-many-requests", f"{many} wait; retry later", headers={"Retry-After": "5"})
         lock = self._locks.setdefault(user, asyncio.Lock())
         self._users[user] += 1
@@ -66,7 +67,8 @@ class AtOnce:
     def taken(self, user: str) -> Iterator[None]:
         """One of them, while the block runs. ProblemError where there are too many already."""
         if self._users[user] >= self._of_a_user:
-            detail = f"{self._of_a_user} {self._what} of yours are in progress, the most that a user has at once; wait for one"
+            many = f"{self._of_a_user} {self._what} {of_whom(user)}"
+            detail = f"{many} are in progress, the most that a user has at once; wait for one"
             raise ProblemError("too-many-requests", detail, headers={"Retry-After": RETRY_AFTER})
         if self._users.total() >= self._total:
             detail = f"{self._total} {self._what} are in progress, the most of all users at once; retry later"

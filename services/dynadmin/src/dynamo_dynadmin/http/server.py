@@ -25,7 +25,7 @@ from dynamo_dynadmin.http.routes import Route
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER, Sessions, is_same
 from dynamo_dynadmin.identity.tokens import Tokens
-from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
+from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, of_whom
 from dynamo_dynadmin.metrics import DynadminMetrics
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -267,7 +267,8 @@ class HttpServer:
             limit.give_back()
             self._metrics.refused.labels("rate").inc()
             after = str(max(1, round(wait)))
-            raise ProblemError("too-many-requests", "too many requests of yours", headers={"Retry-After": after})
+            detail = f"too many requests {of_whom(caller.limited_as)}"
+            raise ProblemError("too-many-requests", detail, headers={"Retry-After": after})
 
     def _count(self, caller: Caller, turn: OngoingRequest) -> None:
         """One more of this caller. ProblemError where there are too many already: places are left for others.
@@ -276,7 +277,7 @@ class HttpServer:
         """
         if self._of_callers[caller.limited_as] >= max(1, self._settings.max_in_flight // _SHARE):
             self._metrics.refused.labels("busy").inc()
-            whose = "without a caller" if caller is ANONYMOUS else "of yours"
+            whose = "without a caller" if caller is ANONYMOUS else of_whom(caller.limited_as)
             detail = f"{self._of_callers[caller.limited_as]} requests {whose} are in progress; retry later"
             raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})
         turn.counted = (caller.limited_as,)

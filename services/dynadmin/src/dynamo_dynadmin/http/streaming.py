@@ -18,7 +18,7 @@ from dynamo_dynadmin.http.call import TURN, Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.identity.access import Access, ResourceAttributes
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
-from dynamo_dynadmin.identity.who import Disallowed, Unidentified
+from dynamo_dynadmin.identity.who import Disallowed, Unidentified, of_whom
 from dynamo_dynadmin.metrics import DynadminMetrics
 
 _encode = msgspec.json.Encoder().encode
@@ -85,7 +85,7 @@ class Streams:
         if self._count(key) >= self._of_a_user:
             raise ProblemError(
                 "too-many-requests",
-                f"{self._of_a_user} streams of yours are open; close one",
+                f"{self._of_a_user} streams {of_whom(key)} are open; close one",
                 headers={"Retry-After": "5"},
             )
         place = object()

@@ -49,6 +49,12 @@ class Caller:
         return user.rpartition(":")[0] if user.startswith(_SERVICE_ACCOUNT) else user
 
 
+def of_whom(limited_as: str) -> str:
+    """How a caller reads whose limit is reached: other service accounts of the namespace may have reached it."""
+    account = limited_as.removeprefix(_SERVICE_ACCOUNT)
+    return "of yours" if account == limited_as else f"of service accounts of namespace {account}"
+
+
 def identity_of(
     user: str, uid: str = "", groups: Iterable[str] = (), extra: Mapping[str, Iterable[str]] | None = None
 ) -> Identity:

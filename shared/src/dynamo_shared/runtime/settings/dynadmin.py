@@ -64,7 +64,11 @@ class Dynadmin(Section):
     )
     session: Duration = Field(8 * 3600.0, ge=60, le=7 * 86400, description="How long a browser session lasts at most.")
     cors_origins: tuple[str, ...] = Field((), description="Origins of other pages that may call the API; none.")
-    requests_per_second: float = Field(50.0, gt=0, description="Requests a second of one user, after a burst.")
+    requests_per_second: float = Field(
+        50.0,
+        gt=0,
+        description="Requests a second of one user, after a burst. Service accounts of a namespace are one user for all limits.",
+    )
     burst: int = Field(200, ge=1, description="Requests of one user at once.")
     max_in_flight: int = Field(
         256,
