@@ -98,6 +98,7 @@ class HttpConnection(web.RequestHandler):
         """Nothing is taken any more."""
         self._watch_no_more()
         self._readers.wait_no_more(self)
+        self._paced = None
         super().connection_lost(exc)
 
     @property
