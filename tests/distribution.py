@@ -35,7 +35,6 @@ OWN_SERVERS = frozenset({
     "test_leases.py",
     "test_localcluster.py",
     "test_lora_api.py",
-    "test_lora_runtime.py",
     "test_past_comes_back.py",
     "test_planner_inputs.py",
     "test_prefix_following.py",
