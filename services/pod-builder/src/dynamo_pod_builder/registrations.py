@@ -4,10 +4,10 @@ A pod's DynamoWorkerMetadata is called as the pod, which owns it. Where each con
 and where workers register elsewhere there is none: then no pod counts as registered.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from dynamo_shared.aio import all_of
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import registers
@@ -42,7 +42,7 @@ class Registrations:
         return {uid: since for uid in uids if (since := self._since.used(uid)) is not None}
 
     async def _ask(self, pods: Iterable[KubeObject]) -> None:
-        await asyncio.gather(*(self._read(pod) for pod in pods if objects.uid(pod) not in self._since))
+        await all_of(self._read(pod) for pod in pods if objects.uid(pod) not in self._since)
 
     async def _read(self, pod: KubeObject) -> None:
         try:

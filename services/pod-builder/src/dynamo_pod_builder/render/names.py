@@ -53,9 +53,7 @@ def pod_clique_set(graph: str, parts: Iterable[tuple[str, ...]]) -> str:
     `parts` are the names below it that pods are called after: a clique, or a scaling group and its longest clique.
     """
     budget = max(_SHORTEST_SET, _GROVE_BUDGET - max((sum(map(len, each)) for each in parts), default=0))
-    if len(graph) <= budget:
-        return graph
-    return f"{graph[: budget - 5]}-{_fnv1a(graph) & 0xFFFF:04x}"
+    return _shortened(graph, budget)
 
 
 def leader_worker_set(component_deployment: str) -> str:
@@ -63,6 +61,11 @@ def leader_worker_set(component_deployment: str) -> str:
     if len(component_deployment) <= _LONGEST_GROUPS:
         return component_deployment
     return f"{component_deployment[: _LONGEST_GROUPS - 9]}-{_fnv1a(component_deployment):08x}"
+
+
+def _shortened(name: str, longest: int) -> str:
+    """The name, or its beginning and a hash of it, as the reference shortens names."""
+    return name if len(name) <= longest else f"{name[: longest - 5]}-{_fnv1a(name) & 0xFFFF:04x}"
 
 
 def _fnv1a(text: str) -> int:
@@ -74,9 +77,8 @@ def _fnv1a(text: str) -> int:
 
 
 def ray_service(component_deployment: str) -> str:
-    """Name of the headless Service of a component's Ray head, shortened as the reference does: others derive it, too."""
-    name = f"{service(component_deployment)}-ray"
-    return name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 5]}-{_fnv1a(name) & 0xFFFF:04x}"
+    """Name of the headless Service of a component's Ray head, which others derive, too."""
+    return _shortened(f"{service(component_deployment)}-ray", MAX_LABEL)
 
 
 def model_service(model: str) -> str:

@@ -48,10 +48,15 @@ class Override(NamedTuple):
     @property
     def constraint(self) -> Any:
         """The topology constraint as it is written; None where there is none."""
-        inner: Any = self.value.get("value")
-        for step in self.path:
-            inner = mapping(inner).get(step)
-        return inner
+        return constraint_in(self.value.get("value"), self.targets[0])
+
+
+def constraint_in(value: Any, target: str) -> Any:
+    """The topology constraint in the value of an override that is a part of this type; None where there is none."""
+    inner = value
+    for step in PATHS[target]:
+        inner = mapping(inner).get(step)
+    return inner
 
 
 def overrides_of(graph: GraphView) -> Iterator[Override]:

@@ -3,13 +3,10 @@
 Of an override, only the constraint is read, whatever else it has: the platform writes the rest of the set.
 """
 
-from typing import Any
-
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 from dynamo_shared.api.v1beta1.provider_override import ProviderOverride
-from dynamo_shared.api.validation.provider_override import CLIQUE, CONSTRAINT, FIELD, PATHS, SET
+from dynamo_shared.api.validation.provider_override import CLIQUE, CONSTRAINT, FIELD, SET, constraint_in
 from dynamo_shared.api.validation.roles import LEADER, WORKER
 
 from dynamo_pod_builder.render import names
@@ -42,8 +39,6 @@ def override(template: KubeObject, graph: DynamoGraphDeployment) -> None:
 
 
 def _constrain(part: KubeObject | None, given: ProviderOverride | None, target: str) -> None:
-    constraint: Any = given.value if given is not None else None
-    for step in PATHS[target]:
-        constraint = mapping(constraint).get(step)
+    constraint = constraint_in(given.value, target) if given is not None else None
     if part is not None and isinstance(constraint, dict):
         part[CONSTRAINT] = constraint
