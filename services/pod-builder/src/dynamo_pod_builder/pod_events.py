@@ -13,7 +13,7 @@ from dynamo_shared.api.resources import EVENTS
 from dynamo_shared.api.untrusted import times
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
-from dynamo_shared.kube.events import last_observed
+from dynamo_shared.kube.events import last_observed, newest_refusal
 from dynamo_shared.newest import Newest
 
 from dynamo_pod_builder.status.pods import NAMED, NOT_STARTED, Rank, Trouble
@@ -60,7 +60,7 @@ class PodEvents:
         # Its uid is not known here; those of another workload's are older than this one.
         since = times.moment(objects.created_at(workload)) or times.EARLIEST
         events = await self._about(namespace, f"regarding.kind=StatefulSet,regarding.name={stateful_set}")
-        newest = max((each for each in events if each.get("reason") == "FailedCreate"), key=last_observed, default=None)
+        newest = newest_refusal(events)
         if newest is None or (times.moment(last_observed(newest)) or times.LATEST) < since:
             return []
         reason, words = refusal(str(newest.get("note", "")).rpartition("failed error: ")[2])

@@ -1,5 +1,8 @@
 """Names of the objects of a graph's components, which more than one service needs to know. Pure."""
 
+#: How the name of a clique of Grove ends that has the leaders of a component's replicas, which span nodes; after a hyphen.
+LEADERS = "ldr"
+
 
 def component_deployment(graph: str, component: str, worker_hash: str = "") -> str:
     """Name of a component's DCD, Deployment and selector; only workers carry a hash."""

@@ -9,7 +9,7 @@ import asyncio
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -197,6 +197,11 @@ def last_observed(event: KubeObject) -> str:
     """When an Event (events.k8s.io) was last observed; "" where it does not say. Some controllers write those of core/v1."""
     series = event.get("series") or {}
     return str(series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime") or "")
+
+
+def newest_refusal(events: Iterable[KubeObject]) -> KubeObject | None:
+    """The Event that was observed last of those by which a controller reports that its pod is refused."""
+    return max((each for each in events if each.get("reason") == "FailedCreate"), key=last_observed, default=None)
 
 
 def _series(series: Series) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The pods of a component, counted as autoscalers count them, and the selector that finds them."""
 
 from dynamo_shared.api import gpus, objects
+from dynamo_shared.api.component_names import LEADERS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.registry import labels
@@ -14,8 +15,6 @@ _METADATA = frozenset(
 )
 _STATUS = frozenset({"phase", "conditions", "resourceClaimStatuses"})
 LEADER = "leader"
-#: How names of cliques end that the pod-builder writes for leaders.
-_LEADER_CLIQUE = "-ldr"
 
 
 def index(cache: ObjectCache) -> None:
@@ -62,7 +61,7 @@ def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -
 
 
 def _leads(clique: str) -> bool:
-    return clique.endswith(_LEADER_CLIQUE)
+    return clique.endswith(f"-{LEADERS}")
 
 
 def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from dynamo_shared.api.component_names import LEADERS
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.labels import GRAPH_DEPLOYMENT_NAME
 from dynamo_shared.api.rules import Violations
@@ -148,5 +149,5 @@ def _grove_names(component: ComponentView) -> Sequence[str]:
         cliques = [f"{name}-gms-0"] + ([f"{name}-wkr-{component.nodes - 1}"] if component.nodes > 1 else [])
         return name, max(cliques, key=len)
     if component.nodes > 1:
-        return name, f"{name}-ldr"
+        return name, f"{name}-{LEADERS}"
     return (name, name) if component.is_forced_group else (name,)

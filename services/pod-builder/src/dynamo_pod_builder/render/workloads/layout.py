@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from dynamo_shared.api.component_names import LEADERS
+
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.context import PodContext
@@ -9,7 +11,7 @@ from dynamo_pod_builder.render.pod import placement
 from dynamo_pod_builder.render.pod.placement import ALONE, PodPlacement
 from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, memory_has_pods, pods_a_rank
 
-LEADER, WORKER, MEMORY = "ldr", "wkr", "gms"
+LEADER, WORKER, MEMORY = LEADERS, "wkr", "gms"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 
+from dynamo_shared.api.component_names import LEADERS
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 
@@ -11,7 +12,7 @@ from dynamo_profiler.profiling.results import ProfilingFailed
 #: A graph's name and a component's together: Grove's limit, which cliques and scaling groups share. Characters.
 MAX_TOGETHER = 45
 #: What a multi-node component adds: its leader's clique is named after it, too.
-_LEADER = "-ldr"
+_LEADER = f"-{LEADERS}"
 _SUFFIX = "-dgd"
 _LETTER = "dgdr-"
 

@@ -7,7 +7,7 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.words import last_of, quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
-from dynamo_shared.kube.events import last_observed
+from dynamo_shared.kube.events import newest_refusal
 
 from dynamo_profiler.profiling.results import ProfilingFailed
 from dynamo_profiler.requests.thorough import names
@@ -78,7 +78,7 @@ def _waits(pod: KubeObject) -> str:
 
 
 def _refused(events: Iterable[KubeObject]) -> str:
-    newest = max((each for each in events if each.get("reason") == "FailedCreate"), key=last_observed, default=None)
+    newest = newest_refusal(events)
     if newest is None:
         return ""
     note = str(newest.get("note", ""))
