@@ -30,6 +30,7 @@ class AcceptedObjects:
     """New objects without an error, and the warnings about them. Each is remembered for one question."""
 
     def __init__(self) -> None:
+        # Not `Newest`: large bodies are reviewed in threads.
         self._known: OrderedDict[bytes, _Accepted] = OrderedDict()
 
     def remember(self, obj: KubeObject, facts: Facts, checker: Checker, warnings: Sequence[str]) -> None:
