@@ -10,6 +10,8 @@ from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Invalid, KubeError
+from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.state.cache import ObjectCache
 
 GRAPHS = resources.DYNAMO_GRAPH_DEPLOYMENTS
 COMPONENTS = resources.DYNAMO_COMPONENT_DEPLOYMENTS
@@ -107,3 +109,18 @@ async def test_kubectl_get_shows_the_columns(kube: KubeClient, namespace: str) -
     )
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Ready", "State", "Backend", "Age"]
     assert table["rows"][0]["cells"][:4] == ["graph", "False", "pending", "vllm"]
+
+
+async def test_a_status_of_a_later_release_is_written_as_far_as_the_definition_goes(
+    kube: KubeClient, namespace: str
+) -> None:
+    made = await kube.create(GRAPHS, graph(namespace, {"components": [{"name": "A", "type": "frontend"}]}))
+    writer = StatusWriter(kube, cache := ObjectCache(), lambda: 0.0)
+    cache.put(GRAPHS, made)
+    counts = {"componentKind": "Deployment", "replicas": 1, "updatedReplicas": 1}
+    status = {"state": "failed", "later": [1], "components": {"A": {**counts, "later": 2}}, "conditions": [READY]}
+    await writer.write(GRAPHS, made, status, urgent=True)
+    stored = await kube.get(GRAPHS, ObjectKey(namespace, "graph"))
+    assert stored["status"] == {"state": "failed", "components": {"A": counts}, "conditions": [READY]}
+    await writer.write(GRAPHS, stored, status, urgent=True)
+    assert await kube.get(GRAPHS, ObjectKey(namespace, "graph")) == stored

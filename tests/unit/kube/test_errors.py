@@ -44,6 +44,7 @@ def test_an_apply_that_does_not_fit_the_schema_is_invalid_though_the_server_says
         "failed to create typed patch object (a/b; apps/v1, Kind=Deployment): .spec.x: field not declared in schema"
     )
     error = errors.from_response(500, status(500, message=message))
+    assert type(error) is errors.UnknownField
     assert isinstance(error, errors.Invalid)
     assert not error.retriable
 

@@ -27,14 +27,27 @@ class Kube:
         self.written: list[KubeObject] = []
         self.gone = False
         self.about: dict[str, Any] = {"name": "g"}
+        self.lacks: tuple[str, ...] = ()
+        """fields of components that its definition does not have"""
 
     async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
         if self.gone:
             raise from_status(
                 404, {"reason": "NotFound", "message": "gone", "details": self.about}, request=resource.path("ns", "g")
             )
+        if any(name in each for name in self.lacks for each in obj["status"].get("components", {}).values()):
+            raise from_status(500, {"message": "failed to create typed patch object: .x: field not declared in schema"})
         self.written.append(obj)
         return graph(version=int(obj["metadata"]["resourceVersion"]) + 1, **obj["status"])
+
+    async def try_status(self, _: Resource, obj: KubeObject) -> KubeObject:
+        """As the API server merges on trial: what its definition lacks is left out, and what is there already stays."""
+        status = obj["status"]
+        components = {
+            name: {field: value for field, value in each.items() if field not in self.lacks}
+            for name, each in status["components"].items()
+        }
+        return graph(**{**status, "components": {"gone": {}, **components}}, left=True)
 
 
 class World:
@@ -174,3 +187,24 @@ async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> 
     with pytest.raises(NotServed):
         await world.write(obj, state="successful")
     assert world.cached() == obj
+
+
+async def test_what_an_older_definition_lacks_is_left_out_and_the_rest_is_written_once() -> None:
+    """The platform was upgraded, and its definitions were not: no status was written any more."""
+    obj = graph(state="pending")
+    world = World(obj)
+    world.kube.lacks = ("scheduled",)
+    status: dict[str, Any] = {
+        "state": "failed",
+        "components": {"a": {"ready": 1, "scheduled": 2}},
+        "conditions": [{"type": "Ready", "status": "False"}],
+    }
+    assert await world.write(obj, **status) is None
+    kept = {**status, "components": {"a": {"ready": 1}}}
+    assert [each["status"] for each in world.kube.written] == [kept]
+    now = graph(version=2, **kept)
+    assert world.cached() == now
+    assert await world.write(now, urgent=True, **status) is None
+    assert (len(world.kube.written), world.reported) == (1, 1), "it is as the definition lets it be"
+    await world.write(now, urgent=True, **{**status, "state": "successful"})
+    assert len(world.kube.written) == 2

@@ -228,6 +228,20 @@ class KubeClient:
         key = key_of(obj)
         return await self._apply(resource.path(key.namespace, key.name, "status"), obj, force=True, dry_run=False)
 
+    async def try_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        """The object as a merge of this status would leave it, without fields that its definition lacks; nothing is written.
+
+        A `metadata.resourceVersion` is a precondition (Conflict).
+        """
+        key = key_of(obj)
+        path, query = (
+            resource.path(key.namespace, key.name, "status"),
+            f"{self._manager}&fieldValidation=Ignore&dryRun=All",
+        )
+        return _object(
+            await self._request("PATCH", path, query, body=_encode(obj), content_type=MERGE_PATCH, retry=True)
+        )
+
     async def merge_patch(
         self,
         resource: Resource,

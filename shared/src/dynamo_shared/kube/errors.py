@@ -20,6 +20,7 @@ LONGEST_WAIT = 60.0
 # Server-side apply answers 500 when the body does not fit the schema (a string where a list belongs, for example):
 # apiserver/pkg/endpoints/handlers/fieldmanager, structuredmerge.go. It is the caller's mistake, not the server's.
 _TYPED_PATCH_FAILURES = ("failed to create typed patch object", "failed to convert new object")
+_UNKNOWN_FIELD = "field not declared in schema"
 # As 500, too: etcd takes 1.5 MiB, its client in the API server sends 2 MiB, and that takes 3 MiB of one body (413).
 _TOO_LARGE = (
     "etcdserver: request is too large",
@@ -96,6 +97,10 @@ class Conflict(KubeError):
 
 class Invalid(KubeError):
     """422, 400, 413, or a body that does not fit the schema: only a change can help. `causes` names the fields."""
+
+
+class UnknownField(Invalid):
+    """An apply has a field that the definition in the cluster lacks: it is older than the program that wants to write it."""
 
 
 class Forbidden(KubeError):
@@ -207,5 +212,5 @@ def _class_of(status: int, reason: str, message: str, details: dict[str, Any]) -
 
 def _of_a_server(message: str) -> type[KubeError]:
     if message.startswith(_TYPED_PATCH_FAILURES + _TOO_LARGE):
-        return Invalid
+        return UnknownField if _UNKNOWN_FIELD in message else Invalid
     return WebhookUnavailable if _NO_ANSWER in message else Unavailable

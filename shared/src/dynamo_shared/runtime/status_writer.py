@@ -2,12 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube.errors import NotFound, UnknownField
 from dynamo_shared.state.cache import ObjectCache
+
+log = structlog.get_logger("dynamo.runtime")
 
 #: How long a status that only reports progress may wait for more of it. Seconds.
 SETTLE = 0.3
@@ -26,8 +31,13 @@ class StatusWriter:
     """by uid of an object: when what a reconcile had to report is to be written"""
     _observed: dict[str, float] = field(init=False)
     """by uid of an object: when progress that was observed is to be written"""
+    _reduced: dict[str, tuple[KubeObject, KubeObject]] = field(init=False)
+    """by uid of an object: a status that an older definition does not take, and what it takes of it"""
+    _outdated: set[str] = field(init=False, default_factory=set)
+    """resources with such a definition"""
 
     def __post_init__(self) -> None:
+        self._reduced = self.cache.memory()
         self._waiting, self._observed = self.cache.memory(), self.cache.memory()
 
     def progress(self, resource: Resource, key: ObjectKey) -> float:
@@ -62,7 +72,8 @@ class StatusWriter:
         if known is None or known["metadata"]["uid"] != uid:
             # Its end was reported while this reconcile was under way, and nothing of it is reported after that.
             return None
-        if self._own_part(obj.get("status")) == status:
+        full, reduced = self._reduced.get(uid, ({}, {}))
+        if self._own_part(obj.get("status")) == (reduced if full == status else status):
             self._forget(uid)
             return None
         if not (urgent or _turned(obj.get("status", {}), status)):
@@ -74,26 +85,30 @@ class StatusWriter:
         self._forget(uid)
         report()
         try:
-            written = await self.kube.apply_status(
-                resource,
-                {
-                    **resource.type_meta,
-                    # What is written was concluded from this version. The uid alone would not do: of custom resources the
-                    # API server ignores it here, and a successor of the same name would get its predecessor's status.
-                    "metadata": {
-                        "name": metadata["name"],
-                        "namespace": metadata["namespace"],
-                        "resourceVersion": metadata["resourceVersion"],
-                    },
-                    "status": status,
-                },
-            )
+            written = await self._apply(resource, obj, status)
         except NotFound:
             # It is gone, and the news of it is still on its way.
             self.cache.remove(resource, key_of(obj), uid)
             return None
         self.cache.put(resource, written)
         return None
+
+    async def _apply(self, resource: Resource, obj: KubeObject, status: KubeObject) -> KubeObject:
+        """The object with its status, as far as the cluster's definition has it: it may be older than this release.
+
+        An apply is refused as a whole for one field. A merge leaves out what the definition lacks, as a trial shows.
+        """
+        try:
+            return await self.kube.apply_status(resource, _patch(resource, obj, status))
+        except UnknownField as error:
+            if resource.id not in self._outdated:
+                self._outdated.add(resource.id)
+                words = "the definition is older than this release, and statuses lack fields: upgrade dynamo-crds"
+                log.warning(words, resource=resource.id, error=error.message)
+        trial = await self.kube.try_status(resource, _patch(resource, obj, status))
+        reduced = _common(status, trial.get("status") or {})
+        self._reduced[obj["metadata"]["uid"]] = status, reduced
+        return await self.kube.apply_status(resource, _patch(resource, obj, reduced))
 
     def _until(self, dues: dict[str, float], uid: str, settle: float) -> float:
         """Seconds until the progress of an object is to be written; of several waits the one that ends first counts."""
@@ -122,3 +137,19 @@ def _outlook(status: KubeObject) -> tuple[object, ...]:
     state = status.get("state")
     ready = sorted(entry["type"] for entry in status.get("conditions", ()) if entry["status"] == "True")
     return (state if state in {"successful", "failed"} else None, *ready)
+
+
+def _patch(resource: Resource, obj: KubeObject, status: KubeObject) -> KubeObject:
+    # What is written was concluded from this version. The uid alone would not do: of custom resources the API server
+    # ignores it here, and a successor of the same name would get its predecessor's status.
+    kept = {name: obj["metadata"][name] for name in ("name", "namespace", "resourceVersion")}
+    return {**resource.type_meta, "metadata": kept, "status": status}
+
+
+def _common(desired: Any, stored: Any) -> Any:
+    """The fields of `desired` that `stored`, which was made of it, has, too."""
+    if isinstance(desired, dict):
+        return {name: _common(value, stored[name]) for name, value in desired.items() if name in stored}
+    if isinstance(desired, list):
+        return [_common(*each) for each in zip(desired, stored, strict=True)]
+    return desired
