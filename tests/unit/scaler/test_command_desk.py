@@ -294,6 +294,30 @@ async def test_generations_and_graphs_that_are_not_there() -> None:
     assert (await fresh.scaling.carry_out(replace(stale, expected_generation=1))).reason == "Applied"
 
 
+async def test_a_command_for_a_graph_that_was_deleted_scales_none_that_has_its_name_now() -> None:
+    """Commands wait while the scaler or the API server is away, and a graph may be created again meanwhile."""
+    desk = Desk(Scaler())
+    desk.graph("a", adapters=False, Decode=1)
+    assert (await desk.scaling.carry_out(replace(desk.ask("a", Decode=2), uid="uid-a"))).reason == "Applied"
+    earlier = replace(desk.ask("a", Decode=9), uid="uid-of-before")
+    refusal = ("NotFound", "DynamoGraphDeployment team/a was deleted, and created again since")
+    assert await refused(desk, earlier) == refusal
+    assert await refused(desk, replace(earlier, withdraw=True, requester="planner")) == refusal
+    assert desk.replicas("a") == {"Decode": 2}
+    # The news of its end may be late: what the API server has counts.
+    late = desk.again()
+    late.change("a", lambda graph: graph["metadata"].update(uid="uid-new"))
+    late.cache.take(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("team", "a"), None, Version("", 2**60, ""))
+    late.cache.take(
+        DYNAMO_GRAPH_DEPLOYMENTS,
+        ObjectKey("team", "a"),
+        desk.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("team", "a")),
+        Version("uid-a", 1, ""),
+    )
+    assert (await late.scaling.carry_out(replace(desk.ask("a", Decode=3), uid="uid-new"))).reason == "Applied"
+    assert await refused(late, replace(desk.ask("a", Decode=9), uid="uid-a")) == refusal
+
+
 async def test_a_policy_with_a_mistake_refuses() -> None:
     desk = Desk(Scaler())
     desk.graph("a", Decode=1)

@@ -246,7 +246,7 @@ async def test_what_a_plan_desired_that_is_over_is_withdrawn(
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph(**annotations))
     await controller.reconcile(KEY)
     withdrawn = ScaleData(
-        graph_deployment="g", targets=[], reason="no longer desired", requester="planner", withdraw=True
+        graph_deployment="g", uid="u", targets=[], reason="no longer desired", requester="planner", withdraw=True
     )
     assert sent == [("scaler scale ns", withdrawn)]
     assert controller._runners == {}

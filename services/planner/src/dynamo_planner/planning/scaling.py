@@ -29,13 +29,24 @@ class ScaleSender:
     async def withdraw(self) -> bool:
         """What was asked for before, and waits, is desired no longer. Whether the scaler learns of it: NATS may be away."""
         graph = self._plan.graph
-        data = ScaleData(graph_deployment=graph.name, targets=[], reason=WITHDRAWN, requester=PLANNER, withdraw=True)
+        data = self._data([], WITHDRAWN, withdraw=True)
         try:
             await self._sender.send("scaler", "scale", graph.namespace, data, request=self._request())
         except BusError as error:
             log.info("the scaler cannot be asked to forget a request", graph=str(graph), error=str(error))
             return False
         return True
+
+    def _data(self, targets: list[ScaleTarget], reason: str, *, withdraw: bool = False) -> ScaleData:
+        """Of this very graph: one that is created again under its name is planned from the beginning."""
+        return ScaleData(
+            graph_deployment=self._plan.graph.name,
+            uid=self._plan.uid,
+            targets=targets,
+            reason=reason,
+            requester=PLANNER,
+            withdraw=withdraw,
+        )
 
     def _request(self) -> str:
         self._count += 1
@@ -49,7 +60,7 @@ class ScaleSender:
             for pool, replicas in decision.replicas.items()
             if pool in plan.components
         ]
-        data = ScaleData(graph_deployment=plan.graph.name, targets=targets, reason=decision.reason, requester=PLANNER)
+        data = self._data(targets, decision.reason)
         command = self._sender.command("scaler", "scale", plan.graph.namespace, data, request).id
         try:
             done, answer = await self._sender.ask(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.replica_limits import too_few
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
@@ -102,12 +103,14 @@ class CommandAdmission:
         if self.view.is_elsewhere(key.namespace):
             raise CommandRefusedError(NOT_MANAGED, f"namespace {key.namespace} is managed by another platform")
         graph = self.view.graph(key)
-        if graph is None or graph["metadata"]["generation"] < request.expected_generation:
+        if graph is None or not request.means(graph) or objects.generation(graph) < request.expected_generation:
             # The cache may not have it yet.
             await self.writer.read_again(DYNAMO_GRAPH_DEPLOYMENTS, key)
             graph = self.view.graph(key)
         if graph is None:
             raise CommandRefusedError(NOT_FOUND, f"there is no DynamoGraphDeployment {key}, or it is being deleted")
+        if not request.means(graph):
+            raise CommandRefusedError(NOT_FOUND, f"DynamoGraphDeployment {key} was deleted, and created again since")
         return graph
 
     def _refuse_older(self, request: ScaleRequest, key: PoolKey, *later: ScalingRecord | intents.Intent | None) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.replica_limits import too_many
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.commands import CommandRefusedError
@@ -47,6 +49,8 @@ class ScaleRequest:
     #: When the command was sent, by its sender's clock; RFC 3339.
     sent: str = ""
     expected_generation: int = 0
+    #: Of the graph that is meant; empty for any of its name.
+    uid: str = ""
     dry_run: bool = False
     #: Whether earlier requests of the requester are to be forgotten.
     withdraw: bool = False
@@ -74,9 +78,14 @@ class ScaleRequest:
             reason=data.reason[:_LONGEST_REASON],
             sent=command.time[:_LONGEST_TIME],
             expected_generation=int(data.expected_generation),
+            uid=data.uid,
             dry_run=data.dry_run,
             withdraw=data.withdraw,
         )
+
+    def means(self, graph: KubeObject) -> bool:
+        """Whether a graph of the name is the one that is meant, and not one after it."""
+        return self.uid in ("", objects.uid(graph))
 
     @classmethod
     def again(cls, graph: ObjectKey, intent: Intent) -> Self:

@@ -32,6 +32,8 @@ class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """say what would be done, and do nothing"""
     withdraw: bool = False
     """change no replicas, and forget what the requester asked for before and is not done; of all components without targets"""
+    uid: str = ""
+    """refuse where the graph deployment of the name has another metadata.uid by now; empty: do not check"""
 
 
 SCALING_ADAPTER = "dynamographdeploymentscalingadapter"
