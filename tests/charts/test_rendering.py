@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -514,11 +515,13 @@ def test_the_image_builder_runs_jobs_in_its_namespace_alone() -> None:
     assert not any(resource in ("jobs", "pods") for _, resource, _ in granted["ClusterRole", ""])
 
 
-def test_the_users_of_nats_are_in_the_name_of_their_secret() -> None:
-    """So that servers are replaced, and wait for the Job, when a user is added or passwords rotate."""
+def test_the_users_of_nats_are_in_the_name_of_their_secret(tmp_path: Path) -> None:
+    """So that servers are replaced, and wait for the Job, when a user is added, passwords rotate, or a release changes what
+    users may do: a server reads that once, when it starts.
+    """
 
-    def secret(*settings: str) -> str:
-        text = helm.template(*(part for each in settings for part in ("--set", each)))
+    def secret(*settings: str, chart: Path = helm.PLATFORM) -> str:
+        text = helm.template(*(part for each in settings for part in ("--set", each)), chart=chart)
         (server,) = [
             o
             for o in yaml.safe_load_all(text)
@@ -527,13 +530,20 @@ def test_the_users_of_nats_are_in_the_name_of_their_secret() -> None:
         volumes = {each["name"]: each for each in server["spec"]["template"]["spec"]["volumes"]}
         return str(volumes["users"]["secret"]["secretName"])
 
+    later = tmp_path / helm.PLATFORM.name
+    shutil.copytree(helm.PLATFORM, later)
+    about = later / "Chart.yaml"
+    about.write_text(re.sub(r"(?m)^appVersion: .*$", 'appVersion: "9.9.9"', about.read_text()))
     names = [
         secret(),
         secret("dynadmin.enabled=true"),
         secret("credentials.rotation=now"),
         secret("nats.users={dynamoctl}"),
+        secret(chart=later),
+        secret("image.tag=9.9.8"),
+        secret(f"image.digest=sha256:{'1' * 64}"),
     ]
-    assert len(set(names)) == 4
+    assert len(set(names)) == 7
     assert secret("nats.resources.limits.memory=2Gi") == names[0]
 
 

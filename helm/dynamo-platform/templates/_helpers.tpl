@@ -184,15 +184,16 @@ podAntiAffinity:
 {{- end -}}
 {{- end -}}
 
-{{/* Secret with the users of NATS. Other users, or other passwords, make another one: servers read it when they start, and
-wait for it to exist. One that is given keeps its name. */}}
+{{/* Secret with the users of NATS. Other users, other passwords, or another release, which may change what users may do, make
+another one: servers read it when they start, and wait for it to exist. One that is given keeps its name. */}}
 {{- define "dynamo.natsAuthorization" -}}
 {{- $name := printf "%s-nats-authorization" (include "dynamo.fullname" .) -}}
 {{- if eq .Values.credentials.mode "given" -}}
 {{- $name -}}
 {{- else -}}
 {{- $users := keys (omit (include "dynamo.services" . | fromJson) "admission") | sortAlpha | concat .Values.nats.users -}}
-{{- printf "%s-%s" $name (list $users .Values.clusterName .Values.credentials.rotation | toJson | sha256sum | trunc 8) -}}
+{{- $release := .Values.image.digest | default .Values.image.tag | default .Chart.AppVersion -}}
+{{- printf "%s-%s" $name (list $release $users .Values.clusterName .Values.credentials.rotation | toJson | sha256sum | trunc 8) -}}
 {{- end -}}
 {{- end -}}
 
