@@ -210,6 +210,51 @@ def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
     assert "exit code 1" in str(late)
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (
+            {"reason": "Evicted", "message": "The node was low on resource: memory."},
+            "its pod was ended: Evicted: The node was low on resource: memory.",
+        ),
+        (
+            {
+                "conditions": [
+                    {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "m"}
+                ],
+                **pod("", 143)["status"],
+            },
+            "its pod was ended: PreemptionByScheduler: m",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {"name": "profiler", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+                ]
+            },
+            "container profiler ran out of memory: give it more with spec.overrides.profilingJob (OOMKilled)",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {
+                        "name": "profiler",
+                        "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "message": "loading weights"}},
+                    }
+                ]
+            },
+            "(OOMKilled); its last lines: loading weights",
+        ),
+    ],
+    ids=["evicted", "preempted", "no words", "out of memory"],
+)
+def test_a_job_whose_pod_was_ended_reports_by_what(status: dict[str, Any], said: str) -> None:
+    """Its log ends in the middle, and the Job knows its limit of attempts alone."""
+    failed = failure(None, end_of(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [{"status": status}])
+    assert failed is not None
+    assert said in str(failed)
+
+
 def test_a_job_under_way_has_not_failed_and_reports_where_it_is() -> None:
     assert failure(None, end_of({"status": {}}), []) is None
     output = {"data": {"phase": "SweepingDecode", "message": "4 of 9"}}

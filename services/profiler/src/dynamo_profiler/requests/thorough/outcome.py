@@ -55,7 +55,10 @@ def failure(output: KubeObject | None, ended: JobOutcome | None, pods: Iterable[
     if not own and (ended is None or ended.succeeded):
         return None
     reason = "" if own or ended is None or ended.reason != "DeadlineExceeded" else "BudgetExceeded"
-    said = quoted(own, TAIL) or f"the profiling Job failed: {ended.message if ended else ''}"
+    pods = list(pods)
+    # A Job reports how often it may try, and nothing of what ended its pod.
+    cause = "" if reason else next(filter(None, map(_ended_by, pods)), "")
+    said = quoted(own, TAIL) or f"the profiling Job failed: {cause or (ended.message if ended else '')}"
     last = next(filter(None, map(_last_words, pods)), "")
     log = (
         f"; its last lines: {last}; `kubectl logs` of the profiling pod has the whole"
@@ -84,6 +87,19 @@ def _refused(events: Iterable[KubeObject]) -> str:
     note = str(newest.get("note", ""))
     # Each attempt has another name.
     return f"the profiling pod is refused: {quoted(note.partition(_FORBIDDEN)[2] or note, TAIL)}"
+
+
+def _ended_by(pod: KubeObject) -> str:
+    """What ended a pod from outside: its node or a scheduler, or the limit of its memory."""
+    status = pod.get("status") or {}
+    disrupted = objects.condition(pod, "DisruptionTarget") or {}
+    by = status if status.get("reason") else disrupted if disrupted.get("status") == "True" else {}
+    if by:
+        return f"its pod was ended: {by['reason']}: {quoted(by.get('message') or '', TAIL)}".rstrip(": ")
+    for entry in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        if ((entry.get("state") or {}).get("terminated") or {}).get("reason") == "OOMKilled":
+            return f"container {entry['name']} ran out of memory: give it more with spec.overrides.profilingJob (OOMKilled)"
+    return ""
 
 
 def _last_words(pod: KubeObject) -> str:
