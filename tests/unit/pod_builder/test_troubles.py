@@ -388,3 +388,42 @@ def test_events_report_what_a_pod_that_does_not_start_waits_for(events, reason, 
     result = explained(NO_START, events)
     assert (result.reason, result.pod, result.message) == (reason, "a", message)
     assert explained(NO_START, list(reversed(events))) == result
+
+
+#: As the node controller leaves a pod: what the kubelet said of its containers stays, and there is no reason.
+CUT_OFF = [
+    {"type": "Ready", "status": "False", "lastTransitionTime": ago(30)},
+    {"type": "ContainersReady", "status": "True", "lastTransitionTime": ago(900)},
+]
+
+
+def on_node(name: str, *, since: float = 0, conditions: Any = (), ended_by: float | None = None) -> dict[str, Any]:
+    deletion = {} if ended_by is None else {"deletionTimestamp": ago(ended_by)}
+    metadata = {"creationTimestamp": ago(since), **deletion}
+    cut_off = pod(name, metadata=metadata, conditions=conditions, phase="Running", containers=[status(running={})])
+    return {**cut_off, "spec": {**cut_off["spec"], "nodeName": "gpu-7"}}
+
+
+def test_a_pod_on_a_node_that_is_lost_names_the_node() -> None:
+    lost = on_node("old", since=900, conditions=CUT_OFF)
+    lost["status"]["containerStatuses"][0]["ready"] = True
+    (trouble,) = troubles([lost], NOW)
+    assert (trouble.reason, trouble.rank) == ("NodeLost", Rank.ENDED)
+    assert trouble.message.startswith("its node gpu-7 does not report any more")
+    gated = [{**CUT_OFF[0], "reason": "ReadinessGatesNotReady"}, CUT_OFF[1]]
+    assert troubles([on_node("gated", conditions=gated)], NOW) == []
+
+
+def test_a_pod_that_its_node_does_not_end_names_the_node_until_another_takes_its_place() -> None:
+    """Kubernetes deletes pods of a lost node after five minutes, and keeps them until the node confirms it."""
+    ending, stuck = on_node("a", since=900, ended_by=10), on_node("a", since=900, ended_by=90)
+    assert troubles([ending], NOW) == []
+    assert recheck_after([ending], NOW) == 50
+    assert [(each.reason, "gpu-7" in each.message) for each in troubles([stuck], NOW)] == [("NodeLost", True)]
+    kept = {**stuck, "status": {**stuck["status"], "phase": "Failed"}}
+    assert troubles([kept], NOW) == [], "its node has ended it, and a finalizer keeps it"
+    assert trouble_of(stuck) is None, "it depends on the time"
+    assert recheck_after([stuck], NOW) is None
+    assert troubles([stuck, on_node("b", since=20)], NOW) == []
+    (lost,) = troubles([on_node("a", since=900, conditions=CUT_OFF, ended_by=-20)], NOW)
+    assert lost.reason == "NodeLost"

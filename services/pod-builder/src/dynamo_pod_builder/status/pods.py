@@ -7,7 +7,7 @@ One of the following can be the case for a pod that is not ready; the first that
 4. A container was killed because it used more memory than its limit.
 5. A container ends again and again, or has ended and is on its second try.
 6. No node takes it.
-7. Its node has ended it: evicted, node shut down.
+7. Its node has ended it: evicted, node shut down. Or its node does not report any more.
 8. For long no scheduler considers it, or its volumes, network or devices are not there.
 9. Its startup or readiness probe does not succeed for long.
 
@@ -24,7 +24,7 @@ from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import MAIN, KubeObject
-from dynamo_shared.api.pods import has_ended
+from dynamo_shared.api.pods import has_ended, is_there
 from dynamo_shared.api.untrusted import times
 
 #: How long a scheduler may take to consider a pod, and volumes, network and devices to be there: attaching a network volume
@@ -32,6 +32,8 @@ from dynamo_shared.api.untrusted import times
 START_WITHIN = 180.0
 #: How long a container may run without being ready; as a Deployment's own deadline for progress. Seconds.
 READY_WITHIN = 600.0
+#: How long a node may take to confirm that it has ended a pod, after the pod's time to end is over. Seconds.
+END_WITHIN = 60.0
 #: Pods that a message names.
 NAMED = 3
 #: Longest quotation in a message. Characters.
@@ -40,6 +42,8 @@ QUOTED = 400
 IMAGE_PULL, INIT_FAILED, OUT_OF_MEMORY = "ImagePullBackOff", "InitContainerFailed", "OOMKilled"
 CRASH_LOOP, CRASHED, UNSCHEDULABLE, POD_FAILED = "CrashLoopBackOff", "ContainerCrashed", "Unschedulable", "PodFailed"
 NOT_STARTED, STARTUP_PROBE, READINESS_PROBE = "PodNotStarted", "StartupProbeFailing", "ReadinessProbeFailing"
+NODE_LOST = "NodeLost"
+_REPLACED = "if it is gone, delete the Node, and Kubernetes replaces its pods"
 
 
 class Rank(IntEnum):
@@ -72,12 +76,12 @@ class Trouble:
 def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
     """The trouble of each pod that has one, worst first, then by name."""
     pods = list(pods)
-    # A pod that its node has ended stays for users to read; once another has taken its place it is history.
-    newest = max((objects.created_at(pod) for pod in pods if not has_ended(pod)), default=None)
+    # A pod that its node has ended, or does not end, stays; once another has taken its place it is history.
+    newest = max((objects.created_at(pod) for pod in pods if is_there(pod)), default=None)
     return sorted(
         trouble
         for pod in pods
-        if not (newest is not None and has_ended(pod) and objects.created_at(pod) <= newest)
+        if not (newest is not None and not is_there(pod) and objects.created_at(pod) <= newest)
         and (trouble := trouble_of(pod, now)) is not None
     )
 
@@ -105,7 +109,11 @@ def summary(causes: Sequence[Trouble]) -> str:
 def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
     """What keeps a pod from serving, or None; without a time only what does not depend on time."""
     status, metadata = pod.get("status", {}), pod["metadata"]
-    if objects.is_deleting(pod) or status.get("phase") == "Succeeded" or objects.is_true(pod, "Ready"):
+    if status.get("phase") == "Succeeded" or objects.is_true(pod, "Ready"):
+        return None
+    if words := _lost(pod, now):
+        return Trouble(Rank.ENDED, NODE_LOST, metadata["name"], words, metadata.get("uid", ""))
+    if objects.is_deleting(pod):
         return None
     if status.get("phase") == "Failed":
         words = quoted(status.get("message") or "its containers have ended")
@@ -128,12 +136,35 @@ def recheck_after(pods: Iterable[KubeObject], now: datetime) -> float | None:
     """Seconds until a slow pod counts as too late; None without one."""
     due: list[float] = []
     for pod in pods:
+        if (end := _end_due(pod)) is not None:
+            due += [(end - now).total_seconds()] if end > now else []
         if objects.is_deleting(pod) or objects.is_true(pod, "Ready"):
             continue
         ahead = [(late.since + late.within - now).total_seconds() for late in _late(pod)]
         # A container that does not run yet begins to count when it does, which is not an event here.
         due.append(min((each for each in ahead if each > 0), default=READY_WITHIN))
     return min(due, default=None)
+
+
+def _lost(pod: KubeObject, now: datetime | None) -> str:
+    """Whether a pod is on a node that is lost, in words that name it. Kubernetes deletes such a pod, and waits for the node.
+
+    Of a pod that served, the node controller then says that it is not ready, and gives no reason.
+    """
+    node, ready = (pod.get("spec") or {}).get("nodeName"), objects.condition(pod, "Ready") or {}
+    cut_off = ready.get("status") == "False" and not ready.get("reason") and objects.is_true(pod, "ContainersReady")
+    if cut_off:
+        return f"its node {node} does not report any more; {_REPLACED}"
+    if now is not None and (due := _end_due(pod)) is not None and due <= now:
+        return f"its node {node} has not ended it in time; {_REPLACED}"
+    return ""
+
+
+def _end_due(pod: KubeObject) -> datetime | None:
+    """When its node should have confirmed the end of a pod that is being deleted; None for others."""
+    ends = times.moment(pod["metadata"].get("deletionTimestamp") or "")
+    on_node = (pod.get("spec") or {}).get("nodeName") and not has_ended(pod)
+    return ends + timedelta(seconds=END_WITHIN) if ends is not None and on_node else None
 
 
 @dataclass(frozen=True, slots=True)
