@@ -38,7 +38,8 @@ _RECIPE = """\
 A rule is a generator in the file of its concern in `dynamo_shared/api/validation/`, registered in a `RuleSet`
 together with its messages. Its docstring is its line on this page. It reads a view (`view.py`), which has
 each value next to its path in the version of the manifest, so one rule serves both versions. It skips what
-it cannot read. Then add what breaks it in each version, for each message: where it refuses, a manifest in
+it cannot read. With one message it yields `broken(place, ...)`; with several, each place next to its message.
+Then add what breaks it in each version, for each message: where it refuses, a manifest in
 `tests/admission/cases`; where it warns, a case in `tests/unit/api/validation/cases_*.py` (tests require
 them). Borders, and what is fine next to them, are such cases, too. Run `make generate`.
 """

@@ -61,7 +61,7 @@ def said() -> set[tuple[str, str, str]]:
     def listening(self: RuleSet, version: str, *subject: Any) -> Iterator[FieldError]:
         for rule in self.rules:
             if version in rule.versions:
-                for _, message in rule.check(*subject):
+                for _, message in rule.broken(*subject):
                     heard.add((rule.name, version, _template(rule, message)))
         yield from ()
 

@@ -13,48 +13,41 @@ from dynamo_shared.api.registry.annotations import (
     KUBE_DISCOVERY_MODE,
     VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
 )
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.orchestrators import fields_of_grove
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView
 
 ALONE = RuleSet("Component deployments", (COMPONENT,), "always")
 OF_A_GRAPH = RuleSet("Component deployments", (COMPONENT,), "when updated")
 
-_NO_ADAPTER = (
+
+@ALONE.rule(
     "has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment "
-    "itself (kubectl scale, an autoscaler)"
+    "itself (kubectl scale, an autoscaler)",
+    added=True,
 )
-_NO_TOPOLOGY = "has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment"
-_SET_BACK = (
-    "DynamoGraphDeployment {graph} controls this component deployment and sets it back: change {component} there"
-)
-
-
-@ALONE.rule(_NO_ADAPTER, added=True)
 def adapters_belong_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """A component deployment without a graph gets no scaling adapter."""
     if component.adapted and not _graph_of(metadata):
-        yield component.field("scalingAdapter"), _NO_ADAPTER
+        yield broken(component.field("scalingAdapter"))
 
 
-@ALONE.rule(_NO_TOPOLOGY, added=True)
+@ALONE.rule(
+    "has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment", added=True
+)
 def topology_belongs_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """The pods of a component deployment without a graph are placed by their own template alone."""
     if component.spec.get("topologyConstraint") is not None and not _graph_of(metadata):
-        yield component.field("topologyConstraint"), _NO_TOPOLOGY
+        yield broken(component.field("topologyConstraint"))
 
 
-_NOT_ALONE = "has no effect: only Grove {does}, and it runs graphs; write a DynamoGraphDeployment"
-
-
-@ALONE.rule(_NOT_ALONE, added=True)
+@ALONE.rule("has no effect: only Grove {does}, and it runs graphs; write a DynamoGraphDeployment", added=True)
 def fields_of_grove_belong_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """Grove runs no component deployment, so what only Grove acts on has no effect in one."""
     for field, does in () if _graph_of(metadata) else fields_of_grove(component):
-        yield field, _NOT_ALONE.format(does=does)
+        yield broken(field, does=does)
 
 
 _OF_PODS = (
@@ -67,27 +60,29 @@ _OF_PODS = (
     DEPLOYMENT_MAX_UNAVAILABLE,
     DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
 )
-_NOT_HERE = "has no effect here: write it in {annotations}"
 
 
-@ALONE.rule(_NOT_HERE, added=True)
+@ALONE.rule("has no effect here: write it in {annotations}", added=True)
 def annotations_are_read_from_pods(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """How pods of a component deployment are made is read from the annotations of its pod template."""
     given = mapping(mapping(metadata).get("annotations"))
     annotations = "spec.extraPodMetadata.annotations" if component.is_alpha else "spec.podTemplate.metadata.annotations"
     for name in _OF_PODS:
         if name in given and not _graph_of(metadata):
-            yield ("metadata", "annotations", name), _NOT_HERE.format(annotations=annotations)
+            yield broken(("metadata", "annotations", name), annotations=annotations)
 
 
-@OF_A_GRAPH.rule(_SET_BACK, added=True)
+@OF_A_GRAPH.rule(
+    "DynamoGraphDeployment {graph} controls this component deployment and sets it back: change {component} there",
+    added=True,
+)
 def a_graph_sets_its_components_back(
     component: ComponentView, old: ComponentView, metadata: object, facts: Facts
 ) -> Violations:
     """The spec of a component deployment that a graph controls is the graph's: other changes do not last."""
     graph = _graph_of(metadata)
     if graph and component.spec != old.spec and facts.user and facts.user not in facts.operators:
-        yield component.at, _SET_BACK.format(graph=shown(graph), component=shown(component.name))
+        yield broken(component.at, graph=shown(graph), component=shown(component.name))
 
 
 def _graph_of(metadata: object) -> str:

@@ -29,40 +29,35 @@ from dynamo_shared.api.registry.annotations import (
     VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
     WORKLOAD_PROVIDER,
 )
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.untrusted.reading import annotation, mapping
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 from dynamo_shared.api.workload_provider import OF_GROVE
 
 ANNOTATIONS = RuleSet("Annotations", (GRAPH,), "always")
 ANNOTATIONS_OF_COMPONENTS = RuleSet("Annotations", (GRAPH, COMPONENT), "always")
 
-_NO_VERSION = "{value} is not a semantic version such as 1.2.0; leave it out, and the platform sets it"
 
-
-@ANNOTATIONS.rule(_NO_VERSION)
+@ANNOTATIONS.rule("{value} is not a semantic version such as 1.2.0; leave it out, and the platform sets it")
 def origin_version_is_a_version(graph: GraphView, _facts: Facts) -> Violations:
     """The version that first reconciled a graph is a semantic version: defaults depend on it."""
     value = annotation(graph.annotations, OPERATOR_ORIGIN_VERSION)
     if value is not None and semver.parse(value) is None:
-        yield ("metadata", "annotations", OPERATOR_ORIGIN_VERSION), _NO_VERSION.format(value=shown(value))
+        yield broken(("metadata", "annotations", OPERATOR_ORIGIN_VERSION), value=shown(value))
 
 
-_NO_METADATA = "{problem}"  # in the words for all objects
-
-
-@ANNOTATIONS.rule(_NO_METADATA, added=True)
+@ANNOTATIONS.rule("{problem}", added=True)  # in the words for all objects
 def graph_labels_and_annotations_can_be_written(graph: GraphView, _facts: Facts) -> Violations:
     """Labels and annotations of a graph's pods have valid keys, and labels valid values."""
     for at, problem in objects.metadata(graph.spec):
         yield ("spec", *at), problem
 
 
-@ANNOTATIONS_OF_COMPONENTS.rule(_NO_METADATA, versions=(ALPHA,), added=True)
+@ANNOTATIONS_OF_COMPONENTS.rule("{problem}", versions=(ALPHA,), added=True)  # in the words for all objects
 def component_labels_and_annotations_can_be_written(component: ComponentView, _facts: Facts) -> Violations:
     """The same holds for those of a service and of its pods. In v1beta1 the check of pod templates requires this."""
     for at, problem in objects.metadata(component.spec):
@@ -90,15 +85,12 @@ def component_annotations_have_known_values(component: ComponentView, _facts: Fa
             yield from _known_values(values, at)
 
 
-_NO_GROVE_STRATEGY = "{value} is not allowed; one of 'RollingRecreate', 'OnDelete'"
-
-
-@ANNOTATIONS.rule(_NO_GROVE_STRATEGY, added=True)
+@ANNOTATIONS.rule("{value} is not allowed; one of 'RollingRecreate', 'OnDelete'", added=True)
 def grove_update_strategy_is_known(graph: GraphView, _facts: Facts) -> Violations:
     """How Grove replaces the pods of a graph is an enum, in the case that Grove writes: else pods go that were to stay."""
     value = annotation(graph.annotations, GROVE_UPDATE_STRATEGY)
     if value is not None and value not in GROVE_UPDATE_STRATEGIES:
-        yield ("metadata", "annotations", GROVE_UPDATE_STRATEGY), _NO_GROVE_STRATEGY.format(value=shown(value))
+        yield broken(("metadata", "annotations", GROVE_UPDATE_STRATEGY), value=shown(value))
 
 
 _NO_PROVIDER = "{value} is not allowed; one of 'grove', 'component'"
@@ -115,16 +107,13 @@ def workload_provider_is_there(graph: GraphView, facts: Facts) -> Violations:
         yield ("metadata", "annotations", WORKLOAD_PROVIDER), _NO_GROVE_HERE
 
 
-_TWO_PLANNERS = "component {name} is a planner of its own, and this asks the planner service: keep one of them"
-
-
-@ANNOTATIONS.rule(_TWO_PLANNERS)
+@ANNOTATIONS.rule("component {name} is a planner of its own, and this asks the planner service: keep one of them")
 def a_graph_has_one_planner(graph: GraphView, _facts: Facts) -> Violations:
     """Two planners would revert each other's decisions: either the planner service plans, or a component of the graph."""
     if annotation(graph.annotations, PLANNER_CONFIG):
         for component in graph.components:
             if component.type == "planner":
-                yield ("metadata", "annotations", PLANNER_CONFIG), _TWO_PLANNERS.format(name=component.name)
+                yield broken(("metadata", "annotations", PLANNER_CONFIG), name=component.name)
 
 
 _NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 25%"
@@ -235,15 +224,11 @@ _SWITCHES = ((ENABLE_METRICS, "false"), (DISABLE_IMAGE_PULL_SECRET_DISCOVERY, "t
 _NO_STRATEGY = "{value} is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used"
 
 
-_OVERRULED = "has no effect: the annotation {annotation} says {provider}"
-
-
-@ANNOTATIONS_WITHOUT_EFFECT.rule(_OVERRULED, added=True)
+@ANNOTATIONS_WITHOUT_EFFECT.rule("has no effect: the annotation {annotation} says {provider}", added=True)
 def grove_is_not_switched_off_for_graphs_that_it_must_run(graph: GraphView, _facts: Facts) -> Violations:
     """What runs a graph is read before the annotation that keeps graphs off Grove."""
     if graph.provider == OF_GROVE and str(graph.annotations.get(ENABLE_GROVE, "")).lower() == "false":
-        message = _OVERRULED.format(annotation=WORKLOAD_PROVIDER, provider=OF_GROVE)
-        yield ("metadata", "annotations", ENABLE_GROVE), message
+        yield broken(("metadata", "annotations", ENABLE_GROVE), annotation=WORKLOAD_PROVIDER, provider=OF_GROVE)
 
 
 @ANNOTATIONS_WITHOUT_EFFECT.rule(
@@ -267,10 +252,7 @@ def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violatio
     yield from _of_updates(of_pods, ("spec", "annotations"), grove=graph.of_grove(facts.grove))
 
 
-_NO_KEY = "{problem}"  # in the words of the contract
-
-
-@ANNOTATIONS_WITHOUT_EFFECT.rule(_NO_KEY, added=True)
+@ANNOTATIONS_WITHOUT_EFFECT.rule("{problem}", added=True)  # in the words of the contract
 def what_autoscalers_do_not_have(graph: GraphView, _facts: Facts) -> Violations:
     """Of the autoscalers in the annotation, what nothing reads."""
     for error in contract_warnings("dynamo-autoscaling", _map_of(graph, AUTOSCALING) or {}):

@@ -2,23 +2,20 @@
 
 from typing import Any
 
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import CHECKPOINT, RuleSet
+from dynamo_shared.api.validation.rule_set import CHECKPOINT, RuleSet, Violations, broken
 
 CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "always")
 UNUSED_IN_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "always")
 CHANGES_OF_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "when updated")
 
-_NO_SNAPSHOT = "cannot be enabled: a checkpoint does not hold its memory; leave it out"
 
-
-@CHECKPOINTS.rule(_NO_SNAPSHOT)
+@CHECKPOINTS.rule("cannot be enabled: a checkpoint does not hold its memory; leave it out")
 def checkpoint_holds_no_shared_gpu_memory(spec: dict[str, Any], facts: Facts) -> Violations:
     """Engines with a GPU memory service have no checkpoint, unless the platform is configured to allow it."""
     if mapping(spec.get("gpuMemoryService")).get("enabled") is True and not facts.gms_snapshot:
-        yield ("spec", "gpuMemoryService"), _NO_SNAPSHOT
+        yield broken(("spec", "gpuMemoryService"))
 
 
 _ONCE = "has no effect: the Job runs once; create the checkpoint again to take it again"
@@ -46,17 +43,16 @@ def the_job_is_the_platforms(spec: dict[str, Any], _facts: Facts) -> Violations:
         yield ("spec", "job", "ttlSecondsAfterFinished"), _KEPT
 
 
-_IDENTITY = "cannot be changed, as components find the checkpoint by it: create another DynamoCheckpoint"
-
-
-@CHANGES_OF_CHECKPOINTS.rule(_IDENTITY)
+@CHANGES_OF_CHECKPOINTS.rule(
+    "cannot be changed, as components find the checkpoint by it: create another DynamoCheckpoint"
+)
 def identity_stays(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
     """The identity of a checkpoint cannot change."""
     now, before = spec.get("identity"), old.get("identity")
     if isinstance(now, dict) and isinstance(before, dict):
         for name in (*before, *(each for each in now if each not in before)):
             if now.get(name, _DEFAULTS.get(name)) != before.get(name, _DEFAULTS.get(name)):
-                yield ("spec", "identity", str(name)), _IDENTITY
+                yield broken(("spec", "identity", str(name)))
 
 
 _DEFAULTS = {"tensorParallelSize": 1, "pipelineParallelSize": 1}

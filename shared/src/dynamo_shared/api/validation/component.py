@@ -11,10 +11,10 @@ from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry import env, ports
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, listed
+from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.view import ComponentView
 
 COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT), "always")
@@ -22,15 +22,13 @@ COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT), "always")
 #: Container that a v1alpha1 frontendSidecar becomes.
 _SIDECAR = "sidecar-frontend"
 
-_NO_HOST = "required, since the ingress is enabled: it is the first label of the host name"
 
-
-@COMPONENTS.rule(_NO_HOST, versions=(ALPHA,))
+@COMPONENTS.rule("required, since the ingress is enabled: it is the first label of the host name", versions=(ALPHA,))
 def ingress_has_a_host(component: ComponentView, _facts: Facts) -> Violations:
     """An enabled ingress has a host."""
     ingress = mapping(component.spec.get("ingress"))
     if ingress.get("enabled") is True and ingress.get("host") in (None, ""):
-        yield component.field("ingress", "host"), _NO_HOST
+        yield broken(component.field("ingress", "host"))
 
 
 _NO_MOUNT_POINT = (
@@ -76,26 +74,21 @@ def _without_cache_place(component: ComponentView) -> str | None:
     return None if engine.pods.compilation_cache_path else component.engine
 
 
-_BELOW_NOTHING = "must not be below 0, which stands for no shared memory"
-
-
-@COMPONENTS.rule(_BELOW_NOTHING, versions=(BETA,), added=True)
+@COMPONENTS.rule("must not be below 0, which stands for no shared memory", versions=(BETA,), added=True)
 def shared_memory_is_not_negative(component: ComponentView, _facts: Facts) -> Violations:
     """Shared memory has a size, or is off. In v1alpha1 the schema requires this."""
     size = component.spec.get("sharedMemorySize")
     try:
         if isinstance(size, int | str) and quantity.parse(size) < 0:
-            yield component.field("sharedMemorySize"), _BELOW_NOTHING
+            yield broken(component.field("sharedMemorySize"))
     except quantity.InvalidQuantity:
         return
 
 
-_SIDECAR_TAKEN = (
-    "'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out"
+@COMPONENTS.rule(
+    "'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out",
+    versions=(ALPHA,),
 )
-
-
-@COMPONENTS.rule(_SIDECAR_TAKEN, versions=(ALPHA,))
 def frontend_sidecar_has_its_name_alone(component: ComponentView, _facts: Facts) -> Violations:
     """No container has the name of the container that frontendSidecar becomes."""
     if not isinstance(component.spec.get("frontendSidecar"), dict):
@@ -103,15 +96,14 @@ def frontend_sidecar_has_its_name_alone(component: ComponentView, _facts: Facts)
     containers = items(mapping(component.spec.get("extraPodSpec")).get("containers"))
     for index, container in enumerate(containers):
         if mapping(container).get("name") == _SIDECAR:
-            yield component.field("extraPodSpec", "containers", index, "name"), _SIDECAR_TAKEN
+            yield broken(component.field("extraPodSpec", "containers", index, "name"))
 
 
-_NO_SIDECAR = (
-    "{name} is not a container of podTemplate.spec.containers other than main{hint}: add it there, or leave this out"
+@COMPONENTS.rule(
+    "{name} is not a container of podTemplate.spec.containers other than main{hint}: add it there, or leave this out",
+    versions=(BETA,),
+    added=True,
 )
-
-
-@COMPONENTS.rule(_NO_SIDECAR, versions=(BETA,), added=True)
 def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> Violations:
     """The frontend sidecar is a container of the pod template, other than the engine's."""
     sidecar = component.spec.get("frontendSidecar")
@@ -122,14 +114,13 @@ def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> 
     others = [name for name in names if name and name != MAIN]
     if sidecar not in others:
         hint = f" ({listed(others)})" if others else ""
-        yield component.field("frontendSidecar"), _NO_SIDECAR.format(name=shown(sidecar), hint=hint)
+        yield broken(component.field("frontendSidecar"), name=shown(sidecar), hint=hint)
 
 
-_NO_QUANTITY = "{value} is not a quantity; examples: 8Gi, 500m, 2"
 _AMOUNTS = ("cpu", "memory", "gpu")
 
 
-@COMPONENTS.rule(_NO_QUANTITY, versions=(ALPHA,), added=True)
+@COMPONENTS.rule("{value} is not a quantity; examples: 8Gi, 500m, 2", versions=(ALPHA,), added=True)
 def amounts_are_quantities(component: ComponentView, _facts: Facts) -> Violations:
     """Resources that are written as strings are Kubernetes quantities."""
     resources = component.spec.get("resources")
@@ -137,10 +128,10 @@ def amounts_are_quantities(component: ComponentView, _facts: Facts) -> Violation
         given = mapping(mapping(resources).get(kind))
         for name, value in given.items():
             if name in _AMOUNTS and _is_not_quantity(value):
-                yield component.field("resources", kind, name), _NO_QUANTITY.format(value=shown(value))
+                yield broken(component.field("resources", kind, name), value=shown(value))
         for name, value in mapping(given.get("custom")).items():
             if isinstance(name, str) and _is_not_quantity(value):
-                yield component.field("resources", kind, "custom", name), _NO_QUANTITY.format(value=shown(value))
+                yield broken(component.field("resources", kind, "custom", name), value=shown(value))
 
 
 def _is_not_quantity(value: object) -> bool:
@@ -154,10 +145,7 @@ def _is_not_quantity(value: object) -> bool:
     return False
 
 
-_NO_AMOUNT = "{problem}"  # in the words for containers
-
-
-@COMPONENTS.rule(_NO_AMOUNT, versions=(ALPHA,), added=True)
+@COMPONENTS.rule("{problem}", versions=(ALPHA,), added=True)  # in the words for containers
 def amounts_are_those_of_a_container(component: ComponentView, _facts: Facts) -> Violations:
     """Resources have names that exist, amounts that are not negative, and requests within their limits.
 
@@ -192,16 +180,18 @@ WORTH_KNOWING = RuleSet("Components", (GRAPH, COMPONENT), "always")
 _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
 #: An endpoint picker is asked by numbers.
 _WITH_PORTS = frozenset(_TYPES) - {"epp"}
-_UNKNOWN_TYPE = "{type} is not a type that the platform knows, and pods run exactly as written; one of {types}{hint}"
 
 
-@WORTH_KNOWING.rule(_UNKNOWN_TYPE, versions=(ALPHA,), added=True)
+@WORTH_KNOWING.rule(
+    "{type} is not a type that the platform knows, and pods run exactly as written; one of {types}{hint}",
+    versions=(ALPHA,),
+    added=True,
+)
 def other_types_run_as_written(component: ComponentView, _facts: Facts) -> Violations:
     """v1alpha1 allows any componentType; an unknown type gets no ports, probes and variables."""
     if component.type and component.type not in _TYPES:
         hint = did_you_mean(component.type, _TYPES)
-        message = _UNKNOWN_TYPE.format(type=shown(component.type), types=listed(map(shown, _TYPES)), hint=hint)
-        yield component.type_at, message
+        yield broken(component.type_at, type=shown(component.type), types=listed(map(shown, _TYPES)), hint=hint)
 
 
 _NO_IMAGE = "the container main has no image yet, and pods cannot be made without one"
@@ -222,26 +212,26 @@ def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
         yield component.image.at, _NO_MAIN.format(names=listed(shown(each) for each in containers))
 
 
-_NO_PORT = "has no port {name}, which probes and the Service name: add containerPort {number} of that name"
-
-
-@WORTH_KNOWING.rule(_NO_PORT, added=True)
+@WORTH_KNOWING.rule(
+    "has no port {name}, which probes and the Service name: add containerPort {number} of that name", added=True
+)
 def ports_have_the_one_that_is_asked(component: ComponentView, _facts: Facts) -> Violations:
     """Ports of the engine's container replace the platform's, and one of these is what probes and the Service ask by name."""
     port, _ = _asked(component)
     container, at = component.main
     own = items(container.get("ports"))
     if own and port is not None and all(mapping(each).get("name") != port.name for each in own):
-        yield (*at, "ports"), _NO_PORT.format(name=port.name, number=port.number)
+        yield broken((*at, "ports"), name=port.name, number=port.number)
 
 
 #: Of a frontend; it wins over the variable.
 _PORT_FLAG = "--http-port"
 _PORT_GIVEN = re.compile(rf"{_PORT_FLAG}(?: +|=)[\"']?([0-9]{{1,5}})(?![0-9])")
-_ELSEWHERE = "it listens there, and probes and the Service ask port {name}, which is {number}: leave {variable} out"
 
 
-@WORTH_KNOWING.rule(_ELSEWHERE, added=True)
+@WORTH_KNOWING.rule(
+    "it listens there, and probes and the Service ask port {name}, which is {number}: leave {variable} out", added=True
+)
 def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts) -> Violations:
     """What env, or a flag, says of the port that probes and the Service ask is that port: else no pod becomes ready."""
     port, variable = _asked(component)
@@ -255,7 +245,7 @@ def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts)
             given = _PORT_GIVEN.search(" ".join(filter(None, map(text, items(container.get(field))))))
             if given is not None:
                 if given[1] != str(number):
-                    yield (*at, field), _ELSEWHERE.format(name=port.name, number=number, variable=_PORT_FLAG)
+                    yield broken((*at, field), name=port.name, number=number, variable=_PORT_FLAG)
                 return
     places = [(container.get("env"), (*at, "env"))]
     if component.is_alpha:
@@ -263,8 +253,7 @@ def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts)
     for variables, place in places:
         for index, each in enumerate(map(mapping, items(variables))):
             if each.get("name") == variable and (value := text(each.get("value"))) and value != str(number):
-                message = _ELSEWHERE.format(name=port.name, number=number, variable=variable)
-                yield (*place, index, "value"), message
+                yield broken((*place, index, "value"), name=port.name, number=number, variable=variable)
 
 
 def _asked(component: ComponentView) -> tuple[ports.Port | None, str]:
@@ -277,13 +266,11 @@ def _asked(component: ComponentView) -> tuple[ports.Port | None, str]:
     return ports.SYSTEM, env.DYN_SYSTEM_PORT
 
 
-_SHARED_CLAIM = (
+@WORTH_KNOWING.rule(
     "all {pods} pods share the devices of ResourceClaim {name}: more of them get no more; with resourceClaimTemplateName "
-    "each pod gets its own"
+    "each pod gets its own",
+    added=True,
 )
-
-
-@WORTH_KNOWING.rule(_SHARED_CLAIM, added=True)
 def pods_share_a_claim(component: ComponentView, _facts: Facts) -> Violations:
     """Pods that name one ResourceClaim have its devices together, however many pods there are."""
     pods = (1 if component.replicas is None else component.replicas) * component.nodes
@@ -295,5 +282,6 @@ def pods_share_a_claim(component: ComponentView, _facts: Facts) -> Violations:
         pod = mapping(mapping(pod).get(str(step)))
     for index, claim in enumerate(items(pod.get("resourceClaims"))):
         if name := text(mapping(claim).get("resourceClaimName")):
-            message = _SHARED_CLAIM.format(pods=pods, name=shown(name))
-            yield component.field(*at, "resourceClaims", index, "resourceClaimName"), message
+            yield broken(
+                component.field(*at, "resourceClaims", index, "resourceClaimName"), pods=pods, name=shown(name)
+            )

@@ -2,22 +2,19 @@
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import shown
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, path
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView
 
 ENGINES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT), "always")
 
-_ONLY_WORKERS = "only for {type} worker, prefill or decode; {type} is {observed}: leave gpuMemoryService out"
 
-
-@ENGINES.rule(_ONLY_WORKERS)
+@ENGINES.rule("only for {type} worker, prefill or decode; {type} is {observed}: leave gpuMemoryService out")
 def only_workers_share_gpu_memory(component: ComponentView, _facts: Facts) -> Violations:
     """A GPU memory service holds the weights of an engine, so only workers have one."""
     if component.gms is not None and not component.is_worker:
         observed = shown(component.type) if component.type else "not set"
-        yield component.gms.at, _ONLY_WORKERS.format(type=component.words.type, observed=observed)
+        yield broken(component.gms.at, type=component.words.type, observed=observed)
 
 
 _NO_GPU = "needs a GPU at least: ask for one in {gpus}"
@@ -67,33 +64,24 @@ def failover_goes_with_shared_gpu_memory(component: ComponentView, _facts: Facts
         yield (*failover.at, "mode"), message
 
 
-_MANY_SHADOWS = "{shadows} is too many: intraPod keeps exactly 1 engine waiting, interPod any number"
-
-
-@ENGINES.rule(_MANY_SHADOWS, versions=(ALPHA,))
+@ENGINES.rule("{shadows} is too many: intraPod keeps exactly 1 engine waiting, interPod any number", versions=(ALPHA,))
 def failover_in_a_pod_has_one_shadow(component: ComponentView, _facts: Facts) -> Violations:
     """Within a pod, exactly one engine waits. In v1beta1 the schema allows no other number."""
     failover = component.failover
     if failover is not None and not failover.inter_pod and failover.shadows > 1:
-        yield (*failover.at, "numShadows"), _MANY_SHADOWS.format(shadows=failover.shadows)
+        yield broken((*failover.at, "numShadows"), shadows=failover.shadows)
 
 
-_NO_FAILOVER_TYPE = "not for {type} {observed}, which runs no engine: leave failover out"
-
-
-@ENGINES.rule(_NO_FAILOVER_TYPE)
+@ENGINES.rule("not for {type} {observed}, which runs no engine: leave failover out")
 def only_engines_fail_over_between_pods(component: ComponentView, _facts: Facts) -> Violations:
     """Frontends, planners and endpoint pickers have no engine, so they cannot fail over."""
     failover = component.failover
     if failover is not None and failover.inter_pod and component.type in ("epp", "frontend", "planner"):
-        yield failover.at, _NO_FAILOVER_TYPE.format(type=component.words.type, observed=component.type)
+        yield broken(failover.at, type=component.words.type, observed=component.type)
 
 
-_NO_SNAPSHOT = "not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out"
-
-
-@ENGINES.rule(_NO_SNAPSHOT)
+@ENGINES.rule("not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out")
 def shared_gpu_memory_is_in_no_checkpoint(component: ComponentView, facts: Facts) -> Violations:
     """An engine has a checkpoint or a GPU memory service, unless the platform is configured to allow both."""
     if component.checkpoint is not None and component.gms is not None and not facts.gms_snapshot:
-        yield component.checkpoint, _NO_SNAPSHOT
+        yield broken(component.checkpoint)

@@ -5,33 +5,29 @@ from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, KUBE_DISCOVERY_MODE, WORKLOAD_PROVIDER
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, GRAPH, RuleSet, listed, path
+from dynamo_shared.api.validation.rule_set import ALPHA, GRAPH, RuleSet, Violations, broken, listed, path
 from dynamo_shared.api.validation.view import GraphView
 
 GRAPHS = RuleSet("Graphs", (GRAPH,), "always")
 
-_NO_COMPONENT = "at least one {component} is needed"
 
-
-@GRAPHS.rule(_NO_COMPONENT)
+@GRAPHS.rule("at least one {component} is needed")
 def has_a_component(graph: GraphView, _facts: Facts) -> Violations:
     """A graph has at least one component."""
     if graph.names == ():
-        yield graph.at, _NO_COMPONENT.format(component=graph.words.component)
+        yield broken(graph.at, component=graph.words.component)
 
 
-_SECOND_PICKER = "a graph has at most one service of componentType epp; {first} is one already"
-
-
-@GRAPHS.rule(_SECOND_PICKER, versions=(ALPHA,), added=True)
+@GRAPHS.rule(
+    "a graph has at most one service of componentType epp; {first} is one already", versions=(ALPHA,), added=True
+)
 def has_at_most_one_picker(graph: GraphView, _facts: Facts) -> Violations:
     """A graph has one pool of workers, so it has one endpoint picker. In v1beta1 the schema requires this."""
     pickers = [component for component in graph.components if component.type == "epp"]
     for component in pickers[1:]:
-        yield component.type_at, _SECOND_PICKER.format(first=path(pickers[0].at))
+        yield broken(component.type_at, first=path(pickers[0].at))
 
 
 _EMPTY_CLAIM_NAME = "must not be empty"
@@ -65,10 +61,7 @@ def _is_nothing(size: object) -> bool:
         return False
 
 
-_NO_PRIORITY_CLASS = "{problem}"  # in the words for names
-
-
-@GRAPHS.rule(_NO_PRIORITY_CLASS, added=True)
+@GRAPHS.rule("{problem}", added=True)  # in the words for names
 def priority_class_has_a_name(graph: GraphView, _facts: Facts) -> Violations:
     """The PriorityClass of a graph has the name of an object."""
     if problem := wrong_object_name(text(graph.spec.get("priorityClassName"))):
@@ -108,12 +101,9 @@ def restart_order_names_every_component_once(graph: GraphView, _facts: Facts) ->
         yield at, _ORDER_LACKS.format(missing=listed(missing), component=word)
 
 
-_NEEDS_CONTAINER_DISCOVERY = (
+@GRAPHS.rule(
     "must be 'container'{observed}: {field} keeps several engines in one pod, and each must be discovered by itself"
 )
-
-
-@GRAPHS.rule(_NEEDS_CONTAINER_DISCOVERY)
 def failover_in_a_pod_needs_discovery_of_containers(graph: GraphView, _facts: Facts) -> Violations:
     """If engines fail over within a pod, the graph's annotation must select discovery by container."""
     mode = graph.annotations.get(KUBE_DISCOVERY_MODE)
@@ -122,8 +112,9 @@ def failover_in_a_pod_needs_discovery_of_containers(graph: GraphView, _facts: Fa
     for component in graph.components:
         if component.failover is not None and not component.failover.inter_pod:
             observed = "" if mode is None else f", not {shown(mode)}"
-            message = _NEEDS_CONTAINER_DISCOVERY.format(observed=observed, field=path(component.failover.at))
-            yield ("metadata", "annotations", KUBE_DISCOVERY_MODE), message
+            yield broken(
+                ("metadata", "annotations", KUBE_DISCOVERY_MODE), observed=observed, field=path(component.failover.at)
+            )
             return
 
 

@@ -5,11 +5,10 @@ from typing import Any
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import annotation, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.orchestrators import min_available
-from dynamo_shared.api.validation.rule_set import BETA, COMPONENT, GRAPH, RuleSet, listed
+from dynamo_shared.api.validation.rule_set import BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.topology import AT as TOPOLOGY_AT
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
@@ -55,10 +54,7 @@ def _same_backend(spec: dict[str, Any], old: dict[str, Any], kind: str) -> Viola
         yield ("spec", "backendFramework"), _OTHER_BACKEND.format(before=words[0], now=words[1], kind=kind)
 
 
-_OTHER_SET = "{components} cannot be added or removed ({difference}): create a DynamoGraphDeployment of another name"
-
-
-@CHANGES.rule(_OTHER_SET)
+@CHANGES.rule("{components} cannot be added or removed ({difference}): create a DynamoGraphDeployment of another name")
 def set_of_components_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """The names of a graph's components cannot change; everything else in them can."""
     if graph.names is None or old.names is None or set(graph.names) == set(old.names):
@@ -68,20 +64,17 @@ def set_of_components_stays(graph: GraphView, old: GraphView, _facts: Facts) -> 
     difference = "; ".join(
         f"{word} {listed(names)}" for word, names in (("added:", added), ("removed:", removed)) if names
     )
-    yield graph.at, _OTHER_SET.format(components=graph.words.components, difference=difference)
+    yield broken(graph.at, components=graph.words.components, difference=difference)
 
 
-_OTHER_NODES = (
+@CHANGES.rule(
     "a {component} cannot change between one node and several: create a DynamoGraphDeployment of another name"
 )
-
-
-@CHANGES.rule(_OTHER_NODES)
 def node_topology_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """A component stays on a single node, or on several; their number may change."""
     for component, before in _pairs(graph, old):
         if (component.nodes > 1) != (before.nodes > 1):
-            yield component.field("multinode"), _OTHER_NODES.format(component=graph.words.component)
+            yield broken(component.field("multinode"), component=graph.words.component)
 
 
 _MODE_TOGGLED = (
@@ -106,12 +99,9 @@ def sharing_between_pods_stays(graph: GraphView, old: GraphView, _facts: Facts) 
             yield (*now.at, "numShadows"), _OTHER_SHADOWS.format(before=then.shadows, now=now.shadows)
 
 
-_OTHER_MINIMUM = (
+@CHANGES.rule(
     "cannot be changed from {before} to {now}, as Grove fixes it: create a DynamoGraphDeployment of another name"
 )
-
-
-@CHANGES.rule(_OTHER_MINIMUM)
 def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
     """How many replicas start together cannot change while Grove runs the graph; absent, it is 1."""
     if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
@@ -119,33 +109,28 @@ def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: F
     for component, before in _pairs(graph, old):
         then, now = min_available(before), min_available(component)
         if now != then:
-            yield component.field("minAvailable"), _OTHER_MINIMUM.format(before=then, now=now)
+            yield broken(component.field("minAvailable"), before=then, now=now)
 
 
-_GROUP_TOGGLED = (
-    "cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment"
+@CHANGES.rule(
+    "cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment",
+    versions=(BETA,),
 )
-
-
-@CHANGES.rule(_GROUP_TOGGLED, versions=(BETA,))
 def scaling_groups_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """A component on one node stays a scaling group of Grove, or a clique."""
     for component, before in _pairs(graph, old):
         if component.is_forced_group != before.is_forced_group:
-            yield component.field("experimental", "grove", "forceScalingGroup"), _GROUP_TOGGLED
+            yield broken(component.field("experimental", "grove", "forceScalingGroup"))
 
 
-_CONSTRAINT_CHANGED = "cannot be added, removed or changed later: recreate the DynamoGraphDeployment"
-
-
-@CHANGES.rule(_CONSTRAINT_CHANGED)
+@CHANGES.rule("cannot be added, removed or changed later: recreate the DynamoGraphDeployment")
 def topology_constraints_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """Constraints of a graph and of its components cannot be changed."""
     if _constraint(graph.spec, graph) != _constraint(old.spec, old):
-        yield TOPOLOGY_AT, _CONSTRAINT_CHANGED
+        yield broken(TOPOLOGY_AT)
     for component, before in _pairs(graph, old):
         if _constraint(component.spec, graph) != _constraint(before.spec, old):
-            yield component.field("topologyConstraint"), _CONSTRAINT_CHANGED
+            yield broken(component.field("topologyConstraint"))
 
 
 def _constraint(spec: dict[str, Any], graph: GraphView) -> tuple[str, str] | None:
@@ -185,22 +170,16 @@ def replicas_of_an_adapter_are_its_own(graph: GraphView, old: GraphView, facts: 
             yield component.field("replicas"), message.format(before=then, now=now, adapter=adapter, name=name)
 
 
-_OTHER_PROVIDER = "cannot be changed from {before} to {now}: create a DynamoGraphDeployment of another name"
-
-
-@CHANGES.rule(_OTHER_PROVIDER)
+@CHANGES.rule("cannot be changed from {before} to {now}: create a DynamoGraphDeployment of another name")
 def what_runs_a_graph_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """What runs a graph is written once; later it is neither changed nor removed."""
     before, now = old.provider, annotation(graph.annotations, WORKLOAD_PROVIDER)
     if before and now != before:
         words = [shown(each) if each else "unset" for each in (before, now)]
-        yield ("metadata", "annotations", WORKLOAD_PROVIDER), _OTHER_PROVIDER.format(before=words[0], now=words[1])
+        yield broken(("metadata", "annotations", WORKLOAD_PROVIDER), before=words[0], now=words[1])
 
 
-_RESTART_NOW = "cannot be changed while a rolling update is {phase}: wait until it is complete"
-
-
-@CHANGES.rule(_RESTART_NOW)
+@CHANGES.rule("cannot be changed while a rolling update is {phase}: wait until it is complete")
 def no_restart_during_a_rolling_update(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """The id of a restart cannot change while a rolling update is pending or in progress: it replaces the pods anyway."""
     phase = mapping(old.status.get("rollingUpdate")).get("phase")
@@ -208,7 +187,7 @@ def no_restart_during_a_rolling_update(graph: GraphView, old: GraphView, _facts:
         return
     now, before = (text(mapping(each.spec.get("restart")).get("id")) for each in (graph, old))
     if now != before:
-        yield ("spec", "restart", "id"), _RESTART_NOW.format(phase=phase)
+        yield broken(("spec", "restart", "id"), phase=phase)
 
 
 def _pairs(graph: GraphView, old: GraphView) -> Iterator[tuple[ComponentView, ComponentView]]:

@@ -4,10 +4,10 @@ from typing import Any
 
 from dynamo_shared.api.embedded.rules.names import wrong_key
 from dynamo_shared.api.field_errors import shown
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import GRAPH, RuleSet
+from dynamo_shared.api.validation.rule_set import GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import GraphView
 
 KV_TRANSFER = RuleSet("KV transfer", (GRAPH,), "always")
@@ -53,45 +53,38 @@ def preference_has_a_weight(graph: GraphView, _facts: Facts) -> Violations:
         yield (*AT, "preferredWeight"), _A_WEIGHT
 
 
-_RESTORED = (
+@KV_TRANSFER.rule(
     "not together with spec.experimental.kvTransferPolicy: an engine that is restored does not know its own {domain}; "
-    "leave one of the two out"
+    "leave one of the two out",
+    added=True,
 )
-
-
-@KV_TRANSFER.rule(_RESTORED, added=True)
 def workers_of_a_policy_load_their_model(graph: GraphView, _facts: Facts) -> Violations:
     """A worker reads its domain as it starts, and one of a checkpoint has started elsewhere."""
     policy = policy_of(graph)
     for component in graph.components if policy is not None else ():
         if component.checkpoint is not None and component.is_worker and policy is not None:
-            yield component.checkpoint, _RESTORED.format(domain=text(policy.get("domain")) or "domain")
+            yield broken(component.checkpoint, domain=text(policy.get("domain")) or "domain")
 
 
-_CHANGED = "cannot be added, removed or changed later: recreate the DynamoGraphDeployment"
-
-
-@CHANGES_OF_KV_TRANSFER.rule(_CHANGED)
+@CHANGES_OF_KV_TRANSFER.rule("cannot be added, removed or changed later: recreate the DynamoGraphDeployment")
 def policies_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """The policy of a graph cannot be changed. One of a ClusterTopology, stored by another platform, may name its label."""
     before, now = _effective(old), _effective(graph)
     if before is not None and now is not None and not before[0]:
         before = (now[0], *before[1:])
     if now != before:
-        yield AT, _CHANGED
+        yield broken(AT)
 
 
-_NOT_READ = (
+@ABOUT_KV_TRANSFER.rule(
     "the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their "
-    "pods this label"
+    "pods this label",
+    added=True,
 )
-
-
-@ABOUT_KV_TRANSFER.rule(_NOT_READ, added=True)
 def labels_of_nodes_can_be_read(graph: GraphView, facts: Facts) -> Violations:
     """A platform that may not read nodes copies no labels of them. The chart then has it discover no GPUs either."""
     if policy_of(graph) is not None and not facts.gpu_discovery:
-        yield (*AT, "labelKey"), _NOT_READ
+        yield broken((*AT, "labelKey"))
 
 
 def policy_of(graph: GraphView) -> dict[str, Any] | None:

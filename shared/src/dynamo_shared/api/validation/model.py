@@ -3,10 +3,9 @@
 from typing import Any
 
 from dynamo_shared.api.field_errors import shown
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import MODEL, RuleSet
+from dynamo_shared.api.validation.rule_set import MODEL, RuleSet, Violations, broken
 
 MODELS = RuleSet("Models", (MODEL,), "always")
 CHANGES_OF_MODELS = RuleSet("Models", (MODEL,), "when updated")
@@ -14,15 +13,14 @@ UNUSED_IN_MODELS = RuleSet("Models", (MODEL,), "always")
 ADVICE_FOR_MODELS = RuleSet("Models", (MODEL,), "when updated")
 
 _SCHEMES = ("s3://", "hf://", "file://")
-_EMPTY = "must not be empty"
 
 
-@MODELS.rule(_EMPTY)
+@MODELS.rule("must not be empty")
 def model_has_names(spec: dict[str, Any], _facts: Facts) -> Violations:
     """A model and its base have names."""
     for name in ("modelName", "baseModelName"):
         if spec.get(name) == "":
-            yield ("spec", name), _EMPTY
+            yield broken(("spec", name))
 
 
 _NO_SOURCE = (
@@ -45,32 +43,25 @@ def adapter_has_a_source(spec: dict[str, Any], _facts: Facts) -> Violations:
         yield ("spec", "source", "uri"), _OTHER_SCHEME.format(uri=shown(uri))
 
 
-_NOT_LOADED = "has no effect: workers load a model from its source only with modelType lora"
-
-
-@UNUSED_IN_MODELS.rule(_NOT_LOADED, added=True)
+@UNUSED_IN_MODELS.rule("has no effect: workers load a model from its source only with modelType lora", added=True)
 def only_adapters_are_loaded(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Models of other types are there from the start of their workers."""
     if spec.get("source") is not None and spec.get("modelType") != "lora":
-        yield ("spec", "source"), _NOT_LOADED
+        yield broken(("spec", "source"))
 
 
-_FIXED = "cannot be changed from {before} to {now}: create a DynamoModel of another name"
-_FIXED_ADVICE = "endpoints were selected by it; keep this DynamoModel until clients use the new one"
-
-
-@CHANGES_OF_MODELS.rule(_FIXED)
+@CHANGES_OF_MODELS.rule("cannot be changed from {before} to {now}: create a DynamoModel of another name")
 def type_and_base_stay(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
     """The type of a model and its base model cannot be changed."""
     for name, now, before in _changed(spec, old):
-        yield ("spec", name), _FIXED.format(before=shown(before), now=shown(now))
+        yield broken(("spec", name), before=shown(before), now=shown(now))
 
 
-@ADVICE_FOR_MODELS.rule(_FIXED_ADVICE)
+@ADVICE_FOR_MODELS.rule("endpoints were selected by it; keep this DynamoModel until clients use the new one")
 def how_to_change_type_or_base(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
     """Appears together with the refusal of another type or base."""
     for name, _, _ in _changed(spec, old):
-        yield ("spec", name), _FIXED_ADVICE
+        yield broken(("spec", name))
 
 
 def _changed(spec: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str, str]]:

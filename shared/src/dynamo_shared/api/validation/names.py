@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dynamo_shared.api.component_names import LEADERS
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.labels import GRAPH_DEPLOYMENT_NAME
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, path
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 #: Names of Services (RFC 1035) and values of labels end here. Characters.
@@ -44,12 +43,10 @@ def services_have_names_of_components(graph: GraphView, _facts: Facts) -> Violat
             yield (*graph.at, name), _SAME_NAME.format(other=path((*graph.at, first)))
 
 
-_LONG_SERVICE = (
-    "makes a name of {length} characters ({made}), where Kubernetes allows 63: shorten it or metadata.name by {excess}"
+@NAMES.rule(
+    "makes a name of {length} characters ({made}), where Kubernetes allows 63: shorten it or metadata.name by {excess}",
+    added=True,
 )
-
-
-@NAMES.rule(_LONG_SERVICE, added=True)
 def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violations:
     """Deployment and Service of a component are named after graph and component; workers get a suffix of 8 characters."""
     if not graph.name:
@@ -63,7 +60,7 @@ def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violatio
         if length > MAX_LABEL:
             made = f"{graph.name}-{component.name.lower()}{suffix}"
             excess = length - MAX_LABEL
-            yield component.name_at, _LONG_SERVICE.format(length=length, made=made, excess=excess)
+            yield broken(component.name_at, length=length, made=made, excess=excess)
 
 
 _DIGIT_FIRST = "begins with {first}; it begins the names of Services, which begin with a letter"
@@ -91,15 +88,14 @@ def component_deployment_gives_names(component: ComponentView, metadata: object,
         yield from _of_deployment(name, namespace if isinstance(namespace, str) else "", own=own)
 
 
-_LONG_ALONE = "makes a Service with a name of {length} characters, where Kubernetes allows 63: shorten it by {excess}"
-
-
-@NAMES_ALONE.rule(_LONG_ALONE, added=True)
+@NAMES_ALONE.rule(
+    "makes a Service with a name of {length} characters, where Kubernetes allows 63: shorten it by {excess}", added=True
+)
 def component_deployment_names_its_service(_component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """The Service of a component deployment has its name."""
     name = mapping(metadata).get("name")
     if isinstance(name, str) and len(name) > MAX_LABEL:
-        yield ("metadata", "name"), _LONG_ALONE.format(length=len(name), excess=len(name) - MAX_LABEL)
+        yield broken(("metadata", "name"), length=len(name), excess=len(name) - MAX_LABEL)
 
 
 @NAMES_ALONE.rule(_NO_NAME, versions=(ALPHA,), added=True)
@@ -119,10 +115,7 @@ def _of_deployment(name: str, namespace: str, *, own: bool) -> Violations:
         yield ("metadata", "name"), message
 
 
-_LONG_FOR_GROVE = "makes names of {length} characters together ({parts}), where Grove allows 45: shorten it by {excess}"
-
-
-@NAMES.rule(_LONG_FOR_GROVE)
+@NAMES.rule("makes names of {length} characters together ({parts}), where Grove allows 45: shorten it by {excess}")
 def grove_has_room_for_names(graph: GraphView, facts: Facts) -> Violations:
     """With Grove, the names of the set, of a scaling group and of a clique have at most 45 characters together.
 
@@ -139,7 +132,7 @@ def grove_has_room_for_names(graph: GraphView, facts: Facts) -> Violations:
             # The name stands once in each of them.
             excess = -(-(length - MAX_GROVE) // len(names))
             words = " + ".join((f"{of_set} of the graph", *names))
-            yield component.name_at, _LONG_FOR_GROVE.format(length=length, parts=words, excess=excess)
+            yield broken(component.name_at, length=length, parts=words, excess=excess)
 
 
 def _grove_names(component: ComponentView) -> Sequence[str]:

@@ -5,10 +5,10 @@ from typing import Any
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import VOLCANO_QUEUE
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import annotation, integer, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 ORCHESTRATORS = RuleSet("Multinode", (GRAPH,), "always")
@@ -19,38 +19,34 @@ OF_GROVE = RuleSet("Grove", (GRAPH,), "always")
 WITHOUT_GROVE = RuleSet("Grove", (GRAPH,), "always")
 CHANGES_ON_GROVE = RuleSet("Grove", (GRAPH,), "when updated")
 
-_NONE = (
+
+@ORCHESTRATORS.rule(
     "replicas of several nodes cannot run here, so the whole graph fails: install LeaderWorkerSet or Grove, "
-    "or leave multinode out"
+    "or leave multinode out",
+    added=True,
 )
-
-
-@ORCHESTRATORS.rule(_NONE, added=True)
 def several_nodes_need_an_orchestrator(graph: GraphView, facts: Facts) -> Violations:
     """Only LeaderWorkerSet and Grove run replicas that span nodes. They may be installed later: it is a warning."""
     if facts.leader_worker_sets is False and graph.of_grove(facts.grove) is False:
         for component in graph.components:
             if component.nodes > 1:
-                yield component.field("multinode"), _NONE
+                yield broken(component.field("multinode"))
 
 
-_NONE_ALONE = "replicas of several nodes cannot run here: install LeaderWorkerSet, or leave multinode out"
-
-
-@ORCHESTRATORS_ALONE.rule(_NONE_ALONE, added=True)
+@ORCHESTRATORS_ALONE.rule(
+    "replicas of several nodes cannot run here: install LeaderWorkerSet, or leave multinode out", added=True
+)
 def several_nodes_of_one_need_leader_worker_set(component: ComponentView, facts: Facts) -> Violations:
     """Only LeaderWorkerSet runs replicas of a component deployment that span nodes."""
     if facts.leader_worker_sets is False and component.nodes > 1:
-        yield component.field("multinode"), _NONE_ALONE
+        yield broken(component.field("multinode"))
 
 
-_SCHEDULERS = (
+@GROVE.rule(
     "Grove refuses a graph whose pods have several schedulers, and not all pods of this one name {name}: "
-    "name one for all, or turn Grove off for it"
+    "name one for all, or turn Grove off for it",
+    added=True,
 )
-
-
-@GROVE.rule(_SCHEDULERS, added=True)
 def grove_places_all_pods_by_one_scheduler(graph: GraphView, facts: Facts) -> Violations:
     """Grove places the pods of a graph together, so one scheduler places all of them."""
     if not graph.of_grove(facts.grove):
@@ -60,16 +56,14 @@ def grove_places_all_pods_by_one_scheduler(graph: GraphView, facts: Facts) -> Vi
     names = [text(component.pod.value.get("schedulerName")) or usual for component in graph.components]
     for component, name in zip(graph.components, names, strict=True):
         if name not in (usual, "default-scheduler") and len(set(names)) > 1:
-            yield (*component.pod.at, "schedulerName"), _SCHEDULERS.format(name=shown(name))
+            yield broken((*component.pod.at, "schedulerName"), name=shown(name))
 
 
-_OTHER_NODES = (
+@CHANGES_ON_GROVE.rule(
     "Grove keeps the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or "
-    "turn Grove off for this one"
+    "turn Grove off for this one",
+    added=True,
 )
-
-
-@CHANGES_ON_GROVE.rule(_OTHER_NODES, added=True)
 def grove_keeps_the_number_of_nodes(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
     """How many pods of a replica must be there is fixed in Grove: with another number, nothing of the graph is updated."""
     if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
@@ -78,15 +72,12 @@ def grove_keeps_the_number_of_nodes(graph: GraphView, old: GraphView, facts: Fac
     for component in graph.components:
         # From one node to several is refused.
         if component.nodes > 1 and component.nodes != nodes.get(component.name, component.nodes):
-            yield component.field("multinode", "nodeCount"), _OTHER_NODES
+            yield broken(component.field("multinode", "nodeCount"))
 
 
-_CAN_NOT_START = (
+@OF_GROVE.rule(
     "{least} are more than the {replicas} of replicas: Grove would wait for the others; write {replicas} or fewer"
 )
-
-
-@OF_GROVE.rule(_CAN_NOT_START)
 def replicas_that_start_together_are_there(graph: GraphView, facts: Facts) -> Violations:
     """Grove starts as many replicas together as minAvailable says, so a component has as many, or none."""
     if not graph.of_grove(facts.grove):
@@ -97,8 +88,7 @@ def replicas_that_start_together_are_there(graph: GraphView, facts: Facts) -> Vi
             continue
         least, replicas = min_available(component), 1 if component.replicas is None else component.replicas
         if 0 < replicas < least:
-            message = _CAN_NOT_START.format(least=least, replicas=replicas)
-            yield component.field("minAvailable"), message
+            yield broken(component.field("minAvailable"), least=least, replicas=replicas)
 
 
 #: Fields of a component that Grove alone acts on, and what it does by them.
@@ -106,16 +96,15 @@ _FIELDS_OF_GROVE: tuple[tuple[tuple[str, ...], str], ...] = (
     (("minAvailable",), "starts replicas together"),
     (("experimental", "grove", "forceScalingGroup"), "has scaling groups"),
 )
-_ONLY_GROVE = "has no effect: only Grove {does}, and it does not run this graph"
 
 
-@WITHOUT_GROVE.rule(_ONLY_GROVE, added=True)
+@WITHOUT_GROVE.rule("has no effect: only Grove {does}, and it does not run this graph", added=True)
 def fields_of_grove_do_nothing_without_it(graph: GraphView, facts: Facts) -> Violations:
     """What only Grove acts on is stored without it, and has no effect."""
     if graph.of_grove(facts.grove) is False:
         for component in graph.components:
             for field, does in fields_of_grove(component):
-                yield field, _ONLY_GROVE.format(does=does)
+                yield broken(field, does=does)
 
 
 def fields_of_grove(component: ComponentView) -> Iterator[tuple[Location, str]]:

@@ -1,11 +1,10 @@
 """Endpoint pickers: one process, asked by a gateway, with a configuration."""
 
 from dynamo_shared.api.field_errors import shown
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.runtime_version import OF_1_5, has_native_picker, runtime_version
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 PICKERS = RuleSet("Endpoint pickers", (GRAPH, COMPONENT), "always")
@@ -15,19 +14,17 @@ ADVICE_FOR_PICKERS = RuleSet("Endpoint pickers", (GRAPH,), "always")
 
 _EPP = "epp"
 
-_NO_POOLS = (
+
+@PICKERS_OF_GRAPHS.rule(
     "'epp' needs the Gateway API Inference Extension (inference.networking.k8s.io), which this cluster does not serve: "
     "install it, or use a frontend"
 )
-
-
-@PICKERS_OF_GRAPHS.rule(_NO_POOLS)
 def picker_needs_inference_pools(graph: GraphView, facts: Facts) -> Violations:
     """A gateway calls an endpoint picker for an InferencePool: the cluster must serve this API."""
     if facts.inference_pools is False:
         for component in graph.components:
             if component.type == _EPP:
-                yield component.type_at, _NO_POOLS
+                yield broken(component.type_at)
 
 
 _SEVERAL_NODES = "not allowed for an endpoint picker, which runs on one node: leave it out"
@@ -85,15 +82,14 @@ def picker_has_one_configuration(component: ComponentView, _facts: Facts) -> Vio
         yield component.field("eppConfig"), _TWO_SOURCES if given else _NO_SOURCE
 
 
-_NOT_A_PICKER = "only for componentType epp; componentType is {type}: leave one of the two out"
-
-
-@PICKERS.rule(_NOT_A_PICKER, versions=(ALPHA,), added=True)
+@PICKERS.rule(
+    "only for componentType epp; componentType is {type}: leave one of the two out", versions=(ALPHA,), added=True
+)
 def others_have_no_picker_configuration(component: ComponentView, _facts: Facts) -> Violations:
     """Only an endpoint picker has this configuration. In v1beta1 the schema requires this."""
     if component.type != _EPP and component.spec.get("eppConfig") is not None:
         observed = shown(component.spec["componentType"]) if component.spec.get("componentType") else "not set"
-        yield component.field("eppConfig"), _NOT_A_PICKER.format(type=observed)
+        yield broken(component.field("eppConfig"), type=observed)
 
 
 def _is_native(component: ComponentView) -> bool:
@@ -102,29 +98,27 @@ def _is_native(component: ComponentView) -> bool:
     return component.spec.get("eppConfig") is None and has_native_picker(text(component.image.value), version)
 
 
-_NOT_SCALED = "has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out"
-
-
-@ADVICE_FOR_PICKERS.rule(_NOT_SCALED, added=True)
+@ADVICE_FOR_PICKERS.rule(
+    "has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
+    added=True,
+)
 def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
     """The scaling adapter of an endpoint picker with a configuration has nothing to scale."""
     if component.type == _EPP and component.adapted and not _is_native(component):
-        yield component.field("scalingAdapter"), _NOT_SCALED
+        yield broken(component.field("scalingAdapter"))
 
 
-_OTHER_PICKER = (
+@ADVICE_FOR_PICKERS.rule(
     "Dynamo {version} has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: "
-    "leave eppConfig out, or name an image of that"
+    "leave eppConfig out, or name an image of that",
+    added=True,
 )
-
-
-@ADVICE_FOR_PICKERS.rule(_OTHER_PICKER, added=True)
 def picker_is_of_a_runtime_that_has_it(component: ComponentView, _facts: Facts) -> Violations:
     """Images of Dynamo 1.5.0 and later lack the endpoint picker that reads a configuration. A tag may say another version."""
     version = runtime_version(text(component.image.value))
     is_stated = component.spec.get("runtimeVersionOverride") or component.spec.get("eppConfig") is None
     if component.type == _EPP and not is_stated and version is not None and version >= OF_1_5:
-        yield component.image.at, _OTHER_PICKER.format(version=version)
+        yield broken(component.image.at, version=version)
 
 
 _CONFIG, _CONFIG_PATH = "epp-config", "/etc/epp"

@@ -13,11 +13,11 @@ from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.pods import DRAIN_SECONDS, DRAIN_VARIABLE, GRACE_PERIOD
 from dynamo_shared.api.probes import PROBES, asks
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.component import place_of_amount
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, path
+from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.unused import SHARED_MEMORY, SHARED_MEMORY_PATH, has_no_shared_memory
 from dynamo_shared.api.validation.view import WORKERS, ComponentView
 
@@ -26,10 +26,9 @@ PODS_WORTH_KNOWING = RuleSet("Pods", (GRAPH, COMPONENT), "always")
 
 #: An author mends the first few and tries again. Problems of one component.
 _REPORTED = 100
-_PROBLEM = "{problem}"  # in the words for all pods
 
 
-@PODS.rule(_PROBLEM, added=True)
+@PODS.rule("{problem}", added=True)  # in the words for all pods
 def templates_hold_together(component: ComponentView, _facts: Facts) -> Violations:
     """Fields of a pod template go together as the API server requires: sources, probes, resources, claims, labels, paths.
 
@@ -65,21 +64,15 @@ def pods_without_grove_run_without_end(component: ComponentView, facts: Facts) -
         yield (*at, "activeDeadlineSeconds"), _NO_END.format(workload=workload)
 
 
-_NO_IMAGE = "required: only the image of the engine's container may come later"
-
-
-@PODS.rule(_NO_IMAGE, added=True)
+@PODS.rule("required: only the image of the engine's container may come later", added=True)
 def other_containers_have_images(component: ComponentView, _facts: Facts) -> Violations:
     """Containers next to the engine's, and init containers, have images."""
     for container, at in _others(component):
         if container.get("image") in (None, ""):
-            yield (*at, "image"), _NO_IMAGE
+            yield broken((*at, "image"))
 
 
-_NO_LIMIT = "needs a limit of the same amount: {name} cannot be promised to several"
-
-
-@PODS.rule(_NO_LIMIT, added=True)
+@PODS.rule("needs a limit of the same amount: {name} cannot be promised to several", added=True)
 def devices_have_limits(component: ComponentView, _facts: Facts) -> Violations:
     """What a container requests of devices, such as GPUs, is its limit, too."""
     main, at = component.main
@@ -95,12 +88,12 @@ def devices_have_limits(component: ComponentView, _facts: Facts) -> Violations:
                 if component.is_alpha
                 else (*at, "resources", "requests", name)
             )
-            yield place, _NO_LIMIT.format(name=name)
+            yield broken(place, name=name)
     for container, place in _others(component):
         given = mapping(container.get("resources"))
         for name in mapping(given.get("requests")):
             if objects.cannot_be_shared(str(name)) and name not in mapping(given.get("limits")):
-                yield (*place, "resources", "requests", str(name)), _NO_LIMIT.format(name=name)
+                yield broken((*place, "resources", "requests", str(name)), name=name)
 
 
 def main_resources(component: ComponentView) -> dict[str, dict[str, object]]:
@@ -121,7 +114,7 @@ def _resources_of_main(component: ComponentView) -> dict[str, Any]:
     )
 
 
-@PODS.rule(_PROBLEM, versions=(ALPHA,), added=True)
+@PODS.rule("{problem}", versions=(ALPHA,), added=True)  # in the words for all pods
 def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> Violations:
     """A Secret whose keys become variables has the name of an object. In v1beta1 the check of pod templates requires this."""
     sidecar = mapping(component.spec.get("frontendSidecar"))
@@ -130,23 +123,20 @@ def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> 
             yield component.field(*steps, "envFromSecret"), problem
 
 
-_ASKS_NOTHING = "does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc"
-
-
-@PODS.rule(_ASKS_NOTHING, added=True)
+@PODS.rule("does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc", added=True)
 def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
     """A probe says what to ask. Only where the platform has a default probe may it say just when to ask."""
     for container, at in _others(component):
         if at[len(component.pod.at)] == "containers" and not _is_sidecar(component, container):
             for probe in PROBES:
                 if isinstance(container.get(probe), dict) and not asks(container[probe]):
-                    yield (*at, probe), _ASKS_NOTHING
+                    yield broken((*at, probe))
     main, at = component.main
     for probe in PROBES:
         own = mapping(main.get(probe))
         of_service = mapping(component.spec.get(probe)) if component.is_alpha else {}
         if (own or of_service) and not _has_default(component.type, probe) and not (asks(own) or asks(of_service)):
-            yield ((*at, probe) if own else component.field(probe)), _ASKS_NOTHING
+            yield broken((*at, probe) if own else component.field(probe))
 
 
 def _has_default(kind: str, probe: str) -> bool:
@@ -165,22 +155,18 @@ class _Mount(NamedTuple):
     cache: bool = False
 
 
-_NO_CLAIM = "is taken for a claim, since the pod has no volume of that name, and {problem}"
-
-
-@PODS.rule(_NO_CLAIM, added=True)
+@PODS.rule("is taken for a claim, since the pod has no volume of that name, and {problem}", added=True)
 def mounts_name_volumes_or_claims(component: ComponentView, _facts: Facts) -> Violations:
     """What the engine's container mounts is a volume of the pod, or else a claim of that name: the name of an object."""
     known = _volumes(component)
     for mount in _mounts(component):
         if mount.name not in known and (problem := names.wrong_object_name(mount.name)):
-            yield mount.at, _NO_CLAIM.format(problem=problem)
+            yield broken(mount.at, problem=problem)
 
 
-_NO_VOLUME = "{name} is not a volume of the pod{hint}: add it to {volumes}; only main mounts claims by name alone"
-
-
-@PODS.rule(_NO_VOLUME, added=True)
+@PODS.rule(
+    "{name} is not a volume of the pod{hint}: add it to {volumes}; only main mounts claims by name alone", added=True
+)
 def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> Violations:
     """Containers next to the engine's mount volumes that the pod has: its own, and what the engine's container mounts."""
     if component.nodes > 1 or component.gms is not None or component.checkpoint is not None or component.type == "epp":
@@ -194,14 +180,15 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
             name = text(mapping(mount).get("name"))
             if name and name not in known:
                 volumes = path((*component.pod.at, "volumes"))
-                message = _NO_VOLUME.format(name=shown(name), hint=did_you_mean(name, known), volumes=volumes)
-                yield (*at, "volumeMounts", index, "name"), message
+                yield broken(
+                    (*at, "volumeMounts", index, "name"),
+                    name=shown(name),
+                    hint=did_you_mean(name, known),
+                    volumes=volumes,
+                )
 
 
-_TAKEN = "{path} is where {name} is mounted already ({first}): mount one of them elsewhere"
-
-
-@PODS.rule(_TAKEN, added=True)
+@PODS.rule("{path} is where {name} is mounted already ({first}): mount one of them elsewhere", added=True)
 def paths_have_one_mount(component: ComponentView, _facts: Facts) -> Violations:
     """A path of the engine's container has one mount, the compilation cache included."""
     first: dict[str, _Mount] = {}
@@ -214,8 +201,7 @@ def paths_have_one_mount(component: ComponentView, _facts: Facts) -> Violations:
             continue
         # Two of one list have the same message of the list, where its type is published.
         if mount.cache or (component.is_alpha and mount.at[: len(component.pod.at)] != component.pod.at):
-            message = _TAKEN.format(path=shown(mount.path), name=shown(other.name), first=path(other.at[:-1]))
-            yield mount.path_at, message
+            yield broken(mount.path_at, path=shown(mount.path), name=shown(other.name), first=path(other.at[:-1]))
 
 
 _RELATIVE = "is taken from the root of the container: {path}; write that"
@@ -232,18 +218,16 @@ def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violati
             yield mount.path_at, _COLON
 
 
-_GROVE_PLACES = (
-    "Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it"
+@PODS_WORTH_KNOWING.rule(
+    "Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
+    added=True,
 )
-
-
-@PODS_WORTH_KNOWING.rule(_GROVE_PLACES, added=True)
 def grove_places_pods(component: ComponentView, facts: Facts) -> Violations:
     """Grove takes no pods that name their node or spread over a topology: it places them."""
     pod, at = component.pod
     for field in ("nodeName", "topologySpreadConstraints") if component.of_grove(facts.grove) else ():
         if pod.get(field):
-            yield (*at, field), _GROVE_PLACES
+            yield broken((*at, field))
 
 
 _PERIOD = "terminationGracePeriodSeconds"

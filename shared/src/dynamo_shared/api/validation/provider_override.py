@@ -8,10 +8,10 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from dynamo_shared.api.field_errors import shown
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import items, mapping, nodes, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, path
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 PROVIDER_OVERRIDES = RuleSet("Provider overrides", (GRAPH,), "always")
@@ -152,46 +152,38 @@ def _constraint(override: Override) -> Violations:
             yield (*at, _PACK, name), _WRONG_TYPE.format(kind="a text")
 
 
-_TWICE = "not together with a topologyConstraint of the graph or its {components}: write either these or overrides"
-
-
-@PROVIDER_OVERRIDES.rule(_TWICE)
+@PROVIDER_OVERRIDES.rule(
+    "not together with a topologyConstraint of the graph or its {components}: write either these or overrides"
+)
 def constraints_are_written_in_one_way(graph: GraphView, _facts: Facts) -> Violations:
     """The constraints of a graph are fields of the graph, or written in the words of Grove."""
     if any(spec.get(CONSTRAINT) is not None for spec in (graph.spec, *(each.spec for each in graph.components))):
         for override in overrides_of(graph):
-            yield override.at, _TWICE.format(components=graph.words.components)
+            yield broken(override.at, components=graph.words.components)
 
 
-_RANKS = (
+@PROVIDER_OVERRIDES.rule(
     "the GPU memory of this {component} has pods of its own, so that no role has a clique: write it for the {component}"
 )
-
-
-@PROVIDER_OVERRIDES.rule(_RANKS)
 def roles_with_an_override_have_a_clique(graph: GraphView, _facts: Facts) -> Violations:
     """A component whose GPU memory is served between pods has cliques for its ranks, and none for its roles."""
     for component in graph.components:
         if component.gms is not None and component.gms.inter_pod:
             for override in overrides_of_component(component):
                 if override.role:
-                    yield override.at, _RANKS.format(component=component.words.component)
+                    yield broken(override.at, component=component.words.component)
 
 
-_ALONE = "only {components} of a DynamoGraphDeployment have it: write one, or leave this out"
-
-
-@PROVIDER_OVERRIDES_ALONE.rule(_ALONE)
+@PROVIDER_OVERRIDES_ALONE.rule("only {components} of a DynamoGraphDeployment have it: write one, or leave this out")
 def overrides_belong_to_graphs(component: ComponentView, _facts: Facts) -> Violations:
     """Grove runs no component deployment, so that one has no override."""
     for override in overrides_of_component(component):
-        yield override.at, _ALONE.format(components=component.words.components)
+        yield broken(override.at, components=component.words.components)
 
 
-_CHANGED = "cannot be added, removed or changed while Grove runs the graph: recreate the DynamoGraphDeployment"
-
-
-@CHANGES_OF_PROVIDER_OVERRIDES.rule(_CHANGED, added=True)
+@CHANGES_OF_PROVIDER_OVERRIDES.rule(
+    "cannot be added, removed or changed while Grove runs the graph: recreate the DynamoGraphDeployment", added=True
+)
 def overrides_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
     """Grove keeps the constraints of a set as they are, and refuses each later change of a graph that has others."""
     if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
@@ -200,7 +192,7 @@ def overrides_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations
     for key, override in {**before, **now}.items():
         then, here = before.get(key), now.get(key)
         if (then and _newest(then.constraint)) != (here and _newest(here.constraint)):
-            yield override.at, _CHANGED
+            yield broken(override.at)
 
 
 def _newest(constraint: Any) -> Any:

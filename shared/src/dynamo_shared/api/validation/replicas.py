@@ -3,21 +3,15 @@
 from typing import Any
 
 from dynamo_shared.api.replica_limits import MOST_NODES, TOO_MANY, too_many
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import integer
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ADAPTER, COMPONENT, GRAPH, RuleSet
+from dynamo_shared.api.validation.rule_set import ADAPTER, COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView
 
 _INT32_MAX = 2**31 - 1
 
 REPLICAS = RuleSet("Replicas", (GRAPH, COMPONENT), "always")
 REPLICAS_OF_ADAPTERS = RuleSet("Replicas", (ADAPTER,), "always")
-
-_MANY_NODES = (
-    f"{{nodes}} nodes of one replica are more than the {MOST_NODES} that engines are connected over: "
-    "write a smaller number"
-)
 
 
 @REPLICAS.rule(TOO_MANY, added=True)
@@ -27,11 +21,15 @@ def replicas_fit_a_cluster(component: ComponentView, _facts: Facts) -> Violation
         yield component.field("replicas"), problem
 
 
-@REPLICAS.rule(_MANY_NODES, added=True)
+@REPLICAS.rule(
+    f"{{nodes}} nodes of one replica are more than the {MOST_NODES} that engines are connected over: "
+    "write a smaller number",
+    added=True,
+)
 def nodes_can_be_connected(component: ComponentView, _facts: Facts) -> Violations:
     """Each node of a replica gets the addresses of all of them."""
     if MOST_NODES < component.nodes <= _INT32_MAX:
-        yield component.field("multinode", "nodeCount"), _MANY_NODES.format(nodes=component.nodes)
+        yield broken(component.field("multinode", "nodeCount"), nodes=component.nodes)
 
 
 @REPLICAS_OF_ADAPTERS.rule(TOO_MANY, added=True)

@@ -7,10 +7,10 @@ from dynamo_shared.api.contracts import contract_errors, contract_warnings
 from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.graph_overrides import unknown_fields
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, BETA, REQUEST, RuleSet, listed
+from dynamo_shared.api.validation.rule_set import ALPHA, BETA, REQUEST, RuleSet, Violations, broken, listed
 
 REQUESTS = RuleSet("Requests", (REQUEST,), "always")
 REQUESTS_AT_CREATION = RuleSet("Requests", (REQUEST,), "when created", (ALPHA,))
@@ -69,39 +69,33 @@ def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
         yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(map(shown, OPTIMIZATIONS)), hint=hint)
 
 
-_THOROUGH_AUTO = f"'thorough' needs a backend to measure: set spec.backend to {CHOICE}, or this to rapid"
-
-
-@REQUESTS.rule(_THOROUGH_AUTO, versions=(BETA,))
+@REQUESTS.rule(
+    f"'thorough' needs a backend to measure: set spec.backend to {CHOICE}, or this to rapid", versions=(BETA,)
+)
 def thorough_search_has_a_backend(spec: dict[str, Any], _facts: Facts) -> Violations:
     """A thorough search measures one backend on the cluster, so auto is not allowed."""
     if spec.get("searchStrategy") == "thorough" and spec.get("backend") in (None, "", "auto"):
-        yield ("spec", "searchStrategy"), _THOROUGH_AUTO
+        yield broken(("spec", "searchStrategy"))
 
 
-_TWO_LOADS = "has concurrency and requestRate, and one follows from the other: give one of them"
-
-
-@REQUESTS.rule(_TWO_LOADS, versions=(BETA,))
+@REQUESTS.rule("has concurrency and requestRate, and one follows from the other: give one of them", versions=(BETA,))
 def there_is_one_load(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Traffic is either the number of concurrent requests or the requests per second."""
     workload = mapping(spec.get("workload"))
     if workload.get("concurrency") is not None and workload.get("requestRate") is not None:
-        yield ("spec", "workload"), _TWO_LOADS
+        yield broken(("spec", "workload"))
 
 
-_TWO_LATENCIES = "has e2eLatency together with ttft or itl: give the whole time, or the two that it is made of"
-
-
-@REQUESTS.rule(_TWO_LATENCIES, versions=(BETA,))
+@REQUESTS.rule(
+    "has e2eLatency together with ttft or itl: give the whole time, or the two that it is made of", versions=(BETA,)
+)
 def there_is_one_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
     """The latency of the complete answer excludes the other two."""
     sla = mapping(spec.get("sla"))
     if sla.get("e2eLatency") is not None and (sla.get("ttft") is not None or sla.get("itl") is not None):
-        yield ("spec", "sla"), _TWO_LATENCIES
+        yield broken(("spec", "sla"))
 
 
-_TOO_LITTLE = "{value} is given; more than 0 is needed, or leave it out"
 #: Nothing is planned with none or less of these. Milliseconds, tokens, requests.
 _POSITIVE = (
     ("sla", ("ttft", "itl", "e2eLatency")),
@@ -111,7 +105,7 @@ _POSITIVE = (
 _NOT_NEGATIVE = ("vramMb", "totalGpus", "numGpusPerNode")
 
 
-@REQUESTS.rule(_TOO_LITTLE, versions=(BETA,), added=True)
+@REQUESTS.rule("{value} is given; more than 0 is needed, or leave it out", versions=(BETA,), added=True)
 def there_is_something_to_plan_for(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Times and loads are positive, and no number of the hardware is negative."""
     places = [(section, name, 0) for section, names in _POSITIVE for name in names]
@@ -119,13 +113,10 @@ def there_is_something_to_plan_for(spec: dict[str, Any], _facts: Facts) -> Viola
     for section, name, below in places:
         value = mapping(spec.get(section)).get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and value <= below:
-            yield ("spec", section, name), _TOO_LITTLE.format(value=f"{value:g}")
+            yield broken(("spec", section, name), value=f"{value:g}")
 
 
-_NO_PLANNER_CONFIG = "{problem}"  # in the words of the contract
-
-
-@REQUESTS.rule(_NO_PLANNER_CONFIG, versions=(BETA,))
+@REQUESTS.rule("{problem}", versions=(BETA,))  # in the words of the contract
 def the_planner_understands_its_configuration(spec: dict[str, Any], _facts: Facts) -> Violations:
     """spec.features.planner is a PlannerConfig: its types, bounds and rules between fields hold."""
     config = mapping(spec.get("features")).get("planner")
@@ -134,72 +125,67 @@ def the_planner_understands_its_configuration(spec: dict[str, Any], _facts: Fact
             yield ("spec", "features", "planner", *filter(None, error.path.split("."))), error.message
 
 
-_NO_HARDWARE = "set gpuSku, vramMb or numGpusPerNode: this platform may not read nodes, so it cannot discover GPUs"
-
-
-@REQUESTS.rule(_NO_HARDWARE, versions=(BETA,))
+@REQUESTS.rule(
+    "set gpuSku, vramMb or numGpusPerNode: this platform may not read nodes, so it cannot discover GPUs",
+    versions=(BETA,),
+)
 def hardware_is_named_where_it_cannot_be_discovered(spec: dict[str, Any], facts: Facts) -> Violations:
     """With a platform for one namespace and without discovery of GPUs, a request states the hardware."""
     hardware = mapping(spec.get("hardware"))
     named = any(hardware.get(name) not in (None, "") for name in ("gpuSku", "vramMb", "numGpusPerNode"))
     if not named and not facts.cluster_wide and not facts.gpu_discovery:
-        yield ("spec", "hardware"), _NO_HARDWARE
+        yield broken(("spec", "hardware"))
 
 
-_NO_HARDWARE_TO_NAME = (
+@REQUESTS_AT_CREATION.rule(
     "this platform may not read nodes, so it cannot discover GPUs: set profilingConfig.config.hardware.gpuType and "
     "numGpusPerNode, or write apiVersion nvidia.com/v1beta1 with spec.hardware"
 )
-
-
-@REQUESTS_AT_CREATION.rule(_NO_HARDWARE_TO_NAME)
 def hardware_is_named_in_the_configuration(spec: dict[str, Any], facts: Facts) -> Violations:
     """On such a platform a v1alpha1 request names the hardware in the profiler's configuration."""
     hardware = mapping(mapping(mapping(spec.get("profilingConfig")).get("config")).get("hardware"))
     names = ("gpuType", "gpu_type", "numGpusPerNode", "num_gpus_per_node")
     if not facts.cluster_wide and not facts.gpu_discovery and not any(hardware.get(name) for name in names):
-        yield ("spec",), _NO_HARDWARE_TO_NAME
+        yield broken(("spec",))
 
 
-_ELSEWHERE = (
+@PLACES_OF_REQUESTS.rule(
     "{namespace} is not the request's namespace: a user who may create requests here could create graphs there; create the "
-    "request in {namespace}"
+    "request in {namespace}",
+    versions=(ALPHA,),
+    added=True,
 )
-
-
-@PLACES_OF_REQUESTS.rule(_ELSEWHERE, versions=(ALPHA,), added=True)
 def the_graph_is_in_the_namespace_of_its_request(obj: dict[str, Any], _facts: Facts) -> Violations:
     """A graph is created in the namespace of its request, and in no other one."""
     namespace = mapping(obj.get("metadata")).get("namespace")
     asked = mapping(mapping(obj.get("spec")).get("deploymentOverrides")).get("namespace")
     if isinstance(asked, str) and asked and isinstance(namespace, str) and asked != namespace:
-        yield ("spec", "deploymentOverrides", "namespace"), _ELSEWHERE.format(namespace=asked)
+        yield broken(("spec", "deploymentOverrides", "namespace"), namespace=asked)
 
 
 #: The name of a request is a label of all that is made for it. Characters.
 _LONGEST_NAME = 63
-_LONG_NAME = (
-    f"{{length}} characters, and labels of what is made for the request hold {_LONGEST_NAME}: shorten it by {{excess}}"
+
+
+@PLACES_OF_REQUESTS.rule(
+    f"{{length}} characters, and labels of what is made for the request hold {_LONGEST_NAME}: shorten it by {{excess}}",
+    added=True,
 )
-
-
-@PLACES_OF_REQUESTS.rule(_LONG_NAME, added=True)
 def the_name_of_a_request_is_a_label(obj: dict[str, Any], _facts: Facts) -> Violations:
     """Labels of what is made for a request have its name."""
     name = mapping(obj.get("metadata")).get("name")
     if isinstance(name, str) and len(name) > _LONGEST_NAME:
-        yield ("metadata", "name"), _LONG_NAME.format(length=len(name), excess=len(name) - _LONGEST_NAME)
+        yield broken(("metadata", "name"), length=len(name), excess=len(name) - _LONGEST_NAME)
 
 
-_NO_FIELD = "graphs have no such field: the one that is generated would be refused{hint}"
-
-
-@PLACES_OF_REQUESTS.rule(_NO_FIELD, versions=(BETA,), added=True)
+@PLACES_OF_REQUESTS.rule(
+    "graphs have no such field: the one that is generated would be refused{hint}", versions=(BETA,), added=True
+)
 def overrides_are_fields_of_graphs(obj: dict[str, Any], _facts: Facts) -> Violations:
     """An override becomes a part of the graph, which is generated after the profiling: that may take hours."""
     override = mapping(mapping(mapping(obj.get("spec")).get("overrides")).get("dgd"))
     for at, known in unknown_fields(override):
-        yield ("spec", "overrides", "dgd", *at), _NO_FIELD.format(hint=did_you_mean(str(at[-1]), known))
+        yield broken(("spec", "overrides", "dgd", *at), hint=did_you_mean(str(at[-1]), known))
 
 
 _PROFILER_CONFIG = "{problem}"  # in the words of the contract
@@ -221,10 +207,7 @@ def what_the_profiler_does_not_read(spec: dict[str, Any], _facts: Facts) -> Viol
         yield ("spec", "profilingConfig", "config"), _UNREADABLE
 
 
-_PLANNER_CONFIG = "{problem}"  # in the words of the contract
-
-
-@ADVICE_FOR_REQUESTS.rule(_PLANNER_CONFIG, versions=(BETA,), added=True)
+@ADVICE_FOR_REQUESTS.rule("{problem}", versions=(BETA,), added=True)  # in the words of the contract
 def what_the_planner_does_not_read(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Of the planner's configuration, what nothing reads."""
     config = mapping(spec.get("features")).get("planner")
@@ -233,11 +216,10 @@ def what_the_planner_does_not_read(spec: dict[str, Any], _facts: Facts) -> Viola
             yield ("spec", "features", "planner", *filter(None, error.path.split("."))), error.message
 
 
-_NO_JOB = "has no effect: engines are simulated, and no Job runs; {instead}"
 _OF_JOB = ("configMapRef", "outputPVC", "resources", "nodeSelector")
 
 
-@ADVICE_FOR_REQUESTS.rule(_NO_JOB, added=True)
+@ADVICE_FOR_REQUESTS.rule("has no effect: engines are simulated, and no Job runs; {instead}", added=True)
 def what_a_simulation_does_not_use(spec: dict[str, Any], _facts: Facts) -> Violations:
     """A request that is simulated has no profiling Job, so that what only a Job uses has no effect."""
     profiling = mapping(spec.get("profilingConfig"))
@@ -245,20 +227,20 @@ def what_a_simulation_does_not_use(spec: dict[str, Any], _facts: Facts) -> Viola
         return
     for name in _OF_JOB:
         if profiling.get(name):
-            message = _NO_JOB.format(instead="leave out sweep.useAiConfigurator, and name a backend, to measure them")
-            yield ("spec", "profilingConfig", name), message
+            instead = "leave out sweep.useAiConfigurator, and name a backend, to measure them"
+            yield broken(("spec", "profilingConfig", name), instead=instead)
     if not profiling:
         for at in _unused_in_a_simulation(spec):
-            yield at, _NO_JOB.format(instead="set searchStrategy to thorough to measure them")
+            yield broken(at, instead="set searchStrategy to thorough to measure them")
 
 
-_LATENCIES_WIN = (
-    "has no effect next to {names}: engines are simulated, and chosen by latencies; leave one or the other out"
-)
 _LATENCIES = ("ttft", "itl", "e2eLatency")
 
 
-@ADVICE_FOR_REQUESTS.rule(_LATENCIES_WIN, added=True)
+@ADVICE_FOR_REQUESTS.rule(
+    "has no effect next to {names}: engines are simulated, and chosen by latencies; leave one or the other out",
+    added=True,
+)
 def latencies_are_the_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
     """A simulation favours latency or throughput where no latencies are asked for."""
     profiling = mapping(spec.get("profilingConfig"))
@@ -266,7 +248,7 @@ def latencies_are_the_objective(spec: dict[str, Any], _facts: Facts) -> Violatio
     sla = mapping(mapping(profiling.get("config")).get("sla") if profiling else spec.get("sla"))
     given = [name for name in _LATENCIES if sla.get(name) is not None]
     if sla.get("optimizationType") and given and _is_simulated(spec):
-        yield (*at, "optimizationType"), _LATENCIES_WIN.format(names=listed(given))
+        yield broken((*at, "optimizationType"), names=listed(given))
 
 
 def _is_simulated(spec: dict[str, Any]) -> bool:
@@ -290,11 +272,12 @@ def _unused_in_a_simulation(spec: dict[str, Any]) -> Iterator[Location]:
             yield (*at, "template", "spec", str(name))
 
 
-_FROZEN = "cannot be changed in {field} {phase}: profiling has begun; delete the request and create it again"
 _FROZEN_PHASES = ("Profiling", "Deploying", "Deployed")
 
 
-@CHANGES_OF_REQUESTS.rule(_FROZEN)
+@CHANGES_OF_REQUESTS.rule(
+    "cannot be changed in {field} {phase}: profiling has begun; delete the request and create it again"
+)
 def spec_stays_once_profiling_began(obj: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
     """The spec cannot be changed while a request is profiled, deployed, or has been deployed.
 
@@ -303,16 +286,14 @@ def spec_stays_once_profiling_began(obj: dict[str, Any], old: dict[str, Any], _f
     field, phase = _stage(old)
     if phase in _FROZEN_PHASES or _is_deployed(old):
         for name in _changed(obj, old):
-            yield ("spec", name), _FROZEN.format(field=field, phase=phase)
+            yield broken(("spec", name), field=field, phase=phase)
 
 
-_APPROVED = (
+@CHANGES_OF_REQUESTS.rule(
     "cannot be changed together with autoApply in {field} {phase}: the graph that is deployed then was made for the spec as "
-    "it was; change autoApply alone, or create the request again"
+    "it was; change autoApply alone, or create the request again",
+    added=True,
 )
-
-
-@CHANGES_OF_REQUESTS.rule(_APPROVED, added=True)
 def what_is_approved_is_what_was_profiled(obj: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
     """Switching `autoApply` on deploys a result that waits, so nothing else is changed with it."""
     field, phase = _stage(old)
@@ -320,7 +301,7 @@ def what_is_approved_is_what_was_profiled(obj: dict[str, Any], old: dict[str, An
         return
     for name in _changed(obj, old):
         if name != "autoApply":
-            yield ("spec", name), _APPROVED.format(field=field, phase=phase)
+            yield broken(("spec", name), field=field, phase=phase)
 
 
 def _stage(old: dict[str, Any]) -> tuple[str, str]:

@@ -17,10 +17,10 @@ from dynamo_shared.api.graph_overrides import (
 )
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import BETA, REQUEST, RuleSet, listed, path
+from dynamo_shared.api.validation.rule_set import BETA, REQUEST, RuleSet, Violations, broken, listed, path
 
 OVERRIDES = RuleSet("Requests", (REQUEST,), "always", (BETA,))
 ADVICE_FOR_OVERRIDES = RuleSet("Requests", (REQUEST,), "always", (BETA,))
@@ -41,13 +41,11 @@ def directives_of_overrides_are_known(spec: dict[str, Any], _facts: Facts) -> Vi
         yield (*_AT, *at), message
 
 
-_NO_MODEL = (
+@ADVICE_FOR_OVERRIDES.rule(
     "replaces all arguments of the engine, and has no {flag}, without which it finds no model: to keep the generated ones, "
-    "add $patch with args: append next to it"
+    "add $patch with args: append next to it",
+    added=True,
 )
-
-
-@ADVICE_FOR_OVERRIDES.rule(_NO_MODEL, added=True)
 def arguments_that_replace_name_the_model(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Arguments of a v1beta1 override replace the generated ones, and engines get their model by an argument."""
     override = _override(spec)
@@ -55,13 +53,10 @@ def arguments_that_replace_name_the_model(spec: dict[str, Any], _facts: Facts) -
         args = [text(each) for each in items(container.get("args"))]
         is_engine = name.lower() not in _NOT_ENGINES and "command" not in container
         if args and is_engine and PATCH not in container and not any(each.startswith(_MODEL_FLAG) for each in args):
-            yield (*at, "args"), _NO_MODEL.format(flag=_MODEL_FLAG)
+            yield broken((*at, "args"), flag=_MODEL_FLAG)
 
 
-_OTHER_ROUTER = "has no effect: {path} sets the router to {mode}; leave one of the two out"
-
-
-@ADVICE_FOR_OVERRIDES.rule(_OTHER_ROUTER, added=True)
+@ADVICE_FOR_OVERRIDES.rule("has no effect: {path} sets the router to {mode}; leave one of the two out", added=True)
 def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Violations:
     """An override that sets the router of the frontend wins over the one that the request asks for."""
     if mapping(mapping(spec.get("features")).get("kvRouter")).get("enabled") is not True:
@@ -69,21 +64,22 @@ def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Vio
     given = next(_router_modes(_override(spec)), None)
     if given is not None and given[1] != _KV:
         at, mode = given
-        yield ("spec", "features", "kvRouter", "enabled"), _OTHER_ROUTER.format(path=path(at), mode=shown(mode))
+        yield broken(("spec", "features", "kvRouter", "enabled"), path=path(at), mode=shown(mode))
 
 
 _OF_METADATA = ("name", "labels", "annotations")
-_NO_IDENTITY = "has no effect: the graph is created in the request's namespace; an override may set {names} and spec"
 
 
-@ADVICE_FOR_OVERRIDES.rule(_NO_IDENTITY, added=True)
+@ADVICE_FOR_OVERRIDES.rule(
+    "has no effect: the graph is created in the request's namespace; an override may set {names} and spec", added=True
+)
 def an_override_says_only_what_a_graph_is(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Of an override's metadata only name, labels and annotations count, and its status does not."""
     override = _override(spec)
     metadata = mapping(override.get("metadata"))
     unused: list[Location] = [("metadata", name) for name in metadata if name not in _OF_METADATA and metadata[name]]
     for at in (*unused, *([("status",)] if override.get("status") else [])):
-        yield (*_AT, *at), _NO_IDENTITY.format(names=listed(f"metadata.{name}" for name in _OF_METADATA))
+        yield broken((*_AT, *at), names=listed(f"metadata.{name}" for name in _OF_METADATA))
 
 
 def _override(spec: dict[str, Any]) -> dict[str, Any]:

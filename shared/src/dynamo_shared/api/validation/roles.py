@@ -1,10 +1,9 @@
 """Roles of a replica that spans nodes: they state what is so anyway, so that what is not so is refused."""
 
 from dynamo_shared.api.field_errors import shown
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import integer, items, mapping
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.view import ComponentView
 
 ROLES = RuleSet("Roles", (GRAPH, COMPONENT), "always")
@@ -41,10 +40,7 @@ def roles_are_leader_and_worker(component: ComponentView, _facts: Facts) -> Viol
         yield component.field("roles"), _LACKS.format(missing=listed(missing))
 
 
-_OTHER_COUNT = "{value} is not allowed for the {name} of {nodes} nodes: write {count}, which follows from multinode"
-
-
-@ROLES.rule(_OTHER_COUNT)
+@ROLES.rule("{value} is not allowed for the {name} of {nodes} nodes: write {count}, which follows from multinode")
 def roles_have_the_pods_of_their_nodes(component: ComponentView, _facts: Facts) -> Violations:
     """A replica has one leader, and a worker on each other node. Admission fills in what is left out."""
     if not isinstance(component.spec.get("multinode"), dict):
@@ -54,21 +50,20 @@ def roles_have_the_pods_of_their_nodes(component: ComponentView, _facts: Facts) 
         count = pods_of_role(name, component.nodes)
         # Less than one is the schema's to report.
         if count is not None and given is not None and given >= 1 and given != count:
-            message = _OTHER_COUNT.format(value=given, name=name, nodes=component.nodes, count=count)
-            yield component.field("roles", index, "replicas"), message
+            yield broken(
+                component.field("roles", index, "replicas"), value=given, name=name, nodes=component.nodes, count=count
+            )
 
 
-_NO_TEMPLATE = "no {component} takes a pod template for one role: write {template}, which the pods of all roles get"
-
-
-@ROLES.rule(_NO_TEMPLATE)
+@ROLES.rule("no {component} takes a pod template for one role: write {template}, which the pods of all roles get")
 def roles_have_no_template(component: ComponentView, _facts: Facts) -> Violations:
     """The pods of all roles are made of the component's own template."""
     template = "extraPodSpec of the service" if component.is_alpha else "podTemplate of the component"
     for index, role in enumerate(items(component.spec.get("roles"))):
         if mapping(role).get("podTemplate") is not None:
-            message = _NO_TEMPLATE.format(component=component.words.component, template=template)
-            yield component.field("roles", index, "podTemplate"), message
+            yield broken(
+                component.field("roles", index, "podTemplate"), component=component.words.component, template=template
+            )
 
 
 def pods_of_role(name: object, nodes: int) -> int | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.field_errors import path_of
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Location
 
 ALPHA, BETA = "v1alpha1", "v1beta1"
 BOTH = (ALPHA, BETA)
@@ -15,6 +15,8 @@ GRAPH, COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
 ADAPTER = "DynamoGraphDeploymentScalingAdapter"
 REQUEST, MODEL, CHECKPOINT = "DynamoGraphDeploymentRequest", "DynamoModel", "DynamoCheckpoint"
 
+Violations = Iterable[tuple[Location, str | dict[str, object]]]
+"""What breaks a rule: where, and a message, or what is to be filled into the only message of the rule (`broken`)."""
 Check = Callable[..., Violations]
 
 #: Names in one message: a graph has no more components.
@@ -37,6 +39,11 @@ class Rule:
     check: Check
     added: bool
 
+    def broken(self, *subject: Any) -> Iterator[tuple[Location, str]]:
+        """Where the rule is broken, given what it checks, and the message there."""
+        for location, said in self.check(*subject):
+            yield location, said if isinstance(said, str) else self.says[0].format(**said)
+
 
 class RuleSet:
     """Rules that check the same thing at the same time, in the order in which they report."""
@@ -47,7 +54,7 @@ class RuleSet:
         self.when = when
         self.versions = versions
         self.rules: list[Rule] = []
-        self._by_version: dict[str, list[Check]] = {ALPHA: [], BETA: []}
+        self._by_version: dict[str, list[Rule]] = {ALPHA: [], BETA: []}
 
     def rule(
         self, *says: str, versions: tuple[str, ...] | None = None, added: bool = False
@@ -58,18 +65,24 @@ class RuleSet:
             held_in = versions or self.versions
             about = " ".join((check.__doc__ or "").split())
             name = check.__name__.replace("_", " ")
-            self.rules.append(Rule(name, about, self.kinds, held_in, self.when, says, check, added))
+            rule = Rule(name, about, self.kinds, held_in, self.when, says, check, added)
+            self.rules.append(rule)
             for version in held_in:
-                self._by_version[version].append(check)
+                self._by_version[version].append(rule)
             return check
 
         return register
 
     def broken(self, version: str, *subject: Any) -> Iterator[FieldError]:
         """What breaks the rules of a version, given what they check."""
-        for check in self._by_version[version]:
-            for location, message in check(*subject):
+        for rule in self._by_version[version]:
+            for location, message in rule.broken(*subject):
                 yield FieldError(path_of(location), message)
+
+
+def broken(at: Location, **words: object) -> tuple[Location, dict[str, object]]:
+    """What a rule with one message yields: where it is broken, and what differs in the message."""
+    return at, words
 
 
 def listed(names: Iterable[str]) -> str:

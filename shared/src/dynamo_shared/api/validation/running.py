@@ -7,11 +7,10 @@ from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_QUEUE
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import annotation
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.pods import main_claims, main_resources
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed, path
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, listed, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 RUNNING_OF_GRAPHS = RuleSet("What runs", (GRAPH,), "always")
@@ -19,10 +18,8 @@ RUNNING = RuleSet("What runs", (GRAPH, COMPONENT), "always")
 RUNNING_ALONE = RuleSet("What runs", (COMPONENT,), "always")
 ABOUT_RUNNING = RuleSet("What runs", (GRAPH, COMPONENT), "always")
 
-_OTHER_ENGINE = "starts {engine}, where {first} starts {other}: a graph has one engine"
 
-
-@RUNNING_OF_GRAPHS.rule(_OTHER_ENGINE, added=True)
+@RUNNING_OF_GRAPHS.rule("starts {engine}, where {first} starts {other}: a graph has one engine", added=True)
 def workers_run_one_engine(graph: GraphView, _facts: Facts) -> Violations:
     """The workers of a graph start the same engine."""
     if graph.backend:
@@ -34,19 +31,15 @@ def workers_run_one_engine(graph: GraphView, _facts: Facts) -> Violations:
             continue
         first = first or component
         if component.started != first.started:
-            message = _OTHER_ENGINE.format(engine=component.engine, first=path(first.at), other=first.engine)
-            yield component.main.at, message
+            yield broken(component.main.at, engine=component.engine, first=path(first.at), other=first.engine)
 
 
-_TWO_SCHEDULERS = "a pod has one scheduler, and {other} names another one: leave one of the two out"
-
-
-@RUNNING_OF_GRAPHS.rule(_TWO_SCHEDULERS, added=True)
+@RUNNING_OF_GRAPHS.rule("a pod has one scheduler, and {other} names another one: leave one of the two out", added=True)
 def pods_have_one_scheduler(graph: GraphView, _facts: Facts) -> Violations:
     """A graph's pods wait in a queue of Volcano, or in one of KAI."""
     queues = [(annotation(graph.annotations, name) or "").strip() for name in (VOLCANO_QUEUE, KAI_SCHEDULER_QUEUE)]
     if all(queues):
-        yield ("metadata", "annotations", VOLCANO_QUEUE), _TWO_SCHEDULERS.format(other=KAI_SCHEDULER_QUEUE)
+        yield broken(("metadata", "annotations", VOLCANO_QUEUE), other=KAI_SCHEDULER_QUEUE)
 
 
 _ENGINES_DIFFER = "starts {engine}, where backendFramework is {backend}: make them agree, or leave backendFramework out"
@@ -92,29 +85,23 @@ def nodes_are_connected_by_an_engine(component: ComponentView, _facts: Facts) ->
 
 #: Engines whose spread over nodes follows from the GPUs of one.
 _COUNT_GPUS = frozenset({"vllm", "trtllm"})
-_NO_GPUS = "{engine} on several nodes needs the number of GPUs of each: ask for them in {gpus}"
 
 
-@RUNNING.rule(_NO_GPUS, added=True)
+@RUNNING.rule("{engine} on several nodes needs the number of GPUs of each: ask for them in {gpus}", added=True)
 def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Violations:
     """How vLLM and TensorRT-LLM spread over nodes follows from the number of GPUs of one, counted or claimed."""
     if component.nodes < 2 or component.engine not in _COUNT_GPUS or component.gms is not None:
         return
     # What claims ask for may not be there yet: the pods' maker reads it, and reports claims without GPUs.
     if not gpus.count({"resources": main_resources(component)}) and not main_claims(component):
-        yield (
-            component.field("multinode"),
-            _NO_GPUS.format(engine=component.engine, gpus=component.words.gpus),
-        )
+        yield broken(component.field("multinode"), engine=component.engine, gpus=component.words.gpus)
 
 
-_NO_PLACE_FOR_FLAGS = (
+@RUNNING.rule(
     "starts {program}, into which the flags for {features} cannot be put: set command to python3 -m dynamo.{engine}, or to "
-    "a shell with a script that does so"
+    "a shell with a script that does so",
+    added=True,
 )
-
-
-@RUNNING.rule(_NO_PLACE_FOR_FLAGS, added=True)
 def flags_have_a_place(component: ComponentView, _facts: Facts) -> Violations:
     """Engines on several nodes, with GPU memory in other pods or failover, get flags: into Python or a shell's script."""
     features = ", ".join(_features_with_flags(component))
@@ -122,10 +109,7 @@ def flags_have_a_place(component: ComponentView, _facts: Facts) -> Violations:
     if component.engine in BACKENDS and features and component.has_command and not component.takes_flags:
         line = component.line
         program = shown(line[0]) if component.main.value.get("command") else "a shell without a script"
-        yield (
-            component.main.at,
-            _NO_PLACE_FOR_FLAGS.format(program=program, features=features, engine=component.engine),
-        )
+        yield broken(component.main.at, program=program, features=features, engine=component.engine)
 
 
 def _features_with_flags(component: ComponentView) -> Iterator[str]:
@@ -137,10 +121,7 @@ def _features_with_flags(component: ComponentView) -> Iterator[str]:
         yield "failover"
 
 
-_NO_FAILOVER_OF_ENGINE = "only vLLM fails over within a pod, and the engine is {engine}: leave failover out"
-
-
-@RUNNING.rule(_NO_FAILOVER_OF_ENGINE, added=True)
+@RUNNING.rule("only vLLM fails over within a pod, and the engine is {engine}: leave failover out", added=True)
 def engines_can_fail_over(component: ComponentView, _facts: Facts) -> Violations:
     """Engines fail over within a pod only if they are vLLM. Between pods, another rule says so of the whole graph."""
     failover = component.failover
@@ -148,7 +129,7 @@ def engines_can_fail_over(component: ComponentView, _facts: Facts) -> Violations
         return
     known = BACKENDS.get(component.engine)
     if not known.pods.fails_over if known is not None else component.has_command:
-        yield failover.at, _NO_FAILOVER_OF_ENGINE.format(engine=component.engine or "not known")
+        yield broken(failover.at, engine=component.engine or "not known")
 
 
 _NO_MODEL = "not for {type} {observed}, which loads no model: leave the checkpoint out"
@@ -185,25 +166,20 @@ def checkpoints_are_of_main_and_awaited_by_users(component: ComponentView, _fact
         yield (*component.checkpoint, "targetContainerName"), _OTHER_CONTAINER.format(name=shown(target))
 
 
-_NOT_OF_A_GRAPH = "{mode} needs Grove, which runs graphs only: write {other}, or a DynamoGraphDeployment"
-
-
-@RUNNING_ALONE.rule(_NOT_OF_A_GRAPH, added=True)
+@RUNNING_ALONE.rule("{mode} needs Grove, which runs graphs only: write {other}, or a DynamoGraphDeployment", added=True)
 def pods_share_gpu_memory_in_graphs(component: ComponentView, _facts: Facts) -> Violations:
     """Pods of a component deployment share no GPU memory with each other."""
     gms = component.gms
     if gms is not None and gms.inter_pod:
-        yield (*gms.at, "mode"), _NOT_OF_A_GRAPH.format(mode=shown(gms.mode), other=component.words.intra_pod)
+        yield broken((*gms.at, "mode"), mode=shown(gms.mode), other=component.words.intra_pod)
 
 
-_NO_CHECKPOINTS = (
+@ABOUT_RUNNING.rule(
     "cannot run here, where the platform has no checkpoints: set checkpoint.enabled in the operator configuration, or "
-    "leave the checkpoint out"
+    "leave the checkpoint out",
+    added=True,
 )
-
-
-@ABOUT_RUNNING.rule(_NO_CHECKPOINTS, added=True)
 def checkpoints_are_switched_on(component: ComponentView, facts: Facts) -> Violations:
     """Checkpoints need a platform that has them. It may be configured later: it is a warning."""
     if component.checkpoint is not None and facts.checkpoints is False:
-        yield component.checkpoint, _NO_CHECKPOINTS
+        yield broken(component.checkpoint)

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dynamo_shared.api.field_errors import did_you_mean, shown
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.provider_override import overrides_of
-from dynamo_shared.api.validation.rule_set import GRAPH, RuleSet, listed
+from dynamo_shared.api.validation.rule_set import GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 AT: Location = ("spec", "topologyConstraint")
@@ -85,14 +85,14 @@ def _unknown(domain: Any, at: Location, topology: str, domains: Sequence[str]) -
 
 TOPOLOGY_WITHOUT_EFFECT = RuleSet("Topology", (GRAPH,), "always")
 
-_NO_EFFECT = "has no effect: only Grove packs pods by topology, and it does not run this graph"
 
-
-@TOPOLOGY_WITHOUT_EFFECT.rule(_NO_EFFECT, added=True)
+@TOPOLOGY_WITHOUT_EFFECT.rule(
+    "has no effect: only Grove packs pods by topology, and it does not run this graph", added=True
+)
 def constraints_without_grove_do_nothing(graph: GraphView, facts: Facts) -> Violations:
     """Constraints are stored, but have an effect only if Grove runs the graph."""
     if graph.of_grove(facts.grove) is False:
         if graph.spec.get("topologyConstraint") is not None:
-            yield AT, _NO_EFFECT
+            yield broken(AT)
         for override in overrides_of(graph):
-            yield override.at, _NO_EFFECT
+            yield broken(override.at)

@@ -5,68 +5,57 @@ from typing import Any
 from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import MAIN
-from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, path
+from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 UNUSED = RuleSet("Fields without effect", (GRAPH, COMPONENT), "always")
 UNUSED_IN_GRAPHS = RuleSet("Fields without effect", (GRAPH,), "always")
 UNUSED_IN_COMPONENTS_OF_GRAPHS = RuleSet("Fields without effect", (GRAPH,), "always")
 
-_NO_REVISION = "has no effect: engines load the revision that their own flags name, such as --revision"
 
-
-@UNUSED.rule(_NO_REVISION, added=True)
+@UNUSED.rule("has no effect: engines load the revision that their own flags name, such as --revision", added=True)
 def revisions_are_the_engines(component: ComponentView, _facts: Facts) -> Violations:
     """DynamoModels select components by the name of the model; its revision is for people to read."""
     if mapping(component.spec.get("modelRef")).get("revision"):
-        yield component.field("modelRef", "revision"), _NO_REVISION
+        yield broken(component.field("modelRef", "revision"))
 
 
-_NEVER_OPTIONAL = "has no effect: an endpoint picker does not start without its configuration"
-
-
-@UNUSED.rule(_NEVER_OPTIONAL, added=True)
+@UNUSED.rule("has no effect: an endpoint picker does not start without its configuration", added=True)
 def configuration_of_a_picker_must_exist(component: ComponentView, _facts: Facts) -> Violations:
     """The ConfigMap of an endpoint picker must exist."""
     if mapping(mapping(component.spec.get("eppConfig")).get("configMapRef")).get("optional") is True:
-        yield component.field("eppConfig", "configMapRef", "optional"), _NEVER_OPTIONAL
+        yield broken(component.field("eppConfig", "configMapRef", "optional"))
 
 
-_REFERENCE_WINS = "has no effect: checkpointRef names the checkpoint; leave one of the two out"
-
-
-@UNUSED.rule(_REFERENCE_WINS, added=True)
+@UNUSED.rule("has no effect: checkpointRef names the checkpoint; leave one of the two out", added=True)
 def a_checkpoint_is_named_once(component: ComponentView, _facts: Facts) -> Violations:
     """The reference of a checkpoint wins over an identity."""
     start = component.start
     if component.checkpoint is not None and start.get("checkpointRef") and start.get("identity") is not None:
-        yield (*component.checkpoint, "identity"), _REFERENCE_WINS
+        yield broken((*component.checkpoint, "identity"))
 
 
-_OUTLIVES = "has no effect: a checkpoint of an identity serves every component that names it, and outlives this one"
-
-
-@UNUSED.rule(_OUTLIVES, added=True)
+@UNUSED.rule(
+    "has no effect: a checkpoint of an identity serves every component that names it, and outlives this one", added=True
+)
 def checkpoints_outlive_what_starts_from_them(component: ComponentView, _facts: Facts) -> Violations:
     """No graph owns a checkpoint, not even one that was created for it; one that is named is deleted by no policy."""
     start = component.start
     if component.checkpoint is not None and start.get("deletionPolicy") == "Delete" and not start.get("checkpointRef"):
-        yield (*component.checkpoint, "deletionPolicy"), _OUTLIVES
+        yield broken((*component.checkpoint, "deletionPolicy"))
 
 
 _GRACE = "terminationGracePeriodSeconds"
-_NO_GRACE = "0 has no effect: pods get the default of their type; write 1 or more"
 
 
-@UNUSED.rule(_NO_GRACE, added=True)
+@UNUSED.rule("0 has no effect: pods get the default of their type; write 1 or more", added=True)
 def a_grace_period_is_some_time(component: ComponentView, _facts: Facts) -> Violations:
     """A zero over a default of the platform is as good as absent."""
     pod, at = component.pod
     if pod.get(_GRACE) == 0 and pod[_GRACE] is not False:
-        yield (*at, _GRACE), _NO_GRACE
+        yield broken((*at, _GRACE))
 
 
 SHARED_MEMORY, SHARED_MEMORY_PATH = "shared-memory", "/dev/shm"  # noqa: S108 - not a temporary file
@@ -98,50 +87,46 @@ def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> V
             yield (*pod_at, "volumes", index), message
 
 
-_NOT_OF_PODS = "has no effect: pods get labels and annotations of their template, and nothing else of its metadata"
 _OF_PODS = frozenset({"labels", "annotations", "creationTimestamp"})
 
 
-@UNUSED.rule(_NOT_OF_PODS, versions=(BETA,), added=True)
+@UNUSED.rule(
+    "has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
+    versions=(BETA,),
+    added=True,
+)
 def metadata_of_pods_is_labels_and_annotations(component: ComponentView, _facts: Facts) -> Violations:
     """Names, owners and finalizers of pods are not a template's to say."""
     for name, value in mapping(mapping(component.spec.get("podTemplate")).get("metadata")).items():
         if name not in _OF_PODS and value:
-            yield component.field("podTemplate", "metadata", str(name)), _NOT_OF_PODS
+            yield broken(component.field("podTemplate", "metadata", str(name)))
 
 
-_NO_GPUS = "has no effect without gpu: set gpu to the number of GPUs"
-
-
-@UNUSED.rule(_NO_GPUS, versions=(ALPHA,), added=True)
+@UNUSED.rule("has no effect without gpu: set gpu to the number of GPUs", versions=(ALPHA,), added=True)
 def kinds_of_gpus_have_a_number(component: ComponentView, _facts: Facts) -> Violations:
     """The name of a GPU's resource is for the number next to it."""
     for side in ("limits", "requests"):
         given = mapping(mapping(component.spec.get("resources")).get(side))
         if given.get("gpuType") and not given.get("gpu"):
-            yield component.field("resources", side, "gpuType"), _NO_GPUS
+            yield broken(component.field("resources", side, "gpuType"))
 
 
-_MEMORY_OFF = "has no effect: disabled is true; leave one of the two out"
-
-
-@UNUSED.rule(_MEMORY_OFF, versions=(ALPHA,), added=True)
+@UNUSED.rule("has no effect: disabled is true; leave one of the two out", versions=(ALPHA,), added=True)
 def disabled_memory_has_no_size(component: ComponentView, _facts: Facts) -> Violations:
     """Shared memory that is off has no size."""
     memory = mapping(component.spec.get("sharedMemory"))
     if memory.get("disabled") is True and memory.get("size") is not None:
-        yield component.field("sharedMemory", "size"), _MEMORY_OFF
+        yield broken(component.field("sharedMemory", "size"))
 
 
-_NO_PART = "has no effect: only prefill and decode of componentType worker mean something"
-
-
-@UNUSED.rule(_NO_PART, versions=(ALPHA,), added=True)
+@UNUSED.rule(
+    "has no effect: only prefill and decode of componentType worker mean something", versions=(ALPHA,), added=True
+)
 def parts_are_those_of_workers(component: ComponentView, _facts: Facts) -> Violations:
     """A subComponentType says which part of the work a worker does."""
     part = text(component.spec.get("subComponentType"))
     if part and part != component.type:
-        yield component.field("subComponentType"), _NO_PART
+        yield broken(component.field("subComponentType"))
 
 
 _SECOND_CACHE = (
@@ -165,10 +150,7 @@ def there_is_one_compilation_cache(component: ComponentView, _facts: Facts) -> V
             yield at, _SECOND_CACHE.format(first=f"volumeMounts[{marked[0]}]")
 
 
-_MAIN_WINS = "has no effect: {winner} takes its place; write all of it there"
-
-
-@UNUSED.rule(_MAIN_WINS, versions=(ALPHA,), added=True)
+@UNUSED.rule("has no effect: {winner} takes its place; write all of it there", versions=(ALPHA,), added=True)
 def lists_of_the_main_container_replace_those_of_the_service(component: ComponentView, _facts: Facts) -> Violations:
     """A list of mainContainer replaces the service's own one, but for variables, and mounts at other paths."""
     main, at = component.main
@@ -187,7 +169,7 @@ def lists_of_the_main_container_replace_those_of_the_service(component: Componen
         ),
     ):
         if own and winner:
-            yield component.field(*place), _MAIN_WINS.format(winner=path((*at, *steps)))
+            yield broken(component.field(*place), winner=path((*at, *steps)))
 
 
 _NAME_OF_MAIN = "has no effect: the container is called main"
@@ -226,39 +208,38 @@ def gateways_are_of_virtual_services(component: ComponentView, _facts: Facts) ->
             yield component.field("ingress", name), _NO_INGRESS.format(gateway=shown(gateway))
 
 
-_KEY_WINS = "has no effect: the service is called {key}, which is its key in spec.services"
-
-
-@UNUSED_IN_COMPONENTS_OF_GRAPHS.rule(_KEY_WINS, versions=(ALPHA,), added=True)
+@UNUSED_IN_COMPONENTS_OF_GRAPHS.rule(
+    "has no effect: the service is called {key}, which is its key in spec.services", versions=(ALPHA,), added=True
+)
 def services_are_called_by_their_key(component: ComponentView, _facts: Facts) -> Violations:
     """The key of a service in its graph is its name."""
     if component.spec.get("serviceName") not in (None, "", component.name):
-        yield component.field("serviceName"), _KEY_WINS.format(key=shown(component.name))
+        yield broken(component.field("serviceName"), key=shown(component.name))
 
 
 _PLANNERS_ACCOUNT = "planner-serviceaccount"
-_ACCOUNT_IS_FIXED = "has no effect: a planner of a graph runs as {account}, which may scale the graph"
 
 
-@UNUSED_IN_COMPONENTS_OF_GRAPHS.rule(_ACCOUNT_IS_FIXED, added=True)
+@UNUSED_IN_COMPONENTS_OF_GRAPHS.rule(
+    "has no effect: a planner of a graph runs as {account}, which may scale the graph", added=True
+)
 def planners_have_their_account(component: ComponentView, _facts: Facts) -> Violations:
     """A planner needs rights that only its account has."""
     pod, at = component.pod
     if component.type == "planner" and pod.get("serviceAccountName") not in (None, "", _PLANNERS_ACCOUNT):
-        yield (*at, "serviceAccountName"), _ACCOUNT_IS_FIXED.format(account=_PLANNERS_ACCOUNT)
+        yield broken((*at, "serviceAccountName"), account=_PLANNERS_ACCOUNT)
 
 
-_NOT_CREATED = "has no effect: the claim is not created; set create: true, or leave it out"
-
-
-@UNUSED_IN_GRAPHS.rule(_NOT_CREATED, versions=(ALPHA,), added=True)
+@UNUSED_IN_GRAPHS.rule(
+    "has no effect: the claim is not created; set create: true, or leave it out", versions=(ALPHA,), added=True
+)
 def claims_that_are_there_are_not_described(graph: GraphView, _facts: Facts) -> Violations:
     """Size, class and access mode are for a claim that the platform creates."""
     for index, claim in enumerate(items(graph.spec.get("pvcs"))):
         known = mapping(claim)
         for name in ("size", "storageClass", "volumeAccessMode") if known.get("create") is not True else ():
             if known.get(name) not in (None, ""):
-                yield ("spec", "pvcs", index, name), _NOT_CREATED
+                yield broken(("spec", "pvcs", index, name))
 
 
 def _is_cache(mount: Any) -> bool:
