@@ -1,7 +1,6 @@
 """Manifests of either version, in few words, and the table of cases that the tests of this folder share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_shared.api.validation import Facts
@@ -12,16 +11,11 @@ PLAIN = Facts(user="jane", grove=False, inference_pools=True)
 GROVE = Facts(user="jane", grove=True, inference_pools=True, topologies={"dc": ("zone", "rack", "host")})
 
 
-@dataclass(frozen=True)
 class Case:
-    """An object, its old version, and the findings: texts `path: message`, in order."""
+    """An object, its old version, and the findings, in order: texts `error: path: message`, then `warning: path: message`."""
 
-    id: str
-    obj: Any
-    errors: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    old: Any = None
-    facts: Facts = field(default=PLAIN)
+    def __init__(self, id_: str, obj: Any, *findings: str, old: Any = None, facts: Facts = PLAIN) -> None:
+        self.id, self.obj, self.old, self.facts, self.findings = id_, obj, old, facts, findings
 
 
 def manifest(kind: str, version: str, spec: Any, **metadata: Any) -> dict[str, Any]:

@@ -11,9 +11,7 @@ CASES = [
         components(
             component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling='{"a": {"maxReplicas": 10000000}}')
         ),
-        errors=(
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: 10000000 replicas are more than the 150000 pods that Kubernetes supports in a cluster: write a smaller number',
-        ),
+        'error: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: 10000000 replicas are more than the 150000 pods that Kubernetes supports in a cluster: write a smaller number',
     ),
     Case(
         "beta: keys of an autoscaler that are misspelt",
@@ -21,10 +19,8 @@ CASES = [
             component("a", scalingAdapter={}),
             metadata=annotated(dynamo_autoscaling="a: {minReplica: 2, maxReplicas: 4, cooldwonPeriod: 60}"),
         ),
-        warnings=(
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.minReplica: is not a known key, and is ignored; did you mean minReplicas?',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.cooldwonPeriod: is not a known key, and is ignored; did you mean cooldownPeriod?',
-        ),
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.minReplica: is not a known key, and is ignored; did you mean minReplicas?',
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.cooldwonPeriod: is not a known key, and is ignored; did you mean cooldownPeriod?',
     ),
     Case(
         "alpha: a key of an autoscaler that is misspelt",
@@ -32,24 +28,18 @@ CASES = [
             {"a": service(scalingAdapter={"enabled": True})},
             metadata=annotated(dynamo_autoscaling="a: {maxReplicas: 4, trigers: []}"),
         ),
-        warnings=(
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.trigers: is not a known key, and is ignored; did you mean triggers?',
-        ),
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.trigers: is not a known key, and is ignored; did you mean triggers?',
     ),
     Case(
         "beta: autoscalers in two documents, of which only one would be read",
         components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="{}\n---\n{}")),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: '{}\\n---\\n{}' is not a map of components to their autoscalers, as YAML or JSON",
-        ),
+        "error: metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: '{}\\n---\\n{}' is not a map of components to their autoscalers, as YAML or JSON",
     ),
     Case(
         "alpha: limits of scale commands out of order",
         services({"a": service()}, metadata=annotated(scaling_policy="{'*': {min: 3, max: 2}, b: {}}")),
-        errors=(
-            'metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0, for any number, or at least min, which is 3',
-            'metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * stands for all',
-        ),
+        'error: metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0, for any number, or at least min, which is 3',
+        'error: metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * stands for all',
     ),
     Case(
         "alpha: annotations",
@@ -71,18 +61,14 @@ CASES = [
             },
             metadata=annotated(dynamo_operator_origin_version="latest", vllm_distributed_executor_backend="dask"),
         ),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: 'latest' is not a semantic version such as 1.2.0; leave it out, and the platform sets it",
-            "metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
-            "spec.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'node' is not allowed; one of 'pod', 'container'",
-            "spec.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '-1' is neither a number of pods nor a percentage; write 1 or 25%",
-            "spec.services.a.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
-            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'Pod' is not allowed; one of 'pod', 'container'",
-            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: 'few' is neither a number of pods nor a percentage; write 1 or 25%",
-        ),
-        warnings=(
-            "spec.services.a.annotations is deprecated since v0.11.0, and is removed in v1.0: write extraPodMetadata.annotations, or podTemplate.metadata.annotations in v1beta1",
-        ),
+        "error: metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: 'latest' is not a semantic version such as 1.2.0; leave it out, and the platform sets it",
+        "error: metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
+        "error: spec.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'node' is not allowed; one of 'pod', 'container'",
+        "error: spec.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '-1' is neither a number of pods nor a percentage; write 1 or 25%",
+        "error: spec.services.a.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
+        "error: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'Pod' is not allowed; one of 'pod', 'container'",
+        "error: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: 'few' is neither a number of pods nor a percentage; write 1 or 25%",
+        "warning: spec.services.a.annotations is deprecated since v0.11.0, and is removed in v1.0: write extraPodMetadata.annotations, or podTemplate.metadata.annotations in v1beta1",
     ),
     Case(
         "alpha: how Deployments are updated, on Grove",
@@ -90,11 +76,9 @@ CASES = [
             {"a": service(extraPodMetadata={"annotations": {"nvidia.com/deployment-strategy": "Recreate"}})},
             annotations={"nvidia.com/deployment-rolling-update-max-surge": "1"},
         ),
+        'warning: spec.annotations["nvidia.com/deployment-rolling-update-max-surge"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
+        'warning: spec.services.a.extraPodMetadata.annotations["nvidia.com/deployment-strategy"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
         facts=GROVE,
-        warnings=(
-            'spec.annotations["nvidia.com/deployment-rolling-update-max-surge"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
-            'spec.services.a.extraPodMetadata.annotations["nvidia.com/deployment-strategy"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
-        ),
     ),
     Case(
         "beta: how Deployments are updated, on Grove",
@@ -108,11 +92,9 @@ CASES = [
             ),
             annotations={"nvidia.com/deployment-rolling-update-max-unavailable": "0"},
         ),
+        'warning: spec.annotations["nvidia.com/deployment-rolling-update-max-unavailable"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
+        'warning: spec.components[0].podTemplate.metadata.annotations["nvidia.com/deployment-strategy"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
         facts=GROVE,
-        warnings=(
-            'spec.annotations["nvidia.com/deployment-rolling-update-max-unavailable"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
-            'spec.components[0].podTemplate.metadata.annotations["nvidia.com/deployment-strategy"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
-        ),
     ),
     Case(
         "alpha: annotations without effect",
@@ -130,13 +112,11 @@ CASES = [
             annotations={"nvidia.com/deployment-strategy": "Blue"},
             metadata=annotated(deployment_strategy="Recreate", dynamo_discovery_backend="Kubernetes"),
         ),
-        warnings=(
-            'metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in spec.annotations for all components, or in the pod template of one',
-            "metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
-            "spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
-            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
-            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
-        ),
+        'warning: metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in spec.annotations for all components, or in the pod template of one',
+        "warning: metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
+        "warning: spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
+        "warning: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
+        "warning: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
     ),
     Case(
         "beta: annotations that are fine",
@@ -165,8 +145,8 @@ CASES = [
         Case(
             f"{version}: what runs a graph is {value or None}, which is not known or not there",
             made(metadata=annotated(workload_provider=value)),
+            f'error: metadata.annotations["nvidia.com/workload-provider"]: {error}',
             facts=facts,
-            errors=(f'metadata.annotations["nvidia.com/workload-provider"]: {error}',),
         )
         for version, made in (
             ("alpha", partial(services, {"a": service()})),
@@ -182,10 +162,8 @@ CASES = [
         Case(
             f"{version}: what runs a graph overrules the switch of Grove",
             made(metadata=annotated(workload_provider="grove", enable_grove="False"), topologyConstraint=constraint),
+            'warning: metadata.annotations["nvidia.com/enable-grove"]: has no effect: the annotation nvidia.com/workload-provider says grove',
             facts=GROVE,
-            warnings=(
-                'metadata.annotations["nvidia.com/enable-grove"]: has no effect: the annotation nvidia.com/workload-provider says grove',
-            ),
         )
         for version, made, constraint in (
             ("alpha", partial(services, {"a": service()}), {"topologyProfile": "dc", "packDomain": "rack"}),
@@ -195,10 +173,8 @@ CASES = [
     Case(
         "beta: Grove is not used for a graph of components",
         components(component("a", minAvailable=1), metadata=annotated(workload_provider="component")),
+        "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
         facts=GROVE,
-        warnings=(
-            "spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
-        ),
     ),
     Case(
         "beta: what runs a graph is written later",
@@ -210,11 +186,9 @@ CASES = [
         Case(
             f"{version}: what runs a graph is changed to {now}",
             made(metadata=annotated(**({"workload_provider": now} if now else {}))),
+            f"error: metadata.annotations[\"nvidia.com/workload-provider\"]: cannot be changed from 'grove' to {words}: create a DynamoGraphDeployment of another name",
             old=made(metadata=annotated(workload_provider="grove")),
             facts=GROVE,
-            errors=(
-                f"metadata.annotations[\"nvidia.com/workload-provider\"]: cannot be changed from 'grove' to {words}: create a DynamoGraphDeployment of another name",
-            ),
         )
         for version, made in (
             ("alpha", partial(services, {"a": service()})),

@@ -31,10 +31,8 @@ CASES = [
         Case(
             f"beta: a policy for KV caches is {what}",
             components(component("a"), **({"experimental": {"kvTransferPolicy": now}} if now else {})),
+            "error: spec.experimental.kvTransferPolicy: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
             old=components(component("a"), **({"experimental": {"kvTransferPolicy": before}} if before else {})),
-            errors=(
-                "spec.experimental.kvTransferPolicy: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
-            ),
         )
         for what, before, now in (
             ("added", None, ZONE),
@@ -62,32 +60,26 @@ CASES = [
             component("b", experimental={}),
             component("c", experimental={"grove": {"forceScalingGroup": False}}),
         ),
+        "error: spec.components[0].experimental.grove.forceScalingGroup: cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment",
+        "error: spec.components[1].experimental.grove.forceScalingGroup: cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment",
         old=components(
             component("a"), component("b", experimental={"grove": {"forceScalingGroup": True}}), component("c")
         ),
         facts=GROVE,
-        errors=(
-            "spec.components[0].experimental.grove.forceScalingGroup: cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment",
-            "spec.components[1].experimental.grove.forceScalingGroup: cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment",
-        ),
     ),
     Case(
         "alpha: another number that starts together",
         services({"a": service(replicas=3, minAvailable=2), "b": service(minAvailable=1)}),
+        "error: spec.services.a.minAvailable: cannot be changed from 1 to 2, as Grove fixes it: create a DynamoGraphDeployment of another name",
         old=services({"a": service(replicas=3), "b": service()}),
         facts=GROVE,
-        errors=(
-            "spec.services.a.minAvailable: cannot be changed from 1 to 2, as Grove fixes it: create a DynamoGraphDeployment of another name",
-        ),
     ),
     Case(
         "beta: the number that starts together is left out",
         components(component("a", replicas=3), component("b")),
+        "error: spec.components[0].minAvailable: cannot be changed from 3 to 1, as Grove fixes it: create a DynamoGraphDeployment of another name",
         old=components(component("a", replicas=3, minAvailable=3), component("b", minAvailable=1)),
         facts=GROVE,
-        errors=(
-            "spec.components[0].minAvailable: cannot be changed from 3 to 1, as Grove fixes it: create a DynamoGraphDeployment of another name",
-        ),
     ),
     Case(
         "beta: another number that starts together, without Grove",
@@ -97,42 +89,30 @@ CASES = [
     Case(
         "alpha: another backend",
         services({"a": service()}, backendFramework="sglang"),
+        "error: spec.backendFramework: cannot be changed from 'vllm' to 'sglang': create a DynamoGraphDeployment of another name",
+        "warning: spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
         old=services({"a": service()}, backendFramework="vllm"),
-        errors=(
-            "spec.backendFramework: cannot be changed from 'vllm' to 'sglang': create a DynamoGraphDeployment of another name",
-        ),
-        warnings=(
-            "spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
-        ),
     ),
     Case(
         "alpha: another backend of a component alone",
         manifest("DynamoComponentDeployment", "v1alpha1", service()),
+        "error: spec.backendFramework: cannot be changed from 'vllm' to unset: create a DynamoComponentDeployment of another name",
+        "warning: spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
         old=manifest("DynamoComponentDeployment", "v1alpha1", service(backendFramework="vllm")),
-        errors=(
-            "spec.backendFramework: cannot be changed from 'vllm' to unset: create a DynamoComponentDeployment of another name",
-        ),
-        warnings=(
-            "spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
-        ),
     ),
     Case(
         "alpha: a user changes a component deployment that a graph controls",
         of_graph(service(serviceName="a", replicas=3), "v1alpha1"),
+        "warning: spec: DynamoGraphDeployment 'llama' controls this component deployment and sets it back: change 'a' there",
         old=of_graph(service(serviceName="a", replicas=2), "v1alpha1"),
         facts=replace(PLAIN, user="jane"),
-        warnings=(
-            "spec: DynamoGraphDeployment 'llama' controls this component deployment and sets it back: change 'a' there",
-        ),
     ),
     Case(
         "beta: a user changes a component deployment that a graph controls",
         of_graph(component("a", replicas=3)),
+        "warning: spec: DynamoGraphDeployment 'llama' controls this component deployment and sets it back: change 'a' there",
         old=of_graph(component("a", replicas=2)),
         facts=replace(PLAIN, user="jane"),
-        warnings=(
-            "spec: DynamoGraphDeployment 'llama' controls this component deployment and sets it back: change 'a' there",
-        ),
     ),
     Case(
         "beta: the platform changes a component deployment that a graph controls",
@@ -154,20 +134,16 @@ CASES = [
     Case(
         "alpha: more nodes on Grove",
         services({"a": service(multinode={"nodeCount": 3})}, backendFramework="sglang"),
+        "warning: spec.services.a.multinode.nodeCount: Grove keeps the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or turn Grove off for this one",
         old=services({"a": service(multinode={"nodeCount": 2})}, backendFramework="sglang"),
         facts=GROVE,
-        warnings=(
-            "spec.services.a.multinode.nodeCount: Grove keeps the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or turn Grove off for this one",
-        ),
     ),
     Case(
         "beta: fewer nodes on Grove",
         components(component("a", multinode={}), backendFramework="sglang"),
+        "warning: spec.components[0].multinode.nodeCount: Grove keeps the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or turn Grove off for this one",
         old=components(component("a", multinode={"nodeCount": 4}), backendFramework="sglang"),
         facts=GROVE,
-        warnings=(
-            "spec.components[0].multinode.nodeCount: Grove keeps the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or turn Grove off for this one",
-        ),
     ),
     Case(
         "beta: a topology that has gone meanwhile",
@@ -194,20 +170,16 @@ CASES = [
     Case(
         "beta: replicas of an adapter by an account with the planner's name in its own",
         SCALED_BETA,
+        "error: spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
         old=ADAPTED_BETA,
         facts=replace(PLAIN, user="system:serviceaccount:team-7:planner-serviceaccount:x"),
-        errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
-        ),
     ),
     Case("beta: replicas left to an adapter", components(component("Decode", scalingAdapter={})), old=ADAPTED_BETA),
     Case(
         "beta: replicas left out with an adapter that is new",
         components(component("Decode", scalingAdapter={})),
+        "error: spec.components[0].replicas: cannot be changed from 2 to 1 by the update that adds scalingAdapter: write 2 here, and then kubectl scale dgdsa graph-decode --replicas=1",
         old=components(component("Decode", replicas=2)),
-        errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 1 by the update that adds scalingAdapter: write 2 here, and then kubectl scale dgdsa graph-decode --replicas=1",
-        ),
     ),
     Case(
         "beta: the replicas that there are, with an adapter that is new",

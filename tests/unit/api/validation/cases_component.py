@@ -28,23 +28,17 @@ CASES = [
                 )
             }
         ),
-        warnings=(
-            "spec.services.Epp.extraPodSpec.mainContainer.image: Dynamo 1.5.0 has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: leave eppConfig out, or name an image of that",
-        ),
+        "warning: spec.services.Epp.extraPodSpec.mainContainer.image: Dynamo 1.5.0 has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: leave eppConfig out, or name an image of that",
     ),
     Case(
         "beta: a picker of a later runtime",
         components(component("epp", "epp", eppConfig=EPP_CONFIG, runtimeVersionOverride="2.0.1")),
-        errors=(
-            "spec.components[0].eppConfig: not for the endpoint picker of Dynamo 2.0.1, which environment variables configure: leave it out, or name an image of 1.4 and its version",
-        ),
+        "error: spec.components[0].eppConfig: not for the endpoint picker of Dynamo 2.0.1, which environment variables configure: leave it out, or name an image of 1.4 and its version",
     ),
     Case(
         "alpha: a configuration for a picker of a later runtime",
         services({"Epp": service("epp", eppConfig=EPP_CONFIG, runtimeVersionOverride="1.5.0")}),
-        errors=(
-            "spec.services.Epp.eppConfig: not for the endpoint picker of Dynamo 1.5.0, which environment variables configure: leave it out, or name an image of 1.4 and its version",
-        ),
+        "error: spec.services.Epp.eppConfig: not for the endpoint picker of Dynamo 1.5.0, which environment variables configure: leave it out, or name an image of 1.4 and its version",
     ),
     Case(
         "beta: a picker of a later runtime by its version, with several replicas",
@@ -66,9 +60,7 @@ CASES = [
                 )
             }
         ),
-        warnings=(
-            "spec.services.Epp.extraPodSpec.volumes: replaces the volumes of the platform: hf-cache, which main mounts, becomes a claim that must exist; write it, too",
-        ),
+        "warning: spec.services.Epp.extraPodSpec.volumes: replaces the volumes of the platform: hf-cache, which main mounts, becomes a claim that must exist; write it, too",
     ),
     Case(
         "beta: a picker of an earlier runtime, whose tag is later",
@@ -78,10 +70,8 @@ CASES = [
                 "podTemplate": {"spec": {"containers": [{"name": "main", "image": "picker:1.5.0"}]}},
             },
         ),
-        errors=(
-            "spec.components[0].replicas: must be 1 for an endpoint picker, not 2",
-            "spec.components[0].eppConfig: required for type epp of a runtime before 1.5.0: set configMapRef to a key of a ConfigMap, or write the configuration in config; if the runtime is later, write its version in runtimeVersionOverride",
-        ),
+        "error: spec.components[0].replicas: must be 1 for an endpoint picker, not 2",
+        "error: spec.components[0].eppConfig: required for type epp of a runtime before 1.5.0: set configMapRef to a key of a ConfigMap, or write the configuration in config; if the runtime is later, write its version in runtimeVersionOverride",
     ),
     Case(
         "beta: a configuration for a picker whose tag is later",
@@ -91,9 +81,7 @@ CASES = [
                 "podTemplate": {"spec": {"containers": [{"name": "main", "image": "picker:1.6.0"}]}},
             }
         ),
-        warnings=(
-            "spec.components[0].podTemplate.spec.containers[0].image: Dynamo 1.6.0 has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: leave eppConfig out, or name an image of that",
-        ),
+        "warning: spec.components[0].podTemplate.spec.containers[0].image: Dynamo 1.6.0 has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: leave eppConfig out, or name an image of that",
     ),
     Case(
         "beta: a picker whose author says that it is an earlier one",
@@ -125,14 +113,12 @@ CASES = [
             },
             backendFramework="sglang",
         ),
-        errors=(
-            "spec.services.a.roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
-            "spec.services.b.roles[1].name: 'leader' is the role of [0] already; name each role once",
-            "spec.services.b.roles[2].name: 'agent' is not a role; one of 'leader', 'worker'",
-            "spec.services.b.roles: lacks worker: name leader and worker, or leave roles out",
-            "spec.services.b.roles[1].replicas: 2 is not allowed for the leader of 4 nodes: write 1, which follows from multinode",
-            "spec.services.b.roles[2].podTemplate: no service takes a pod template for one role: write extraPodSpec of the service, which the pods of all roles get",
-        ),
+        "error: spec.services.a.roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
+        "error: spec.services.b.roles[1].name: 'leader' is the role of [0] already; name each role once",
+        "error: spec.services.b.roles[2].name: 'agent' is not a role; one of 'leader', 'worker'",
+        "error: spec.services.b.roles: lacks worker: name leader and worker, or leave roles out",
+        "error: spec.services.b.roles[1].replicas: 2 is not allowed for the leader of 4 nodes: write 1, which follows from multinode",
+        "error: spec.services.b.roles[2].podTemplate: no service takes a pod template for one role: write extraPodSpec of the service, which the pods of all roles get",
         facts=GROVE,
     ),
     Case(
@@ -148,14 +134,12 @@ CASES = [
             component("d", multinode={}, roles=[{"name": "worker"}, {"name": "worker"}, {"name": "x"}]),
             backendFramework="sglang",
         ),
-        errors=(
-            "spec.components[0].roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
-            "spec.components[1].roles[1].replicas: 4 is not allowed for the worker of 4 nodes: write 3, which follows from multinode",
-            "spec.components[1].roles[1].podTemplate: no component takes a pod template for one role: write podTemplate of the component, which the pods of all roles get",
-            "spec.components[3].roles[1].name: 'worker' is the role of [0] already; name each role once",
-            "spec.components[3].roles[2].name: 'x' is not a role; one of 'leader', 'worker'",
-            "spec.components[3].roles: lacks leader: name leader and worker, or leave roles out",
-        ),
+        "error: spec.components[0].roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
+        "error: spec.components[1].roles[1].replicas: 4 is not allowed for the worker of 4 nodes: write 3, which follows from multinode",
+        "error: spec.components[1].roles[1].podTemplate: no component takes a pod template for one role: write podTemplate of the component, which the pods of all roles get",
+        "error: spec.components[3].roles[1].name: 'worker' is the role of [0] already; name each role once",
+        "error: spec.components[3].roles[2].name: 'x' is not a role; one of 'leader', 'worker'",
+        "error: spec.components[3].roles: lacks leader: name leader and worker, or leave roles out",
         facts=GROVE,
     ),
     Case(
@@ -168,10 +152,8 @@ CASES = [
                 "b": service("frontend", volumeMounts=[{"name": "c", "useAsCompilationCache": True}]),
             }
         ),
-        errors=(
-            "spec.services.a.volumeMounts[0].mountPoint: required: the path in the container, or useAsCompilationCache: true for the place of the engine's cache",
-            "spec.services.b.volumeMounts[0].mountPoint: required: componentType frontend has no place of its own for what it compiles; name the directory that it caches into",
-        ),
+        "error: spec.services.a.volumeMounts[0].mountPoint: required: the path in the container, or useAsCompilationCache: true for the place of the engine's cache",
+        "error: spec.services.b.volumeMounts[0].mountPoint: required: componentType frontend has no place of its own for what it compiles; name the directory that it caches into",
     ),
     Case(
         "beta: cache of an engine without a place for it",
@@ -180,9 +162,7 @@ CASES = [
             component("b", compilationCache={"pvcName": "c", "mountPath": "/cache"}),
             backendFramework="trtllm",
         ),
-        errors=(
-            "spec.components[0].compilationCache.mountPath: required: trtllm has no place of its own for what it compiles; name the directory that it caches into",
-        ),
+        "error: spec.components[0].compilationCache.mountPath: required: trtllm has no place of its own for what it compiles; name the directory that it caches into",
     ),
     Case(
         "alpha: name of the frontend sidecar taken",
@@ -197,9 +177,7 @@ CASES = [
                 )
             }
         ),
-        errors=(
-            "spec.services.a.extraPodSpec.containers[1].name: 'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out",
-        ),
+        "error: spec.services.a.extraPodSpec.containers[1].name: 'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out",
     ),
     Case(
         "beta: a frontend sidecar by another name",
@@ -212,9 +190,7 @@ CASES = [
                 },
             )
         ),
-        errors=(
-            "spec.components[0].frontendSidecar: 'front' is not a container of podTemplate.spec.containers other than main (frontend): add it there, or leave this out",
-        ),
+        "error: spec.components[0].frontendSidecar: 'front' is not a container of podTemplate.spec.containers other than main (frontend): add it there, or leave this out",
     ),
     Case(
         "alpha: amounts",
@@ -225,10 +201,8 @@ CASES = [
                 )
             }
         ),
-        errors=(
-            "spec.services.a.resources.limits.memory: '16Gb' is not a quantity; examples: 8Gi, 500m, 2",
-            "spec.services.a.resources.requests.custom[\"rdma/ib\"]: 'one' is not a quantity; examples: 8Gi, 500m, 2",
-        ),
+        "error: spec.services.a.resources.limits.memory: '16Gb' is not a quantity; examples: 8Gi, 500m, 2",
+        "error: spec.services.a.resources.requests.custom[\"rdma/ib\"]: 'one' is not a quantity; examples: 8Gi, 500m, 2",
     ),
     Case(
         "alpha: amounts that no container can have",
@@ -248,35 +222,27 @@ CASES = [
                 ),
             }
         ),
-        errors=(
-            "spec.services.a.resources.limits.gpu: must be a whole number, not '1.5'",
-            "spec.services.a.resources.requests.custom.gpu: no such resource; a GPU is called nvidia.com/gpu here",
-            "spec.services.a.resources.requests.memory: must not be negative",
-            "spec.services.a.resources.requests.cpu: 4 is more than the limit, 2",
-            "spec.services.b.resources.requests.memory: 4Gi is more than the limit, 2Gi",
-        ),
+        "error: spec.services.a.resources.limits.gpu: must be a whole number, not '1.5'",
+        "error: spec.services.a.resources.requests.custom.gpu: no such resource; a GPU is called nvidia.com/gpu here",
+        "error: spec.services.a.resources.requests.memory: must not be negative",
+        "error: spec.services.a.resources.requests.cpu: 4 is more than the limit, 2",
+        "error: spec.services.b.resources.requests.memory: 4Gi is more than the limit, 2Gi",
     ),
     Case(
         "alpha: an adapter of a picker",
         services({"Epp": service("epp", eppConfig=EPP_CONFIG, scalingAdapter={"enabled": True})}),
-        warnings=(
-            "spec.services.Epp.scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
-        ),
+        "warning: spec.services.Epp.scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
     ),
     Case(
         "beta: an adapter of a picker",
         components(component("epp", "epp", eppConfig=EPP_CONFIG, scalingAdapter={})),
-        warnings=(
-            "spec.components[0].scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
-        ),
+        "warning: spec.components[0].scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
     ),
     Case(
         "alpha: configuration of a picker elsewhere",
         services({"a": service(eppConfig=EPP_CONFIG), "b": {**service(eppConfig=EPP_CONFIG), "componentType": None}}),
-        errors=(
-            "spec.services.a.eppConfig: only for componentType epp; componentType is 'worker': leave one of the two out",
-            "spec.services.b.eppConfig: only for componentType epp; componentType is not set: leave one of the two out",
-        ),
+        "error: spec.services.a.eppConfig: only for componentType epp; componentType is 'worker': leave one of the two out",
+        "error: spec.services.b.eppConfig: only for componentType epp; componentType is not set: leave one of the two out",
     ),
     Case(
         "alpha: GPUs wherever they are asked for",
@@ -296,10 +262,8 @@ CASES = [
     Case(
         "alpha: types that the platform does not know",
         services({"a": service("wroker"), "b": service("default"), "c": service("encode-process-data")}),
-        warnings=(
-            "spec.services.a.componentType: 'wroker' is not a type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean worker?",
-            "spec.services.c.componentType: 'encode-process-data' is not a type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
-        ),
+        "warning: spec.services.a.componentType: 'wroker' is not a type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean worker?",
+        "warning: spec.services.c.componentType: 'encode-process-data' is not a type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
     ),
     Case(
         "beta: no image",
@@ -307,17 +271,13 @@ CASES = [
             {"name": "a"},
             {"name": "b", "podTemplate": {"spec": {"containers": [{"name": "s", "image": "x"}, {"name": "main"}]}}},
         ),
-        warnings=(
-            "spec.components[0].podTemplate.spec.containers: the container main has no image yet, and pods cannot be made without one",
-            "spec.components[1].podTemplate.spec.containers[1].image: the container main has no image yet, and pods cannot be made without one",
-        ),
+        "warning: spec.components[0].podTemplate.spec.containers: the container main has no image yet, and pods cannot be made without one",
+        "warning: spec.components[1].podTemplate.spec.containers[1].image: the container main has no image yet, and pods cannot be made without one",
     ),
     Case(
         "beta: the container that runs the component has another name",
         components({"name": "a", "podTemplate": {"spec": {"containers": [{"name": "worker", "image": "x"}]}}}),
-        warnings=(
-            "spec.components[0].podTemplate.spec.containers: none is called main, which runs the component; there is 'worker': rename the one that does, or pods cannot be made",
-        ),
+        "warning: spec.components[0].podTemplate.spec.containers: none is called main, which runs the component; there is 'worker': rename the one that does, or pods cannot be made",
     ),
     Case(
         "beta: a component alone",
@@ -327,27 +287,21 @@ CASES = [
             {**component("a", experimental={"gpuMemoryService": {}}), "frontendSidecar": "x"},
             name="1" + "a" * 63,
         ),
-        errors=(
-            "metadata.name: begins with '1'; it begins the names of Services, which begin with a letter",
-            "metadata.name: makes the Dynamo namespace 'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 69 characters, where a label holds 63: shorten it by 6",
-            "metadata.name: makes a Service with a name of 64 characters, where Kubernetes allows 63: shorten it by 1",
-            "spec.frontendSidecar: 'x' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
-            "spec.experimental.gpuMemoryService: needs a GPU at least: ask for one in resources.limits of the container main, as nvidia.com/gpu",
-        ),
+        "error: metadata.name: begins with '1'; it begins the names of Services, which begin with a letter",
+        "error: metadata.name: makes the Dynamo namespace 'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 69 characters, where a label holds 63: shorten it by 6",
+        "error: metadata.name: makes a Service with a name of 64 characters, where Kubernetes allows 63: shorten it by 1",
+        "error: spec.frontendSidecar: 'x' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
+        "error: spec.experimental.gpuMemoryService: needs a GPU at least: ask for one in resources.limits of the container main, as nvidia.com/gpu",
     ),
     Case(
         "alpha: an adapter without a graph",
         manifest("DynamoComponentDeployment", "v1alpha1", service(scalingAdapter={"enabled": True})),
-        warnings=(
-            "spec.scalingAdapter: has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment itself (kubectl scale, an autoscaler)",
-        ),
+        "warning: spec.scalingAdapter: has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment itself (kubectl scale, an autoscaler)",
     ),
     Case(
         "beta: an adapter without a graph",
         manifest("DynamoComponentDeployment", "v1beta1", component("a", scalingAdapter={})),
-        warnings=(
-            "spec.scalingAdapter: has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment itself (kubectl scale, an autoscaler)",
-        ),
+        "warning: spec.scalingAdapter: has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment itself (kubectl scale, an autoscaler)",
     ),
     Case(
         "beta: a component of a graph has the graph's Dynamo namespace",

@@ -54,13 +54,9 @@ CASES = [
                 "d": service(checkpoint={"enabled": False, "startupPolicy": "WaitForCheckpoint"}),
             }
         ),
-        errors=(
-            "spec.services.a.checkpoint.startupPolicy: 'WaitForCheckpoint' is not supported: create the DynamoCheckpoint first, wait until it is Ready, and leave this out; until then pods would start without it",
-            "spec.services.b.checkpoint.targetContainerName: 'log' cannot be restored: a checkpoint is of the container main; leave this out",
-        ),
-        warnings=(
-            "spec.services.c.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves every component that names it, and outlives this one",
-        ),
+        "error: spec.services.a.checkpoint.startupPolicy: 'WaitForCheckpoint' is not supported: create the DynamoCheckpoint first, wait until it is Ready, and leave this out; until then pods would start without it",
+        "error: spec.services.b.checkpoint.targetContainerName: 'log' cannot be restored: a checkpoint is of the container main; leave this out",
+        "warning: spec.services.c.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves every component that names it, and outlives this one",
     ),
     Case(
         "beta: what later releases say of a checkpoint",
@@ -76,13 +72,9 @@ CASES = [
                 )
             ),
         ),
-        errors=(
-            "spec.components[0].experimental.checkpoint.startupPolicy: 'WaitForCheckpoint' is not supported: create the DynamoCheckpoint first, wait until it is Ready, and leave this out; until then pods would start without it",
-            "spec.components[1].experimental.checkpoint.targetContainerName: 'log' cannot be restored: a checkpoint is of the container main; leave this out",
-        ),
-        warnings=(
-            "spec.components[2].experimental.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves every component that names it, and outlives this one",
-        ),
+        "error: spec.components[0].experimental.checkpoint.startupPolicy: 'WaitForCheckpoint' is not supported: create the DynamoCheckpoint first, wait until it is Ready, and leave this out; until then pods would start without it",
+        "error: spec.components[1].experimental.checkpoint.targetContainerName: 'log' cannot be restored: a checkpoint is of the container main; leave this out",
+        "warning: spec.components[2].experimental.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves every component that names it, and outlives this one",
     ),
     Case(
         "beta: a checkpoint that is off",
@@ -113,11 +105,9 @@ CASES = [
             },
             backendFramework="vllm",
         ),
+        "error: spec.services.a.gpuMemoryService.extraClientContainers[2]: 'gone' is not a container of extraPodSpec.containers (log): add it there, or leave it out",
+        "error: spec.services.b.gpuMemoryService.extraClientContainers: not with mode 'interPod': the service is in a pod of its own, and no other container uses it; leave it out",
         facts=GROVE,
-        errors=(
-            "spec.services.a.gpuMemoryService.extraClientContainers[2]: 'gone' is not a container of extraPodSpec.containers (log): add it there, or leave it out",
-            "spec.services.b.gpuMemoryService.extraClientContainers: not with mode 'interPod': the service is in a pod of its own, and no other container uses it; leave it out",
-        ),
     ),
     Case(
         "beta: containers that share GPU memory",
@@ -126,11 +116,9 @@ CASES = [
             component("b", gpus="1", experimental={"gpuMemoryService": _clients("log", between=True)}),
             backendFramework="vllm",
         ),
+        "error: spec.components[0].experimental.gpuMemoryService.extraClientContainers[1]: 'gone' is not a container of podTemplate.spec.containers: add it there, or leave it out",
+        "error: spec.components[1].experimental.gpuMemoryService.extraClientContainers: not with mode 'InterPod': the service is in a pod of its own, and no other container uses it; leave it out",
         facts=GROVE,
-        errors=(
-            "spec.components[0].experimental.gpuMemoryService.extraClientContainers[1]: 'gone' is not a container of podTemplate.spec.containers: add it there, or leave it out",
-            "spec.components[1].experimental.gpuMemoryService.extraClientContainers: not with mode 'InterPod': the service is in a pod of its own, and no other container uses it; leave it out",
-        ),
     ),
     Case(
         "alpha: replicas that share a claim",
@@ -148,9 +136,7 @@ CASES = [
                 )
             }
         ),
-        warnings=(
-            "spec.services.w.extraPodSpec.resourceClaims[1].resourceClaimName: all 3 pods share the devices of ResourceClaim 'c': more of them get no more; with resourceClaimTemplateName each pod gets its own",
-        ),
+        "warning: spec.services.w.extraPodSpec.resourceClaims[1].resourceClaimName: all 3 pods share the devices of ResourceClaim 'c': more of them get no more; with resourceClaimTemplateName each pod gets its own",
     ),
     Case(
         "beta: replicas and nodes that share a claim, and one pod that has a claim alone",
@@ -159,27 +145,21 @@ CASES = [
             component("b", podTemplate=SHARING),
             backendFramework="sglang",
         ),
+        "warning: spec.components[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 4 pods share the devices of ResourceClaim 'c': more of them get no more; with resourceClaimTemplateName each pod gets its own",
         facts=GROVE,
-        warnings=(
-            "spec.components[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 4 pods share the devices of ResourceClaim 'c': more of them get no more; with resourceClaimTemplateName each pod gets its own",
-        ),
     ),
     Case(
         "alpha: failover of a frontend",
         services({"a": service("frontend", failover=FAILOVER_INTER)}),
-        errors=(
-            "spec.services.a.failover: needs a GPU at least: ask for one in resources.limits.gpu",
-            "spec.services.a.failover: needs gpuMemoryService in the same mode, interPod: failover engines take weights over from it",
-            "spec.services.a.failover: not for componentType frontend, which runs no engine: leave failover out",
-        ),
+        "error: spec.services.a.failover: needs a GPU at least: ask for one in resources.limits.gpu",
+        "error: spec.services.a.failover: needs gpuMemoryService in the same mode, interPod: failover engines take weights over from it",
+        "error: spec.services.a.failover: not for componentType frontend, which runs no engine: leave failover out",
     ),
     Case(
         "beta: failover of a planner",
         components(component("a", "planner", "1", experimental={"failover": {"mode": "InterPod"}})),
-        errors=(
-            "spec.components[0].experimental.failover: needs gpuMemoryService in the same mode, InterPod: failover engines take weights over from it",
-            "spec.components[0].experimental.failover: not for type planner, which runs no engine: leave failover out",
-        ),
+        "error: spec.components[0].experimental.failover: needs gpuMemoryService in the same mode, InterPod: failover engines take weights over from it",
+        "error: spec.components[0].experimental.failover: not for type planner, which runs no engine: leave failover out",
     ),
     Case(
         "beta: a checkpoint with shared GPU memory where it is allowed",
@@ -194,8 +174,6 @@ CASES = [
             component("a", gpus="1", experimental={"gpuMemoryService": {}, "failover": {}}),
             metadata=annotated(dynamo_kube_discovery_mode="pod"),
         ),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container', not 'pod': spec.components[0].experimental.failover keeps several engines in one pod, and each must be discovered by itself",
-        ),
+        "error: metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container', not 'pod': spec.components[0].experimental.failover keeps several engines in one pod, and each must be discovered by itself",
     ),
 ]

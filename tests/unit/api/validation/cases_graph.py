@@ -16,26 +16,20 @@ CASES = [
     Case(
         "alpha: a policy for KV caches without a label",
         services({"a": service()}, **policy(enforcement="preferred")),
-        errors=(
-            "spec.experimental.kvTransferPolicy.labelKey: required: the label of nodes that says which 'zone' each is in",
-            "spec.experimental.kvTransferPolicy.preferredWeight: required with enforcement preferred: a number from 0 to 1, which favours most",
-        ),
+        "error: spec.experimental.kvTransferPolicy.labelKey: required: the label of nodes that says which 'zone' each is in",
+        "error: spec.experimental.kvTransferPolicy.preferredWeight: required with enforcement preferred: a number from 0 to 1, which favours most",
     ),
     Case(
         "beta: a policy for KV caches by a ClusterTopology",
         components(component("a"), **policy(clusterTopologyName="dc", preferredWeight=0.5)),
+        "error: spec.experimental.kvTransferPolicy.clusterTopologyName: is not supported: write labelKey, the label of nodes that the ClusterTopology has for 'zone'",
+        "error: spec.experimental.kvTransferPolicy.preferredWeight: has no meaning without enforcement preferred: leave it out",
         facts=GROVE,
-        errors=(
-            "spec.experimental.kvTransferPolicy.clusterTopologyName: is not supported: write labelKey, the label of nodes that the ClusterTopology has for 'zone'",
-            "spec.experimental.kvTransferPolicy.preferredWeight: has no meaning without enforcement preferred: leave it out",
-        ),
     ),
     Case(
         "beta: a policy with a label that no node has",
         components(component("a"), **policy(labelKey="a b")),
-        errors=(
-            "spec.experimental.kvTransferPolicy.labelKey: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
-        ),
+        "error: spec.experimental.kvTransferPolicy.labelKey: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
     ),
     Case(
         "beta: a policy, and a worker that starts from a checkpoint",
@@ -44,25 +38,19 @@ CASES = [
             component("b"),
             **policy(labelKey="zone"),
         ),
-        errors=(
-            "spec.components[0].experimental.checkpoint: not together with spec.experimental.kvTransferPolicy: an engine that is restored does not know its own zone; leave one of the two out",
-        ),
+        "error: spec.components[0].experimental.checkpoint: not together with spec.experimental.kvTransferPolicy: an engine that is restored does not know its own zone; leave one of the two out",
     ),
     Case(
         "alpha: a policy where nodes are not read",
         services({"a": service()}, **policy(labelKey="zone")),
+        "warning: spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their pods this label",
         facts=replace(PLAIN, gpu_discovery=False),
-        warnings=(
-            "spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their pods this label",
-        ),
     ),
     Case(
         "beta: a policy where nodes are not read",
         components(component("a"), **policy(labelKey="zone")),
+        "warning: spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their pods this label",
         facts=replace(PLAIN, gpu_discovery=False),
-        warnings=(
-            "spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their pods this label",
-        ),
     ),
     Case(
         "beta: a policy on a platform of some namespaces, which reads nodes, too",
@@ -79,17 +67,13 @@ CASES = [
             component("a", experimental={"grove": {"forceScalingGroup": True}}),
             component("b", experimental={"grove": {"forceScalingGroup": False}}),
         ),
-        warnings=(
-            "spec.components[0].experimental.grove.forceScalingGroup: has no effect: only Grove has scaling groups, and it does not run this graph",
-        ),
+        "warning: spec.components[0].experimental.grove.forceScalingGroup: has no effect: only Grove has scaling groups, and it does not run this graph",
     ),
     Case(
         "beta: a scaling group of a component deployment",
         alone("v1beta1", **component("a", experimental={"grove": {"forceScalingGroup": True}})),
+        "warning: spec.experimental.grove.forceScalingGroup: has no effect: only Grove has scaling groups, and it runs graphs; write a DynamoGraphDeployment",
         facts=GROVE,
-        warnings=(
-            "spec.experimental.grove.forceScalingGroup: has no effect: only Grove has scaling groups, and it runs graphs; write a DynamoGraphDeployment",
-        ),
     ),
     Case(
         "beta: the name of a scaling group under Grove",
@@ -97,10 +81,8 @@ CASES = [
             component("g" * 19, experimental={"grove": {"forceScalingGroup": True}}),
             metadata={"name": "graph-of-some-length"},
         ),
+        "error: spec.components[0].name: makes names of 46 characters together (8 of the graph + ggggggggggggggggggg + ggggggggggggggggggg), where Grove allows 45: shorten it by 1",
         facts=GROVE,
-        errors=(
-            "spec.components[0].name: makes names of 46 characters together (8 of the graph + ggggggggggggggggggg + ggggggggggggggggggg), where Grove allows 45: shorten it by 1",
-        ),
     ),
     Case(
         "alpha: more start together than there are",
@@ -112,11 +94,9 @@ CASES = [
                 "d": service(replicas=3, minAvailable=4),
             }
         ),
+        "error: spec.services.a.minAvailable: 2 are more than the 1 of replicas: Grove would wait for the others; write 1 or fewer",
+        "error: spec.services.d.minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",
         facts=GROVE,
-        errors=(
-            "spec.services.a.minAvailable: 2 are more than the 1 of replicas: Grove would wait for the others; write 1 or fewer",
-            "spec.services.d.minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",
-        ),
     ),
     Case(
         "beta: more start together than there are",
@@ -124,27 +104,21 @@ CASES = [
             component("a", replicas=3, minAvailable=4),
             component("c", minAvailable=2, scalingAdapter={}),
         ),
+        "error: spec.components[0].minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",
         facts=GROVE,
-        errors=(
-            "spec.components[0].minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",
-        ),
     ),
     Case(
         "alpha: replicas that start together, without Grove",
         services({"a": service(replicas=1, minAvailable=2)}),
-        warnings=(
-            "spec.services.a.minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
-        ),
+        "warning: spec.services.a.minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
     ),
     Case(
         "beta: replicas that start together, with Grove turned off",
         components(
             component("a", replicas=2, minAvailable=2), metadata={"annotations": {"nvidia.com/enable-grove": "false"}}
         ),
+        "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
         facts=GROVE,
-        warnings=(
-            "spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
-        ),
     ),
     Case(
         "beta: replicas that start together, where it is not known what runs them",
@@ -154,18 +128,14 @@ CASES = [
     Case(
         "alpha: replicas of a component deployment that start together",
         alone("v1alpha1", **service(replicas=1, minAvailable=2)),
+        "warning: spec.minAvailable: has no effect: only Grove starts replicas together, and it runs graphs; write a DynamoGraphDeployment",
         facts=GROVE,
-        warnings=(
-            "spec.minAvailable: has no effect: only Grove starts replicas together, and it runs graphs; write a DynamoGraphDeployment",
-        ),
     ),
     Case(
         "beta: replicas of a component deployment that start together",
         alone("v1beta1", **component("a", replicas=1, minAvailable=2)),
+        "warning: spec.minAvailable: has no effect: only Grove starts replicas together, and it runs graphs; write a DynamoGraphDeployment",
         facts=GROVE,
-        warnings=(
-            "spec.minAvailable: has no effect: only Grove starts replicas together, and it runs graphs; write a DynamoGraphDeployment",
-        ),
     ),
     Case(
         "alpha: order of a restart",
@@ -173,11 +143,9 @@ CASES = [
             {"Frontend": service("frontend"), "Decode": service()},
             restart={"id": "1", "strategy": {"order": ["Frontend", "Frontend", "decode"]}},
         ),
-        errors=(
-            "spec.restart.strategy.order[1]: 'Frontend' stands at [0] already; name each service once",
-            "spec.restart.strategy.order[2]: 'decode' is not a service of this graph; did you mean Decode?",
-            "spec.restart.strategy.order: lacks Decode: name every service once, or leave order out for the alphabetical one",
-        ),
+        "error: spec.restart.strategy.order[1]: 'Frontend' stands at [0] already; name each service once",
+        "error: spec.restart.strategy.order[2]: 'decode' is not a service of this graph; did you mean Decode?",
+        "error: spec.restart.strategy.order: lacks Decode: name every service once, or leave order out for the alphabetical one",
     ),
     Case(
         "beta: order with every component once",
@@ -186,18 +154,14 @@ CASES = [
     Case(
         "alpha: name of a graph",
         services({"a": service()}, metadata={"name": "3d", "namespace": "n" * 63}),
-        errors=(
-            "metadata.name: begins with '3'; it begins the names of Services, which begin with a letter",
-            "metadata.name: makes the Dynamo namespace 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3d', 66 characters, where a label holds 63: shorten it by 3",
-        ),
+        "error: metadata.name: begins with '3'; it begins the names of Services, which begin with a letter",
+        "error: metadata.name: makes the Dynamo namespace 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3d', 66 characters, where a label holds 63: shorten it by 3",
     ),
     Case(
         "beta: name of a graph",
         components(component("a"), metadata={"name": "3d", "namespace": "n" * 63}),
-        errors=(
-            "metadata.name: begins with '3'; it begins the names of Services, which begin with a letter",
-            "metadata.name: makes the Dynamo namespace 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3d', 66 characters, where a label holds 63: shorten it by 3",
-        ),
+        "error: metadata.name: begins with '3'; it begins the names of Services, which begin with a letter",
+        "error: metadata.name: makes the Dynamo namespace 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3d', 66 characters, where a label holds 63: shorten it by 3",
     ),
     Case(
         "alpha: names under Grove",
@@ -206,11 +170,9 @@ CASES = [
             backendFramework="sglang",
             metadata={"name": "graph-of-some-length"},
         ),
+        "error: spec.services.SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS: makes names of 46 characters together (8 of the graph + ssssssssssssssssssssssssssssssssssssss), where Grove allows 45: shorten it by 1",
+        "error: spec.services.mmmmmmmmmmmmmmmmmmmmmmmmm: makes names of 62 characters together (8 of the graph + mmmmmmmmmmmmmmmmmmmmmmmmm + mmmmmmmmmmmmmmmmmmmmmmmmm-ldr), where Grove allows 45: shorten it by 9",
         facts=GROVE,
-        errors=(
-            "spec.services.SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS: makes names of 46 characters together (8 of the graph + ssssssssssssssssssssssssssssssssssssss), where Grove allows 45: shorten it by 1",
-            "spec.services.mmmmmmmmmmmmmmmmmmmmmmmmm: makes names of 62 characters together (8 of the graph + mmmmmmmmmmmmmmmmmmmmmmmmm + mmmmmmmmmmmmmmmmmmmmmmmmm-ldr), where Grove allows 45: shorten it by 9",
-        ),
     ),
     Case(
         "beta: names under Grove",
@@ -222,10 +184,8 @@ CASES = [
             backendFramework="vllm",
             metadata={"name": "graph-of-some-length"},
         ),
+        "error: spec.components[1].name: makes names of 49 characters together (8 of the graph + ggggggggggggggggg + ggggggggggggggggg-wkr-11), where Grove allows 45: shorten it by 2",
         facts=GROVE,
-        errors=(
-            "spec.components[1].name: makes names of 49 characters together (8 of the graph + ggggggggggggggggg + ggggggggggggggggg-wkr-11), where Grove allows 45: shorten it by 2",
-        ),
     ),
     Case(
         "alpha: labels and annotations that no object can have",
@@ -234,12 +194,10 @@ CASES = [
             labels={"team": "blue team", "ok": ""},
             annotations={"note!": "x"},
         ),
-        errors=(
-            "spec.labels.team: 'blue team' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-            "spec.annotations[\"note!\"]: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
-            "spec.services.a.extraPodMetadata.labels.team: 'a/b' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-            "spec.services.a.extraPodMetadata.annotations[\"my note\"]: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
-        ),
+        "error: spec.labels.team: 'blue team' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
+        "error: spec.annotations[\"note!\"]: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
+        "error: spec.services.a.extraPodMetadata.labels.team: 'a/b' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
+        "error: spec.services.a.extraPodMetadata.annotations[\"my note\"]: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
     ),
     Case(
         "alpha: more pods unavailable than there are",
@@ -254,17 +212,13 @@ CASES = [
                 "nvidia.com/deployment-rolling-update-max-unavailable": "100%",
             },
         ),
-        errors=(
-            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: '101%' is more than all pods; write 100% at most",
-        ),
+        "error: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: '101%' is more than all pods; write 100% at most",
     ),
     Case(
         "beta: domains without a topology",
         components(*(component(name, topologyConstraint={"packDomain": "rack"}) for name in ("a", "b"))),
+        "error: spec.topologyConstraint: required, since a, b have a topologyConstraint: set clusterTopologyName to the ClusterTopology that has the domains",
         facts=GROVE,
-        errors=(
-            "spec.topologyConstraint: required, since a, b have a topologyConstraint: set clusterTopologyName to the ClusterTopology that has the domains",
-        ),
     ),
     Case(
         "beta: a domain for one component alone",
@@ -278,26 +232,20 @@ CASES = [
     Case(
         "beta: no such topology of a Grove of today",
         components(component("a"), topologyConstraint={"clusterTopologyName": "x", "packDomain": "rack"}),
+        "error: spec.topologyConstraint.clusterTopologyName: 'x' is not a ClusterTopologyBinding of this cluster; there are: dc",
         facts=replace(GROVE, topology_kind="ClusterTopologyBinding"),
-        errors=(
-            "spec.topologyConstraint.clusterTopologyName: 'x' is not a ClusterTopologyBinding of this cluster; there are: dc",
-        ),
     ),
     Case(
         "beta: no such domain of a Grove of today",
         components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "row"}),
+        "error: spec.topologyConstraint.packDomain: 'row' is not a domain of ClusterTopologyBinding 'dc'; one of zone, rack, host",
         facts=replace(GROVE, topology_kind="ClusterTopologyBinding"),
-        errors=(
-            "spec.topologyConstraint.packDomain: 'row' is not a domain of ClusterTopologyBinding 'dc'; one of zone, rack, host",
-        ),
     ),
     Case(
         "beta: no such topology, and none at all",
         components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "rack"}),
+        "error: spec.topologyConstraint.clusterTopologyName: 'dc' is not a ClusterTopology of this cluster; there are: none",
         facts=replace(GROVE, topologies={}),
-        errors=(
-            "spec.topologyConstraint.clusterTopologyName: 'dc' is not a ClusterTopology of this cluster; there are: none",
-        ),
     ),
     Case(
         "beta: domains",
@@ -307,10 +255,8 @@ CASES = [
             component("c"),
             topologyConstraint={"clusterTopologyName": "dc", "packDomain": "host"},
         ),
+        "error: spec.components[1].topologyConstraint.packDomain: 'rack' is wider than 'host' of spec.topologyConstraint; one of host",
         facts=GROVE,
-        errors=(
-            "spec.components[1].topologyConstraint.packDomain: 'rack' is wider than 'host' of spec.topologyConstraint; one of host",
-        ),
     ),
     Case(
         "beta: topologies that no one knows",
@@ -321,11 +267,9 @@ CASES = [
         Case(
             f"{version}: several nodes, and nothing that runs them",
             of,
+            f"warning: {at}.multinode: replicas of several nodes cannot run here, so the whole graph fails: install "
+            "LeaderWorkerSet or Grove, or leave multinode out",
             facts=replace(PLAIN, leader_worker_sets=False),
-            warnings=(
-                f"{at}.multinode: replicas of several nodes cannot run here, so the whole graph fails: install "
-                "LeaderWorkerSet or Grove, or leave multinode out",
-            ),
         )
         for version, of, at in (
             (
@@ -355,15 +299,11 @@ CASES = [
     Case(
         "alpha: topology without Grove",
         services({"a": service()}, topologyConstraint={"topologyProfile": "x", "packDomain": "rack"}),
-        warnings=(
-            "spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it does not run this graph",
-        ),
+        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it does not run this graph",
     ),
     Case(
         "beta: topology without Grove",
         components(component("a"), topologyConstraint={"clusterTopologyName": "x", "packDomain": "rack"}),
-        warnings=(
-            "spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it does not run this graph",
-        ),
+        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it does not run this graph",
     ),
 ]

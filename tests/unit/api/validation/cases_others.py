@@ -31,8 +31,8 @@ def _checkpoint(**spec: Any) -> dict[str, Any]:
 
 
 _OF_PROFILING = (
-    "spec.profilingConfig.profilerImage is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has image",
-    "spec.profilingConfig.config is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has sla, workload, modelCache and features.planner",
+    "warning: spec.profilingConfig.profilerImage is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has image",
+    "warning: spec.profilingConfig.config is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has sla, workload, modelCache and features.planner",
 )
 
 _ROUTER = {"name": "DYN_ROUTER_MODE", "value": "kv"}
@@ -130,9 +130,7 @@ CASES = [
         Case(
             f"an override that is not a part of a graph: {at}",
             _request(BETA, overrides={"dgd": override}),
-            (
-                f"spec.overrides.dgd.spec{at}: graphs have no such field: the one that is generated would be refused{hint}",
-            ),
+            f"error: spec.overrides.dgd.spec{at}: graphs have no such field: the one that is generated would be refused{hint}",
         )
         for at, override, hint in (
             (".nonsense", {"spec": {"nonsense": 1}}, ""),
@@ -145,7 +143,7 @@ CASES = [
         Case(
             f"beta: a directive of an override: {why}",
             _request(BETA, overrides={"dgd": override}),
-            (f"spec.overrides.dgd.{message}",),
+            f"error: spec.overrides.dgd.{message}",
         )
         for why, override, message in _DIRECTIVES
     ),
@@ -161,17 +159,15 @@ CASES = [
                 }
             },
         ),
-        warnings=tuple(
-            f"spec.overrides.dgd.{at}: has no effect: the graph is created in the request's namespace; an override may set metadata.name, metadata.labels, metadata.annotations and spec"
+        *(
+            f"warning: spec.overrides.dgd.{at}: has no effect: the graph is created in the request's namespace; an override may set metadata.name, metadata.labels, metadata.annotations and spec"
             for at in ("metadata.namespace", "status")
         ),
     ),
     Case(
         "beta: arguments of an override that replace all of an engine's",
         _request(BETA, overrides={"dgd": {"spec": _worker(args=["--x"])}}),
-        warnings=(
-            f"spec.overrides.dgd.spec.{_MAIN}.args: replaces all arguments of the engine, and has no --model, without which it finds no model: to keep the generated ones, add $patch with args: append next to it",
-        ),
+        f"warning: spec.overrides.dgd.spec.{_MAIN}.args: replaces all arguments of the engine, and has no --model, without which it finds no model: to keep the generated ones, add $patch with args: append next to it",
     ),
     *(
         Case(f"beta: arguments of an override that may replace others: {why}", _request(BETA, overrides={"dgd": dgd}))
@@ -186,9 +182,7 @@ CASES = [
         Case(
             f"beta: a router that an override replaces: {at}",
             _request(BETA, features={"kvRouter": {"enabled": True}}, overrides={"dgd": {"spec": spec}}),
-            warnings=(
-                f"spec.features.kvRouter.enabled: has no effect: spec.overrides.dgd.spec.{at} sets the router to {mode}; leave one of the two out",
-            ),
+            f"warning: spec.features.kvRouter.enabled: has no effect: spec.overrides.dgd.spec.{at} sets the router to {mode}; leave one of the two out",
         )
         for at, mode, spec in _ROUTERS
     ),
@@ -207,11 +201,9 @@ CASES = [
     Case(
         "beta: words of a request",
         _request(BETA, backend="vlm", searchStrategy="fast", hardware={"gpuSku": "H100_SXM"}),
-        errors=(
-            "spec.backend: 'vlm' is not allowed; one of 'auto', 'vllm', 'sglang', 'trtllm'; did you mean vllm?",
-            "spec.searchStrategy: 'fast' is not allowed; one of 'rapid', 'thorough'",
-            "spec.hardware.gpuSku: 'H100_SXM' is not allowed; one of 'gb200_sxm', 'b200_sxm', 'h200_sxm', 'h100_sxm', 'h100_pcie', 'a100_sxm', 'a100_pcie', 'a30', 'l40s', 'l40', 'l4', 'v100_sxm', 'v100_pcie', 't4', 'mi200', 'mi300'; did you mean h100_sxm?",
-        ),
+        "error: spec.backend: 'vlm' is not allowed; one of 'auto', 'vllm', 'sglang', 'trtllm'; did you mean vllm?",
+        "error: spec.searchStrategy: 'fast' is not allowed; one of 'rapid', 'thorough'",
+        "error: spec.hardware.gpuSku: 'H100_SXM' is not allowed; one of 'gb200_sxm', 'b200_sxm', 'h200_sxm', 'h100_sxm', 'h100_pcie', 'a100_sxm', 'a100_pcie', 'a30', 'l40s', 'l40', 'l4', 'v100_sxm', 'v100_pcie', 't4', 'mi200', 'mi300'; did you mean h100_sxm?",
     ),
     Case(
         "beta: a request for nothing",
@@ -221,32 +213,26 @@ CASES = [
             workload={"isl": 0, "osl": -5, "requestRate": 0},
             hardware={"totalGpus": -1, "numGpusPerNode": 0},
         ),
-        errors=(
-            "spec.sla.ttft: -1 is given; more than 0 is needed, or leave it out",
-            "spec.sla.itl: 0 is given; more than 0 is needed, or leave it out",
-            "spec.workload.isl: 0 is given; more than 0 is needed, or leave it out",
-            "spec.workload.osl: -5 is given; more than 0 is needed, or leave it out",
-            "spec.workload.requestRate: 0 is given; more than 0 is needed, or leave it out",
-            "spec.hardware.totalGpus: -1 is given; more than 0 is needed, or leave it out",
-        ),
+        "error: spec.sla.ttft: -1 is given; more than 0 is needed, or leave it out",
+        "error: spec.sla.itl: 0 is given; more than 0 is needed, or leave it out",
+        "error: spec.workload.isl: 0 is given; more than 0 is needed, or leave it out",
+        "error: spec.workload.osl: -5 is given; more than 0 is needed, or leave it out",
+        "error: spec.workload.requestRate: 0 is given; more than 0 is needed, or leave it out",
+        "error: spec.hardware.totalGpus: -1 is given; more than 0 is needed, or leave it out",
     ),
     *(
         Case(
             f"{version}: a name of a request that is longer than a label",
             {**request, "metadata": {**request["metadata"], "name": "n" * 66}},
-            errors=(
-                "metadata.name: 66 characters, and labels of what is made for the request hold 63: shorten it by 3",
-            ),
-            warnings=_OF_PROFILING if version == ALPHA else (),
+            "error: metadata.name: 66 characters, and labels of what is made for the request hold 63: shorten it by 3",
+            *(_OF_PROFILING if version == ALPHA else ()),
         )
         for version, request in ((ALPHA, _old_request()), (BETA, _request(BETA)))
     ),
     Case(
         "beta: what the planner does not read",
         _request(BETA, features={"planner": {"mode": "agg", "optimisation_target": "sla"}}),
-        warnings=(
-            "spec.features.planner.optimisation_target: is not a known key, and is ignored; did you mean optimization_target?",
-        ),
+        "warning: spec.features.planner.optimisation_target: is not a known key, and is ignored; did you mean optimization_target?",
     ),
     Case(
         "alpha: what the profiler does not read",
@@ -260,52 +246,42 @@ CASES = [
                 "outputPVC": "files",
             }
         ),
-        warnings=(
-            *_OF_PROFILING,
-            "spec.profilingConfig.outputPVC is deprecated since v0.11.0, and is removed in v1.0: the results are in the "
-            "ConfigMap dgdr-output-<name>: leave it out",
-            "spec.profilingConfig.config.sweep.use_ai_configurator: is an older name of useAiConfigurator",
-            "spec.profilingConfig.config.sweap: is not a known key, and is ignored; did you mean sweep?",
-            "spec.profilingConfig.config.sweep.webuiPort: is ignored: there is no such page; dynadmin shows the results",
-            "spec.profilingConfig.outputPVC: has no effect: engines are simulated, and no Job runs; leave out "
-            "sweep.useAiConfigurator, and name a backend, to measure them",
-        ),
+        *_OF_PROFILING,
+        "warning: spec.profilingConfig.outputPVC is deprecated since v0.11.0, and is removed in v1.0: the results are in the "
+        "ConfigMap dgdr-output-<name>: leave it out",
+        "warning: spec.profilingConfig.config.sweep.use_ai_configurator: is an older name of useAiConfigurator",
+        "warning: spec.profilingConfig.config.sweap: is not a known key, and is ignored; did you mean sweep?",
+        "warning: spec.profilingConfig.config.sweep.webuiPort: is ignored: there is no such page; dynadmin shows the results",
+        "warning: spec.profilingConfig.outputPVC: has no effect: engines are simulated, and no Job runs; leave out "
+        "sweep.useAiConfigurator, and name a backend, to measure them",
     ),
     Case(
         "alpha: a configuration that cannot be read",
         _old_request(profilingConfig={"profilerImage": "x", "config": {"engine": {"backend": "tgi"}}}),
-        warnings=(
-            *_OF_PROFILING,
-            "spec.profilingConfig.config.engine.backend: 'tgi' is not allowed; one of 'vllm', 'sglang', 'trtllm'",
-            "spec.profilingConfig.config: nothing of hardware, sweep, engine and deployment counts until this is set right",
-        ),
+        *_OF_PROFILING,
+        "warning: spec.profilingConfig.config.engine.backend: 'tgi' is not allowed; one of 'vllm', 'sglang', 'trtllm'",
+        "warning: spec.profilingConfig.config: nothing of hardware, sweep, engine and deployment counts until this is set right",
     ),
     Case(
         "beta: a Job that does not run",
         _request(
             BETA, overrides={"profilingJob": {"template": {"spec": {"tolerations": [], "nodeSelector": {"a": "b"}}}}}
         ),
-        warnings=(
-            "spec.overrides.profilingJob.template.spec.nodeSelector: has no effect: engines are simulated, and no Job "
-            "runs; set searchStrategy to thorough to measure them",
-        ),
+        "warning: spec.overrides.profilingJob.template.spec.nodeSelector: has no effect: engines are simulated, and no Job "
+        "runs; set searchStrategy to thorough to measure them",
     ),
     Case(
         "alpha: a graph in another namespace",
         _old_request(deploymentOverrides={"namespace": "other"}),
-        (
-            "spec.deploymentOverrides.namespace: other is not the request's namespace: a user who may create requests here "
-            "could create graphs there; create the request in other",
-        ),
-        (
-            *_OF_PROFILING,
-            "spec.deploymentOverrides is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has overrides.dgd",
-        ),
+        "error: spec.deploymentOverrides.namespace: other is not the request's namespace: a user who may create requests here "
+        "could create graphs there; create the request in other",
+        *_OF_PROFILING,
+        "warning: spec.deploymentOverrides is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has overrides.dgd",
     ),
     Case(
         "alpha: hardware that is named",
         _old_request(profilingConfig={"profilerImage": "x", "config": {"hardware": {"gpuType": "h200_sxm"}}}),
-        warnings=_OF_PROFILING,
+        *_OF_PROFILING,
         facts=BLIND,
     ),
     Case("beta: hardware that is named", _request(BETA, hardware={"numGpusPerNode": 8}), facts=BLIND),
@@ -314,13 +290,11 @@ CASES = [
         Case(
             f"beta: a spec that stays in {phase}",
             _request(BETA, {"phase": phase}, backend="vllm", sla={"ttft": 10}),
+            f"error: spec.image: cannot be changed in phase {phase}: profiling has begun; delete the request and create it again",
+            f"error: spec.sla: cannot be changed in phase {phase}: profiling has begun; delete the request and create it again",
+            f"error: spec.backend: cannot be changed in phase {phase}: profiling has begun; "
+            "delete the request and create it again",
             old=_request(BETA, {"phase": phase}, image="x", sla={"ttft": 20}),
-            errors=(
-                f"spec.image: cannot be changed in phase {phase}: profiling has begun; delete the request and create it again",
-                f"spec.sla: cannot be changed in phase {phase}: profiling has begun; delete the request and create it again",
-                f"spec.backend: cannot be changed in phase {phase}: profiling has begun; "
-                "delete the request and create it again",
-            ),
         )
         for phase in ("Profiling", "Deploying", "Deployed")
     ),
@@ -340,36 +314,30 @@ CASES = [
     Case(
         "beta: a result that is deployed for another spec",
         _request(BETA, {"phase": "Ready"}, backend="vllm"),
+        "error: spec.backend: cannot be changed together with autoApply in phase Ready: the graph that is deployed then was made "
+        "for the spec as it was; change autoApply alone, or create the request again",
         old=_request(BETA, {"phase": "Ready"}, autoApply=False, backend="sglang"),
-        errors=(
-            "spec.backend: cannot be changed together with autoApply in phase Ready: the graph that is deployed then was made "
-            "for the spec as it was; change autoApply alone, or create the request again",
-        ),
     ),
     Case(
         "alpha: a result that is deployed for another spec",
         _old_request({"state": "Ready"}, backend="sglang", autoApply=True),
+        "error: spec.backend: cannot be changed together with autoApply in state Ready: the graph that is deployed then was made "
+        "for the spec as it was; change autoApply alone, or create the request again",
+        *_OF_PROFILING,
         old=_old_request({"state": "Ready"}),
-        errors=(
-            "spec.backend: cannot be changed together with autoApply in state Ready: the graph that is deployed then was made "
-            "for the spec as it was; change autoApply alone, or create the request again",
-        ),
-        warnings=_OF_PROFILING,
     ),
     Case(
         "alpha: a spec that stays once the graph is made",
         _old_request({"state": "Ready", "deployment": {"created": True}}, backend="sglang"),
+        "error: spec.backend: cannot be changed in state Ready: profiling has begun; delete the request and create it again",
+        *_OF_PROFILING,
         old=_old_request({"state": "Ready", "deployment": {"created": True}}),
-        errors=(
-            "spec.backend: cannot be changed in state Ready: profiling has begun; delete the request and create it again",
-        ),
-        warnings=_OF_PROFILING,
     ),
     Case(
         "alpha: a spec that may change in Ready",
         _old_request({"state": "Ready"}, backend="sglang"),
+        *_OF_PROFILING,
         old=_old_request({"state": "Ready"}),
-        warnings=_OF_PROFILING,
     ),
     Case("adapter from a file", _model(modelType="lora", source={"uri": "file:///models/a"})),
     Case(
@@ -388,7 +356,7 @@ def _in_beta(obj: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 CASES += [
-    replace(case, id=f"beta: {case.id}", obj=_in_beta(case.obj), old=_in_beta(case.old))
+    Case(f"beta: {case.id}", _in_beta(case.obj), *case.findings, old=_in_beta(case.old), facts=case.facts)
     for case in CASES
     if case.obj.get("kind") in {each.kind for each in UNCHANGED_IN_V1BETA1}
 ]

@@ -25,7 +25,7 @@ CLAIM: dict[str, Any] = {
     "storageClass": "fast",
     "volumeAccessMode": "ReadWriteMany",
 }
-INGRESS_IS_DEPRECATED = "spec.services.{}.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service"
+INGRESS_IS_DEPRECATED = "warning: spec.services.{}.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service"
 
 
 def drain(seconds: str) -> dict[str, str]:
@@ -45,28 +45,22 @@ CASES: list[Case] = [
             ),
             component("b", podTemplate={"metadata": {"labels": {"a": "-"}}, "spec": {"containers": [MAIN]}}),
         ),
-        errors=(
-            "spec.components[0].podTemplate.spec.containers[0].env[0].valueFrom: must say where the value comes from, such as fieldRef or secretKeyRef",
-            "spec.components[0].podTemplate.spec.resourceClaims[0]: must have one source: resourceClaimName or resourceClaimTemplateName",
-            "spec.components[0].podTemplate.spec.dnsConfig.nameservers: required, since dnsPolicy is None: name a server at least",
-            "spec.components[0].podTemplate.spec.containers[0].resources.claims[0].name: 'gpu' is not a claim of the pod: add it to its resourceClaims",
-            "spec.components[1].podTemplate.metadata.labels.a: '-' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-        ),
+        "error: spec.components[0].podTemplate.spec.containers[0].env[0].valueFrom: must say where the value comes from, such as fieldRef or secretKeyRef",
+        "error: spec.components[0].podTemplate.spec.resourceClaims[0]: must have one source: resourceClaimName or resourceClaimTemplateName",
+        "error: spec.components[0].podTemplate.spec.dnsConfig.nameservers: required, since dnsPolicy is None: name a server at least",
+        "error: spec.components[0].podTemplate.spec.containers[0].resources.claims[0].name: 'gpu' is not a claim of the pod: add it to its resourceClaims",
+        "error: spec.components[1].podTemplate.metadata.labels.a: '-' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
     ),
     Case(
         "beta: pods that end, of several nodes",
         components({**beta_pod("a", activeDeadlineSeconds=0), "multinode": MULTINODE}, backendFramework="sglang"),
-        errors=(
-            "spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
-        ),
+        "error: spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
     ),
     Case(
         "beta: pods that end, of a component deployment",
         alone(BETA, type="worker", podTemplate={"spec": {"containers": [MAIN], "restartPolicy": "Never"}}),
+        "error: spec.podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods are of a Deployment, which restarts them; leave it out",
         facts=GROVE,
-        errors=(
-            "spec.podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods are of a Deployment, which restarts them; leave it out",
-        ),
     ),
     Case(
         "beta: pods that end, with Grove",
@@ -76,10 +70,8 @@ CASES: list[Case] = [
     Case(
         "alpha: other containers without an image",
         services({"a": alpha_pod(containers=[{"name": "log"}], initContainers=[{"name": "get", "image": ""}])}),
-        errors=(
-            "spec.services.a.extraPodSpec.containers[0].image: required: only the image of the engine's container may come later",
-            "spec.services.a.extraPodSpec.initContainers[0].image: required: only the image of the engine's container may come later",
-        ),
+        "error: spec.services.a.extraPodSpec.containers[0].image: required: only the image of the engine's container may come later",
+        "error: spec.services.a.extraPodSpec.initContainers[0].image: required: only the image of the engine's container may come later",
     ),
     Case(
         "alpha: devices without limits",
@@ -90,11 +82,9 @@ CASES: list[Case] = [
                 "c": alpha_pod(containers=[{"name": "log", "image": "x", "resources": {"requests": {"a.com/b": 1}}}]),
             }
         ),
-        errors=(
-            'spec.services.a.resources.requests.custom["example.com/nic"]: needs a limit of the same amount: example.com/nic cannot be promised to several',
-            "spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several",
-            'spec.services.c.extraPodSpec.containers[0].resources.requests["a.com/b"]: needs a limit of the same amount: a.com/b cannot be promised to several',
-        ),
+        'error: spec.services.a.resources.requests.custom["example.com/nic"]: needs a limit of the same amount: example.com/nic cannot be promised to several',
+        "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several",
+        'error: spec.services.c.extraPodSpec.containers[0].resources.requests["a.com/b"]: needs a limit of the same amount: a.com/b cannot be promised to several',
     ),
     Case(
         "alpha: Secrets of variables that can be none",
@@ -105,10 +95,8 @@ CASES: list[Case] = [
                 "c": service(envFromSecret="hf-token"),
             }
         ),
-        errors=(
-            "spec.services.a.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-            "spec.services.b.frontendSidecar.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        ),
+        "error: spec.services.a.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.services.b.frontendSidecar.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
     ),
     Case(
         "alpha: probes that ask nothing",
@@ -124,10 +112,8 @@ CASES: list[Case] = [
                 ),
             }
         ),
-        errors=(
-            "spec.services.b.extraPodSpec.mainContainer.livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
-            "spec.services.c.livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
-        ),
+        "error: spec.services.b.extraPodSpec.mainContainer.livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+        "error: spec.services.c.livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
     ),
     Case(
         "beta: probes that ask nothing",
@@ -139,10 +125,8 @@ CASES: list[Case] = [
                 "frontendSidecar": "front",
             },
         ),
-        errors=(
-            "spec.components[0].podTemplate.spec.containers[0].startupProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
-            "spec.components[1].podTemplate.spec.containers[1].livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
-        ),
+        "error: spec.components[0].podTemplate.spec.containers[0].startupProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+        "error: spec.components[1].podTemplate.spec.containers[1].livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
     ),
     Case(
         "beta: mounts that can be no claims",
@@ -150,10 +134,8 @@ CASES: list[Case] = [
             beta_pod("a", {"volumeMounts": [{"name": "qwen2.5", "mountPath": "/q"}, {"name": "Q", "mountPath": "/r"}]}),
             component("b", compilationCache={"pvcName": "Cache", "mountPath": "/c"}),
         ),
-        errors=(
-            "spec.components[0].podTemplate.spec.containers[0].volumeMounts[1].name: is taken for a claim, since the pod has no volume of that name, and 'Q' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-            "spec.components[1].compilationCache.pvcName: is taken for a claim, since the pod has no volume of that name, and 'Cache' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        ),
+        "error: spec.components[0].podTemplate.spec.containers[0].volumeMounts[1].name: is taken for a claim, since the pod has no volume of that name, and 'Q' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.components[1].compilationCache.pvcName: is taken for a claim, since the pod has no volume of that name, and 'Cache' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
     ),
     Case(
         "alpha: other containers that mount no volume",
@@ -177,9 +159,7 @@ CASES: list[Case] = [
                 }
             }
         ),
-        errors=(
-            "spec.services.a.extraPodSpec.containers[0].volumeMounts[0].name: 'model' is not a volume of the pod; did you mean models?: add it to spec.services.a.extraPodSpec.volumes; only main mounts claims by name alone",
-        ),
+        "error: spec.services.a.extraPodSpec.containers[0].volumeMounts[0].name: 'model' is not a volume of the pod; did you mean models?: add it to spec.services.a.extraPodSpec.volumes; only main mounts claims by name alone",
     ),
     Case(
         "beta: other containers that mount no volume",
@@ -196,9 +176,7 @@ CASES: list[Case] = [
                 ],
             )
         ),
-        errors=(
-            "spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[1].name: 'cache' is not a volume of the pod: add it to spec.components[0].podTemplate.spec.volumes; only main mounts claims by name alone",
-        ),
+        "error: spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[1].name: 'cache' is not a volume of the pod: add it to spec.components[0].podTemplate.spec.volumes; only main mounts claims by name alone",
     ),
     Case(
         "alpha: paths with two mounts",
@@ -214,13 +192,9 @@ CASES: list[Case] = [
                 )
             }
         ),
-        errors=(
-            "spec.services.a.volumeMounts[1].mountPoint: '/models' is where 'a' is mounted already (spec.services.a.volumeMounts[0]): mount one of them elsewhere",
-            "spec.services.a.volumeMounts[3].mountPoint: '/models' is where 'a' is mounted already (spec.services.a.volumeMounts[0]): mount one of them elsewhere",
-        ),
-        warnings=(
-            "spec.services.a.volumeMounts[2]: is replaced by the platform's /dev/shm: set its size in sharedMemory.size, or disabled: true there to keep this one",
-        ),
+        "error: spec.services.a.volumeMounts[1].mountPoint: '/models' is where 'a' is mounted already (spec.services.a.volumeMounts[0]): mount one of them elsewhere",
+        "error: spec.services.a.volumeMounts[3].mountPoint: '/models' is where 'a' is mounted already (spec.services.a.volumeMounts[0]): mount one of them elsewhere",
+        "warning: spec.services.a.volumeMounts[2]: is replaced by the platform's /dev/shm: set its size in sharedMemory.size, or disabled: true there to keep this one",
     ),
     Case(
         "beta: paths with two mounts",
@@ -235,9 +209,7 @@ CASES: list[Case] = [
             },
             backendFramework="vllm",
         ),
-        errors=(
-            "spec.components[0].compilationCache.mountPath: '/root/.cache/vllm' is where 'm' is mounted already (spec.components[0].podTemplate.spec.containers[0].volumeMounts[0]): mount one of them elsewhere",
-        ),
+        "error: spec.components[0].compilationCache.mountPath: '/root/.cache/vllm' is where 'm' is mounted already (spec.components[0].podTemplate.spec.containers[0].volumeMounts[0]): mount one of them elsewhere",
     ),
     Case(
         "alpha: paths of mounts that are taken in another way",
@@ -248,33 +220,25 @@ CASES: list[Case] = [
                 )
             }
         ),
-        warnings=(
-            "spec.services.a.volumeMounts[0].mountPoint: is taken from the root of the container: '/models'; write that",
-            "spec.services.a.volumeMounts[1].mountPoint: has a ':', which not all container runtimes take in the path of a mount",
-        ),
+        "warning: spec.services.a.volumeMounts[0].mountPoint: is taken from the root of the container: '/models'; write that",
+        "warning: spec.services.a.volumeMounts[1].mountPoint: has a ':', which not all container runtimes take in the path of a mount",
     ),
     Case(
         "beta: paths of mounts that are taken in another way",
         components(component("a", compilationCache={"pvcName": "cache", "mountPath": "cache"})),
-        warnings=(
-            "spec.components[0].compilationCache.mountPath: is taken from the root of the container: '/cache'; write that",
-        ),
+        "warning: spec.components[0].compilationCache.mountPath: is taken from the root of the container: '/cache'; write that",
     ),
     Case(
         "alpha: pods that Grove does not place",
         services({"a": alpha_pod(nodeName="node-1")}),
+        "warning: spec.services.a.extraPodSpec.nodeName: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
         facts=GROVE,
-        warnings=(
-            "spec.services.a.extraPodSpec.nodeName: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
-        ),
     ),
     Case(
         "beta: pods that Grove does not place",
         components(beta_pod("a", topologySpreadConstraints=[{"maxSkew": 1}])),
+        "warning: spec.components[0].podTemplate.spec.topologySpreadConstraints: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
         facts=GROVE,
-        warnings=(
-            "spec.components[0].podTemplate.spec.topologySpreadConstraints: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
-        ),
     ),
     Case(
         "beta: workers that leave before, or after, their requests",
@@ -291,11 +255,9 @@ CASES: list[Case] = [
             {**beta_pod("g", terminationGracePeriodSeconds=600), "type": "frontend"},
             {**beta_pod("h", terminationGracePeriodSeconds=60), "type": "worker"},
         ),
-        warnings=(
-            "spec.components[0].podTemplate.spec.terminationGracePeriodSeconds: requests of a worker that leaves are aborted after 5 seconds all the same: to give them longer, set DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS in the env of main, below this number",
-            "spec.components[2].podTemplate.spec.containers[0].env[1].value: a worker that leaves is killed after 60 seconds: make terminationGracePeriodSeconds longer than this",
-            "spec.components[3].podTemplate.spec.containers[0].env[0].value: a worker that leaves is killed after 60 seconds: make terminationGracePeriodSeconds longer than this",
-        ),
+        "warning: spec.components[0].podTemplate.spec.terminationGracePeriodSeconds: requests of a worker that leaves are aborted after 5 seconds all the same: to give them longer, set DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS in the env of main, below this number",
+        "warning: spec.components[2].podTemplate.spec.containers[0].env[1].value: a worker that leaves is killed after 60 seconds: make terminationGracePeriodSeconds longer than this",
+        "warning: spec.components[3].podTemplate.spec.containers[0].env[0].value: a worker that leaves is killed after 60 seconds: make terminationGracePeriodSeconds longer than this",
     ),
     Case("beta: pods that name their node, without Grove", components(beta_pod("a", nodeName="node-1"))),
     Case(
@@ -309,15 +271,11 @@ CASES: list[Case] = [
                 {"name": "Not_Made"},
             ],
         ),
-        errors=(
-            "spec.pvcs[0].volumeAccessMode: 'ReadWriteMny' is not an access mode; one of 'ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'; did you mean ReadWriteMany?",
-            "spec.pvcs[0].size: must be above 0, not '-1Gi'",
-            "spec.pvcs[1].name: 'My_Models' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-            "spec.pvcs[1].storageClass: 'Fast' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        ),
-        warnings=(
-            "spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim itself, and mount it by its name",
-        ),
+        "error: spec.pvcs[0].volumeAccessMode: 'ReadWriteMny' is not an access mode; one of 'ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'; did you mean ReadWriteMany?",
+        "error: spec.pvcs[0].size: must be above 0, not '-1Gi'",
+        "error: spec.pvcs[1].name: 'My_Models' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.pvcs[1].storageClass: 'Fast' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "warning: spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim itself, and mount it by its name",
     ),
     Case(
         "alpha: ingresses that cannot be made",
@@ -344,15 +302,13 @@ CASES: list[Case] = [
                 "f": service("frontend", ingress={"enabled": True, "host": "a", "hostSuffix": "b." * 130 + "c"}),
             }
         ),
-        warnings=tuple(map(INGRESS_IS_DEPRECATED.format, "abcdef")),
-        errors=(
-            "spec.services.a.ingress.host: makes the host 'My_Chat.local', which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; change host",
-            "spec.services.b.ingress.host: makes the host '10.0.0.1', an IP address, where an Ingress needs a DNS name: change host or hostSuffix",
-            "spec.services.c.ingress.labels.a: 'b c' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-            "spec.services.c.ingress.ingressControllerClassName: 'Nginx' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-            "spec.services.c.ingress.tls.secretName: 'a/b' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-            "spec.services.f.ingress.host: makes the host 'a.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b...., which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; change host or hostSuffix",
-        ),
+        "error: spec.services.a.ingress.host: makes the host 'My_Chat.local', which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; change host",
+        "error: spec.services.b.ingress.host: makes the host '10.0.0.1', an IP address, where an Ingress needs a DNS name: change host or hostSuffix",
+        "error: spec.services.c.ingress.labels.a: 'b c' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
+        "error: spec.services.c.ingress.ingressControllerClassName: 'Nginx' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.services.c.ingress.tls.secretName: 'a/b' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.services.f.ingress.host: makes the host 'a.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b...., which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; change host or hostSuffix",
+        *map(INGRESS_IS_DEPRECATED.format, "abcdef"),
     ),
     Case(
         "alpha: a VirtualService for the whole mesh",
@@ -365,18 +321,14 @@ CASES: list[Case] = [
                 for name, use, gateway in (("a", True, "mesh"), ("b", True, "istio-system/mesh"))
             }
         ),
-        warnings=tuple(map(INGRESS_IS_DEPRECATED.format, "ab")),
-        errors=(
-            "spec.services.a.ingress.virtualServiceGateway: 'mesh' stands for every proxy of the mesh, those of other namespaces included: name a Gateway",
-        ),
+        "error: spec.services.a.ingress.virtualServiceGateway: 'mesh' stands for every proxy of the mesh, those of other namespaces included: name a Gateway",
+        *map(INGRESS_IS_DEPRECATED.format, "ab"),
     ),
     *(
         Case(
             f"{name}: a DeviceClass that has no name of one",
             obj,
-            errors=(
-                f"{at}.deviceClassName: 'GPU' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-            ),
+            f"error: {at}.deviceClassName: 'GPU' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
         )
         for name, obj, at in (
             (

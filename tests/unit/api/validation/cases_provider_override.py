@@ -71,20 +71,16 @@ CASES = [
             component("a", **override(RACK, target="PodCliqueScalingGroupConfig")),
             **override(whole(RACK), apiVersion="v1"),
         ),
+        "error: spec.providerOverride.apiVersion: 'v1' is not supported: write grove.io/v1alpha1",
+        "error: spec.components[0].providerOverride.target: 'PodCliqueScalingGroupConfig' is not what Grove runs for it: write PodCliqueTemplateSpec, or leave it out",
         facts=GROVE,
-        errors=(
-            "spec.providerOverride.apiVersion: 'v1' is not supported: write grove.io/v1alpha1",
-            "spec.components[0].providerOverride.target: 'PodCliqueScalingGroupConfig' is not what Grove runs for it: write PodCliqueTemplateSpec, or leave it out",
-        ),
     ),
     Case(
         "alpha: overrides of another type",
         services({"a": service(**override(RACK, target="PodClique"))}, **override(whole(RACK), apiVersion="v1")),
+        "error: spec.providerOverride.apiVersion: 'v1' is not supported: write grove.io/v1alpha1",
+        "error: spec.services.a.providerOverride.target: 'PodClique' is not what Grove runs for it: write PodCliqueTemplateSpec, or leave it out",
         facts=GROVE,
-        errors=(
-            "spec.providerOverride.apiVersion: 'v1' is not supported: write grove.io/v1alpha1",
-            "spec.services.a.providerOverride.target: 'PodClique' is not what Grove runs for it: write PodCliqueTemplateSpec, or leave it out",
-        ),
     ),
     Case(
         "beta: overrides of more than constraints",
@@ -94,16 +90,14 @@ CASES = [
             component("c", **override({"topologyConstraint": {"pack": []}})),
             **override({"kind": "x", "spec": {"replicas": 2, "template": []}}),
         ),
+        "error: spec.providerOverride.value.kind: cannot be written here, as the platform writes it: only value.spec.template.topologyConstraint can",
+        "error: spec.providerOverride.value.spec.replicas: cannot be written here, as the platform writes it: only value.spec.template.topologyConstraint can",
+        f"error: spec.providerOverride.value.spec.template.topologyConstraint: {DOMAINS}",
+        "error: spec.components[0].providerOverride.value.minAvailable: cannot be written here, as the platform writes it: only value.topologyConstraint can; write minAvailable as a field of the component",
+        "error: spec.components[1].providerOverride.value.topologyConstraint.packDomain: must be a text",
+        "error: spec.components[1].providerOverride.value.topologyConstraint.pack.preferred: must be a text",
+        "error: spec.components[2].providerOverride.value.topologyConstraint.pack: must be an object with required, preferred or both",
         facts=GROVE,
-        errors=(
-            "spec.providerOverride.value.kind: cannot be written here, as the platform writes it: only value.spec.template.topologyConstraint can",
-            "spec.providerOverride.value.spec.replicas: cannot be written here, as the platform writes it: only value.spec.template.topologyConstraint can",
-            f"spec.providerOverride.value.spec.template.topologyConstraint: {DOMAINS}",
-            "spec.components[0].providerOverride.value.minAvailable: cannot be written here, as the platform writes it: only value.topologyConstraint can; write minAvailable as a field of the component",
-            "spec.components[1].providerOverride.value.topologyConstraint.packDomain: must be a text",
-            "spec.components[1].providerOverride.value.topologyConstraint.pack.preferred: must be a text",
-            "spec.components[2].providerOverride.value.topologyConstraint.pack: must be an object with required, preferred or both",
-        ),
     ),
     Case(
         "alpha: overrides of more than constraints",
@@ -113,12 +107,10 @@ CASES = [
                 "b": service(**override({"topologyConstraint": {"packDomain": 7}})),
             }
         ),
+        "error: spec.services.a.providerOverride.value.spec: cannot be written here, as the platform writes it: only value.topologyConstraint can; write minAvailable as a field of the service",
+        f"error: spec.services.a.providerOverride.value.topologyConstraint: {DOMAINS}",
+        "error: spec.services.b.providerOverride.value.topologyConstraint.packDomain: must be a text",
         facts=GROVE,
-        errors=(
-            "spec.services.a.providerOverride.value.spec: cannot be written here, as the platform writes it: only value.topologyConstraint can; write minAvailable as a field of the service",
-            f"spec.services.a.providerOverride.value.topologyConstraint: {DOMAINS}",
-            "spec.services.b.providerOverride.value.topologyConstraint.packDomain: must be a text",
-        ),
     ),
     Case(
         "beta: constraints written in two ways",
@@ -127,28 +119,22 @@ CASES = [
             topologyConstraint={"clusterTopologyName": "dc"},
             **override(whole(RACK)),
         ),
+        "error: spec.providerOverride: not together with a topologyConstraint of the graph or its components: write either these or overrides",
         facts=GROVE,
-        errors=(
-            "spec.providerOverride: not together with a topologyConstraint of the graph or its components: write either these or overrides",
-        ),
     ),
     Case(
         "alpha: constraints written in two ways",
         services({"a": service(**override(RACK))}, topologyConstraint={"topologyProfile": "dc", "packDomain": "zone"}),
+        "error: spec.services.a.providerOverride: not together with a topologyConstraint of the graph or its services: write either these or overrides",
         facts=GROVE,
-        errors=(
-            "spec.services.a.providerOverride: not together with a topologyConstraint of the graph or its services: write either these or overrides",
-        ),
     ),
     Case(
         "beta: roles of ranks",
         components(
             component("a", gpus="1", multinode={}, roles=ROLES, experimental=INTER_POD), backendFramework="vllm"
         ),
+        "error: spec.components[0].roles[0].providerOverride: the GPU memory of this component has pods of its own, so that no role has a clique: write it for the component",
         facts=GROVE,
-        errors=(
-            "spec.components[0].roles[0].providerOverride: the GPU memory of this component has pods of its own, so that no role has a clique: write it for the component",
-        ),
     ),
     Case(
         "alpha: roles of ranks",
@@ -156,19 +142,15 @@ CASES = [
             {"a": service(gpus="1", multinode={}, roles=ROLES, gpuMemoryService={"enabled": True, "mode": "interPod"})},
             backendFramework="vllm",
         ),
+        "error: spec.services.a.roles[0].providerOverride: the GPU memory of this service has pods of its own, so that no role has a clique: write it for the service",
         facts=GROVE,
-        errors=(
-            "spec.services.a.roles[0].providerOverride: the GPU memory of this service has pods of its own, so that no role has a clique: write it for the service",
-        ),
     ),
     *(
         Case(
             f"{version}: an override of a component deployment",
             alone(version, **made),
+            f"error: spec.providerOverride: only {words} of a DynamoGraphDeployment have it: write one, or leave this out",
             facts=GROVE,
-            errors=(
-                f"spec.providerOverride: only {words} of a DynamoGraphDeployment have it: write one, or leave this out",
-            ),
         )
         for version, made, words in (
             ("v1alpha1", service(**override(RACK)), "services"),
@@ -184,6 +166,10 @@ CASES = [
             component("d", **override(RACK)),
             **override(whole(RACK)),
         ),
+        f"error: spec.components[0].providerOverride: {CHANGED}",
+        f"error: spec.components[2].providerOverride: {CHANGED}",
+        f"error: spec.providerOverride: {CHANGED}",
+        f"error: spec.components[1].providerOverride: {CHANGED}",
         old=components(
             component("a"),
             component("b", **override(RACK)),
@@ -191,25 +177,19 @@ CASES = [
             component("d", **override({"topologyConstraint": {"packDomain": "rack"}})),
         ),
         facts=GROVE,
-        errors=(
-            f"spec.components[0].providerOverride: {CHANGED}",
-            f"spec.components[2].providerOverride: {CHANGED}",
-            f"spec.providerOverride: {CHANGED}",
-            f"spec.components[1].providerOverride: {CHANGED}",
-        ),
     ),
     Case(
         "alpha: an override of a role is changed",
         services({"a": spread(ROLES)}),
+        f"error: spec.services.a.roles[0].providerOverride: {CHANGED}",
         old=services({"a": spread([{"name": "leader", **override(packed("zone"))}, {"name": "worker"}])}),
         facts=GROVE,
-        errors=(f"spec.services.a.roles[0].providerOverride: {CHANGED}",),
     ),
     Case(
         "beta: an override changes where Grove does not run the graph",
         components(component("a", **override(RACK))),
+        f"warning: spec.components[0].providerOverride: {NO_EFFECT}",
         old=components(component("a", **override(packed("zone")))),
-        warnings=(f"spec.components[0].providerOverride: {NO_EFFECT}",),
         facts=PLAIN,
     ),
 ]

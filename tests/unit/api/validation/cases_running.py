@@ -28,19 +28,15 @@ CASES: list[Case] = [
     Case(
         "alpha: what Grove does not run",
         services({"a": service(replicas=0), "b": alpha_pod(schedulerName="own")}),
+        "warning: spec.services.b.extraPodSpec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
         facts=GROVE,
-        warnings=(
-            "spec.services.b.extraPodSpec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
-        ),
     ),
     Case(
         "beta: what Grove does not run",
         components(component("a", replicas=0), beta_pod("b", schedulerName="own"), beta_pod("c", schedulerName="own")),
+        "warning: spec.components[1].podTemplate.spec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
+        "warning: spec.components[2].podTemplate.spec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
         facts=GROVE,
-        warnings=(
-            "spec.components[1].podTemplate.spec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
-            "spec.components[2].podTemplate.spec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
-        ),
     ),
     Case(
         "beta: one scheduler for all pods, on Grove",
@@ -58,12 +54,8 @@ CASES: list[Case] = [
             {"a": service()},
             metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}},
         ),
-        errors=(
-            'metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
-        ),
-        warnings=(
-            'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
-        ),
+        'error: metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
+        'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
     ),
     Case(
         "beta: two schedulers",
@@ -71,12 +63,8 @@ CASES: list[Case] = [
             component("a"),
             metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}},
         ),
-        errors=(
-            'metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
-        ),
-        warnings=(
-            'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
-        ),
+        'error: metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
+        'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
     ),
     Case(
         "alpha: an engine that is not the named one",
@@ -84,9 +72,7 @@ CASES: list[Case] = [
             {"a": alpha_pod({"command": SGLANG}), "b": alpha_pod({"args": ["python3 -m dynamo.vllm"]})},
             backendFramework="vllm",
         ),
-        errors=(
-            "spec.services.a.extraPodSpec.mainContainer: starts sglang, where backendFramework is vllm: make them agree, or leave backendFramework out",
-        ),
+        "error: spec.services.a.extraPodSpec.mainContainer: starts sglang, where backendFramework is vllm: make them agree, or leave backendFramework out",
     ),
     Case(
         "alpha: several nodes without an engine",
@@ -97,12 +83,10 @@ CASES: list[Case] = [
                 "c": service("default", multinode=MULTINODE),
             }
         ),
+        "error: spec.services.a.multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
+        "error: spec.services.b.multinode: not for componentType 'frontend', which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
+        "error: spec.services.c.multinode: not for componentType none, which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
         facts=GROVE,
-        errors=(
-            "spec.services.a.multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
-            "spec.services.b.multinode: not for componentType 'frontend', which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
-            "spec.services.c.multinode: not for componentType none, which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
-        ),
     ),
     Case(
         "beta: several nodes of an engine that another worker starts",
@@ -126,10 +110,8 @@ CASES: list[Case] = [
             },
             backendFramework="trtllm",
         ),
+        "error: spec.services.a.multinode: trtllm on several nodes needs the number of GPUs of each: ask for them in resources.limits.gpu",
         facts=GROVE,
-        errors=(
-            "spec.services.a.multinode: trtllm on several nodes needs the number of GPUs of each: ask for them in resources.limits.gpu",
-        ),
     ),
     Case(
         "alpha: no place for the flags of an engine",
@@ -140,10 +122,8 @@ CASES: list[Case] = [
             },
             backendFramework="sglang",
         ),
+        "error: spec.services.a.extraPodSpec.mainContainer: starts './start', into which the flags for multinode cannot be put: set command to python3 -m dynamo.sglang, or to a shell with a script that does so",
         facts=GROVE,
-        errors=(
-            "spec.services.a.extraPodSpec.mainContainer: starts './start', into which the flags for multinode cannot be put: set command to python3 -m dynamo.sglang, or to a shell with a script that does so",
-        ),
     ),
     Case(
         "beta: no place for the flags of an engine",
@@ -155,10 +135,8 @@ CASES: list[Case] = [
             },
             backendFramework="vllm",
         ),
+        "error: spec.components[0].podTemplate.spec.containers[0]: starts 'sh', into which the flags for multinode, gpuMemoryService cannot be put: set command to python3 -m dynamo.vllm, or to a shell with a script that does so",
         facts=GROVE,
-        errors=(
-            "spec.components[0].podTemplate.spec.containers[0]: starts 'sh', into which the flags for multinode, gpuMemoryService cannot be put: set command to python3 -m dynamo.vllm, or to a shell with a script that does so",
-        ),
     ),
     Case(
         "beta: failover of no known engine",
@@ -169,9 +147,7 @@ CASES: list[Case] = [
             },
             metadata=CONTAINER_DISCOVERY,
         ),
-        errors=(
-            "spec.components[0].experimental.failover: only vLLM fails over within a pod, and the engine is not known: leave failover out",
-        ),
+        "error: spec.components[0].experimental.failover: only vLLM fails over within a pod, and the engine is not known: leave failover out",
     ),
     Case(
         "beta: checkpoints without a model, and of several pods",
@@ -180,20 +156,16 @@ CASES: list[Case] = [
             component("b", "decode", multinode=MULTINODE, experimental={"checkpoint": IDENTITY}),
             backendFramework="sglang",
         ),
+        "error: spec.components[0].experimental.checkpoint: not for type 'planner', which loads no model: leave the checkpoint out",
+        "error: spec.components[1].experimental.checkpoint: not together with multinode: a checkpoint is of one pod; leave one of the two out",
         facts=GROVE,
-        errors=(
-            "spec.components[0].experimental.checkpoint: not for type 'planner', which loads no model: leave the checkpoint out",
-            "spec.components[1].experimental.checkpoint: not together with multinode: a checkpoint is of one pod; leave one of the two out",
-        ),
     ),
     *(
         Case(
             f"{name}: GPU memory between pods of a component deployment",
             alone(version, **spec),
+            f"error: spec.{at}.mode: '{inter}' needs Grove, which runs graphs only: write {intra}, or a DynamoGraphDeployment",
             facts=GROVE,
-            errors=(
-                f"spec.{at}.mode: '{inter}' needs Grove, which runs graphs only: write {intra}, or a DynamoGraphDeployment",
-            ),
         )
         for name, version, spec, at, inter, intra in (
             (
@@ -218,10 +190,8 @@ CASES: list[Case] = [
         Case(
             f"{name}: several nodes of a component deployment, and no LeaderWorkerSet",
             alone(version, backendFramework="sglang", **spec),
+            "warning: spec.multinode: replicas of several nodes cannot run here: install LeaderWorkerSet, or leave multinode out",
             facts=replace(GROVE, leader_worker_sets=False),
-            warnings=(
-                "spec.multinode: replicas of several nodes cannot run here: install LeaderWorkerSet, or leave multinode out",
-            ),
         )
         for name, version, spec in (
             ("alpha", ALPHA, service(multinode=MULTINODE)),
@@ -232,10 +202,8 @@ CASES: list[Case] = [
         Case(
             f"{name}: a checkpoint where there are none",
             obj,
+            f"warning: {at}: cannot run here, where the platform has no checkpoints: set checkpoint.enabled in the operator configuration, or leave the checkpoint out",
             facts=replace(PLAIN, checkpoints=False),
-            warnings=(
-                f"{at}: cannot run here, where the platform has no checkpoints: set checkpoint.enabled in the operator configuration, or leave the checkpoint out",
-            ),
         )
         for name, obj, at in (
             ("alpha", services({"a": service(checkpoint={"enabled": True, **IDENTITY})}), "spec.services.a.checkpoint"),

@@ -52,13 +52,11 @@ CASES = [
                 "h": service("planner", **pod(serviceAccountName="planner-serviceaccount")),
             }
         ),
-        warnings=(
-            "spec.services.a.modelRef.revision: has no effect: engines load the revision that their own flags name, such as --revision",
-            "spec.services.b.eppConfig.configMapRef.optional: has no effect: an endpoint picker does not start without its configuration",
-            "spec.services.c.checkpoint.identity: has no effect: checkpointRef names the checkpoint; leave one of the two out",
-            "spec.services.f.extraPodSpec.terminationGracePeriodSeconds: 0 has no effect: pods get the default of their type; write 1 or more",
-            "spec.services.g.extraPodSpec.serviceAccountName: has no effect: a planner of a graph runs as planner-serviceaccount, which may scale the graph",
-        ),
+        "warning: spec.services.a.modelRef.revision: has no effect: engines load the revision that their own flags name, such as --revision",
+        "warning: spec.services.b.eppConfig.configMapRef.optional: has no effect: an endpoint picker does not start without its configuration",
+        "warning: spec.services.c.checkpoint.identity: has no effect: checkpointRef names the checkpoint; leave one of the two out",
+        "warning: spec.services.f.extraPodSpec.terminationGracePeriodSeconds: 0 has no effect: pods get the default of their type; write 1 or more",
+        "warning: spec.services.g.extraPodSpec.serviceAccountName: has no effect: a planner of a graph runs as planner-serviceaccount, which may scale the graph",
     ),
     Case(
         "beta: what nothing reads",
@@ -70,13 +68,11 @@ CASES = [
             component("e", **template(terminationGracePeriodSeconds=1)),
             component("f", "planner", **template(serviceAccountName="mine")),
         ),
-        warnings=(
-            "spec.components[0].modelRef.revision: has no effect: engines load the revision that their own flags name, such as --revision",
-            "spec.components[1].eppConfig.configMapRef.optional: has no effect: an endpoint picker does not start without its configuration",
-            "spec.components[2].experimental.checkpoint.identity: has no effect: checkpointRef names the checkpoint; leave one of the two out",
-            "spec.components[3].podTemplate.spec.terminationGracePeriodSeconds: 0 has no effect: pods get the default of their type; write 1 or more",
-            "spec.components[5].podTemplate.spec.serviceAccountName: has no effect: a planner of a graph runs as planner-serviceaccount, which may scale the graph",
-        ),
+        "warning: spec.components[0].modelRef.revision: has no effect: engines load the revision that their own flags name, such as --revision",
+        "warning: spec.components[1].eppConfig.configMapRef.optional: has no effect: an endpoint picker does not start without its configuration",
+        "warning: spec.components[2].experimental.checkpoint.identity: has no effect: checkpointRef names the checkpoint; leave one of the two out",
+        "warning: spec.components[3].podTemplate.spec.terminationGracePeriodSeconds: 0 has no effect: pods get the default of their type; write 1 or more",
+        "warning: spec.components[5].podTemplate.spec.serviceAccountName: has no effect: a planner of a graph runs as planner-serviceaccount, which may scale the graph",
     ),
     Case(
         "alpha: shared memory of the author's",
@@ -94,11 +90,9 @@ CASES = [
                 ),
             }
         ),
-        warnings=(
-            f"spec.services.a.volumeMounts[1]: {SHARED_ALPHA}",
-            f"spec.services.b.extraPodSpec.mainContainer.volumeMounts[0]: {SHARED_ALPHA}",
-            f"spec.services.b.extraPodSpec.volumes[0]: {SHARED_ALPHA}",
-        ),
+        f"warning: spec.services.a.volumeMounts[1]: {SHARED_ALPHA}",
+        f"warning: spec.services.b.extraPodSpec.mainContainer.volumeMounts[0]: {SHARED_ALPHA}",
+        f"warning: spec.services.b.extraPodSpec.volumes[0]: {SHARED_ALPHA}",
     ),
     Case(
         "beta: shared memory of the author's",
@@ -107,10 +101,8 @@ CASES = [
             component("b", **template(volumes=[{"name": "v"}, {"name": "shared-memory"}]), sharedMemorySize="1Gi"),
             component("c", **template(volumes=[{"name": "shared-memory"}]), sharedMemorySize=0),
         ),
-        warnings=(
-            f"spec.components[0].podTemplate.spec.containers[1].volumeMounts[0]: {SHARED_BETA}",
-            f"spec.components[1].podTemplate.spec.volumes[1]: {SHARED_BETA}",
-        ),
+        f"warning: spec.components[0].podTemplate.spec.containers[1].volumeMounts[0]: {SHARED_BETA}",
+        f"warning: spec.components[1].podTemplate.spec.volumes[1]: {SHARED_BETA}",
     ),
     Case(
         "alpha: ports without the one that is asked",
@@ -129,10 +121,8 @@ CASES = [
             },
             metadata=CONTAINER_DISCOVERY,
         ),
-        warnings=(
-            "spec.services.a.extraPodSpec.mainContainer.ports: has no port http, which probes and the Service name: add containerPort 8000 of that name",
-            "spec.services.c.extraPodSpec.mainContainer.ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
-        ),
+        "warning: spec.services.a.extraPodSpec.mainContainer.ports: has no port http, which probes and the Service name: add containerPort 8000 of that name",
+        "warning: spec.services.c.extraPodSpec.mainContainer.ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
     ),
     Case(
         "beta: ports without the one that is asked",
@@ -146,9 +136,7 @@ CASES = [
                 **template({"ports": [{"containerPort": 9002}]}),
             ),
         ),
-        warnings=(
-            "spec.components[0].podTemplate.spec.containers[1].ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
-        ),
+        "warning: spec.components[0].podTemplate.spec.containers[1].ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
     ),
     Case(
         "alpha: engines that listen elsewhere than they are asked",
@@ -161,10 +149,8 @@ CASES = [
                 ),
             }
         ),
-        warnings=(
-            "spec.services.a.extraPodSpec.mainContainer.env[0].value: it listens there, and probes and the Service ask port http, which is 8000: leave DYN_HTTP_PORT out",
-            "spec.services.b.envs[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
-        ),
+        "warning: spec.services.a.extraPodSpec.mainContainer.env[0].value: it listens there, and probes and the Service ask port http, which is 8000: leave DYN_HTTP_PORT out",
+        "warning: spec.services.b.envs[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
     ),
     Case(
         "beta: engines that listen elsewhere than they are asked",
@@ -189,11 +175,9 @@ CASES = [
                 **template({"command": ["x", "--http-port 80"], "env": [{"name": "DYN_HTTP_PORT", "value": "8"}]}),
             ),
         ),
-        warnings=(
-            "spec.components[0].podTemplate.spec.containers[1].env[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
-            "spec.components[3].podTemplate.spec.containers[1].args: it listens there, and probes and the Service ask port http, which is 8000: leave --http-port out",
-            "spec.components[5].podTemplate.spec.containers[1].command: it listens there, and probes and the Service ask port http, which is 8000: leave --http-port out",
-        ),
+        "warning: spec.components[0].podTemplate.spec.containers[1].env[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
+        "warning: spec.components[3].podTemplate.spec.containers[1].args: it listens there, and probes and the Service ask port http, which is 8000: leave --http-port out",
+        "warning: spec.components[5].podTemplate.spec.containers[1].command: it listens there, and probes and the Service ask port http, which is 8000: leave --http-port out",
     ),
     Case(
         "alpha: volumes of a picker",
@@ -208,9 +192,7 @@ CASES = [
                 )
             }
         ),
-        warnings=(
-            "spec.services.a.extraPodSpec.mainContainer.volumeMounts: replaces the mounts of the platform: the picker has no configuration; mount epp-config at /etc/epp, too",
-        ),
+        "warning: spec.services.a.extraPodSpec.mainContainer.volumeMounts: replaces the mounts of the platform: the picker has no configuration; mount epp-config at /etc/epp, too",
     ),
     *(
         Case(
@@ -223,8 +205,8 @@ CASES = [
                     **template({"volumeMounts": mounts} if mounts else {}, volumes=volumes),
                 )
             ),
-            warnings=tuple(
-                f"spec.components[0].podTemplate.spec.volumes: replaces the volumes of the platform: {name}, which main mounts, becomes a claim that must exist; write it, too"
+            *(
+                f"warning: spec.components[0].podTemplate.spec.volumes: replaces the volumes of the platform: {name}, which main mounts, becomes a claim that must exist; write it, too"
                 for name in missing
             ),
         )
@@ -243,13 +225,11 @@ CASES = [
         Case(
             f"{version}: annotations that are nearly read",
             made,
+            *queue,
+            "warning: metadata.annotations[\"nvidia.com/enable-metrics\"]: 'False' has no effect: only 'false' is read",
+            "warning: spec.annotations[\"nvidia.com/disable-image-pull-secret-discovery\"]: 'True' has no effect: only 'true' is read",
+            f"warning: spec.{at}.annotations[\"nvidia.com/enable-metrics\"]: 'FALSE' has no effect: only 'false' is read",
             facts=facts,
-            warnings=(
-                *queue,
-                "metadata.annotations[\"nvidia.com/enable-metrics\"]: 'False' has no effect: only 'false' is read",
-                "spec.annotations[\"nvidia.com/disable-image-pull-secret-discovery\"]: 'True' has no effect: only 'true' is read",
-                f"spec.{at}.annotations[\"nvidia.com/enable-metrics\"]: 'FALSE' has no effect: only 'false' is read",
-            ),
         )
         for version, made, at, facts, queue in (
             (
@@ -264,8 +244,8 @@ CASES = [
                 "services.a.extraPodMetadata",
                 PLAIN,
                 (
-                    'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
-                    'metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
+                    'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
+                    'warning: metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
                 ),
             ),
             (
@@ -297,8 +277,8 @@ CASES = [
                 "components[0].podTemplate.metadata",
                 PLAIN,
                 (
-                    'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
-                    'metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
+                    'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
+                    'warning: metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
                 ),
             ),
         )
@@ -314,10 +294,8 @@ CASES = [
                 },
             )
         ),
-        warnings=(
-            "spec.components[0].podTemplate.metadata.name: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
-            "spec.components[0].podTemplate.metadata.finalizers: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
-        ),
+        "warning: spec.components[0].podTemplate.metadata.name: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
+        "warning: spec.components[0].podTemplate.metadata.finalizers: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
     ),
     Case(
         "alpha: what needs another field",
@@ -341,16 +319,14 @@ CASES = [
                 {"name": "b", "create": True, "size": "1Gi", "storageClass": "s", "volumeAccessMode": "ReadWriteOnce"},
             ],
         ),
-        warnings=(
-            "spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim itself, and mount it by its name",
-            "spec.pvcs[0].size: has no effect: the claim is not created; set create: true, or leave it out",
-            "spec.pvcs[0].volumeAccessMode: has no effect: the claim is not created; set create: true, or leave it out",
-            "spec.services.a.resources.limits.gpuType: has no effect without gpu: set gpu to the number of GPUs",
-            "spec.services.b.sharedMemory.size: has no effect: disabled is true; leave one of the two out",
-            "spec.services.d.subComponentType: has no effect: only prefill and decode of componentType worker mean something",
-            "spec.services.e.subComponentType: has no effect: only prefill and decode of componentType worker mean something",
-            "spec.services.f.serviceName: has no effect: the service is called 'f', which is its key in spec.services",
-        ),
+        "warning: spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim itself, and mount it by its name",
+        "warning: spec.pvcs[0].size: has no effect: the claim is not created; set create: true, or leave it out",
+        "warning: spec.pvcs[0].volumeAccessMode: has no effect: the claim is not created; set create: true, or leave it out",
+        "warning: spec.services.a.resources.limits.gpuType: has no effect without gpu: set gpu to the number of GPUs",
+        "warning: spec.services.b.sharedMemory.size: has no effect: disabled is true; leave one of the two out",
+        "warning: spec.services.d.subComponentType: has no effect: only prefill and decode of componentType worker mean something",
+        "warning: spec.services.e.subComponentType: has no effect: only prefill and decode of componentType worker mean something",
+        "warning: spec.services.f.serviceName: has no effect: the service is called 'f', which is its key in spec.services",
     ),
     Case(
         "alpha: compilation caches",
@@ -368,10 +344,8 @@ CASES = [
                 ),
             }
         ),
-        warnings=(
-            "spec.services.a.volumeMounts[2].useAsCompilationCache: has no effect: volumeMounts[1] is the compilation cache, and a component has one; this is mounted as any volume",
-            "spec.services.b.volumeMounts[0].useAsCompilationCache: has no effect: only workers compile; this is mounted as any volume",
-        ),
+        "warning: spec.services.a.volumeMounts[2].useAsCompilationCache: has no effect: volumeMounts[1] is the compilation cache, and a component has one; this is mounted as any volume",
+        "warning: spec.services.b.volumeMounts[0].useAsCompilationCache: has no effect: only workers compile; this is mounted as any volume",
     ),
     Case(
         "alpha: the main container",
@@ -398,21 +372,17 @@ CASES = [
                 ),
             }
         ),
-        warnings=(
-            "spec.services.a.volumeMounts: has no effect: spec.services.a.extraPodSpec.mainContainer.volumeMounts takes its place; write all of it there",
-            "spec.services.a.envFromSecret: has no effect: spec.services.a.extraPodSpec.mainContainer.envFrom takes its place; write all of it there",
-            "spec.services.a.resources.claims: has no effect: spec.services.a.extraPodSpec.mainContainer.resources.claims takes its place; write all of it there",
-            "spec.services.a.extraPodSpec.mainContainer.name: has no effect: the container is called main",
-            "spec.services.a.extraPodSpec.containers[1]: has no effect: the container main is written in extraPodSpec.mainContainer",
-        ),
+        "warning: spec.services.a.volumeMounts: has no effect: spec.services.a.extraPodSpec.mainContainer.volumeMounts takes its place; write all of it there",
+        "warning: spec.services.a.envFromSecret: has no effect: spec.services.a.extraPodSpec.mainContainer.envFrom takes its place; write all of it there",
+        "warning: spec.services.a.resources.claims: has no effect: spec.services.a.extraPodSpec.mainContainer.resources.claims takes its place; write all of it there",
+        "warning: spec.services.a.extraPodSpec.mainContainer.name: has no effect: the container is called main",
+        "warning: spec.services.a.extraPodSpec.containers[1]: has no effect: the container main is written in extraPodSpec.mainContainer",
     ),
     Case(
         "alpha: a gateway of no VirtualService",
         services({"a": service("frontend", ingress={"enabled": True, "host": "h", "virtualServiceGateway": "g"})}),
-        warnings=(
-            "spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
-            "spec.services.a.ingress.virtualServiceGateway: has no effect without useVirtualService: true; an Ingress is made",
-        ),
+        "warning: spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
+        "warning: spec.services.a.ingress.virtualServiceGateway: has no effect without useVirtualService: true; an Ingress is made",
     ),
     Case(
         "alpha: what a VirtualService does not use",
@@ -431,19 +401,15 @@ CASES = [
                 )
             }
         ),
-        warnings=(
-            "spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
-            "spec.services.a.ingress.ingressControllerClassName: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
-            "spec.services.a.ingress.tls: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
-        ),
+        "warning: spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
+        "warning: spec.services.a.ingress.ingressControllerClassName: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
+        "warning: spec.services.a.ingress.tls: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
     ),
     *(
         Case(
             f"{version}: a component alone",
             manifest(COMPONENT, version, {**made, "topologyConstraint": {"packDomain": "rack"}}),
-            warnings=(
-                "spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment",
-            ),
+            "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment",
         )
         for version, made in ((ALPHA, service(serviceName="a")), (BETA, component("a")))
     ),
@@ -453,8 +419,8 @@ CASES = [
             manifest(
                 COMPONENT, version, made, **annotated(enable_metrics="false", deployment_strategy="Recreate", x="y")
             ),
-            warnings=tuple(
-                f'metadata.annotations["nvidia.com/{name}"]: has no effect here: write it in {place}'
+            *(
+                f'warning: metadata.annotations["nvidia.com/{name}"]: has no effect here: write it in {place}'
                 for name in ("enable-metrics", "deployment-strategy")
             ),
         )
@@ -482,9 +448,13 @@ CASES = [
                 version,
                 {"modelName": "m", "baseModelName": "b", "source": {"uri": "s3://b/p"}, **fields},
             ),
-            warnings=()
-            if fields.get("modelType") == "lora"
-            else ("spec.source: has no effect: workers load a model from its source only with modelType lora",),
+            *(
+                ()
+                if fields.get("modelType") == "lora"
+                else (
+                    "warning: spec.source: has no effect: workers load a model from its source only with modelType lora",
+                )
+            ),
         )
         for version in (ALPHA, BETA)
         for suffix, fields in (("", {}), (" (adapter)", {"modelType": "adapter"}), (" (lora)", {"modelType": "lora"}))
@@ -507,12 +477,10 @@ CASES = [
                     },
                 },
             ),
-            warnings=(
-                "spec.job.podTemplateSpec.metadata.name: has no effect: the pod gets labels and annotations of its template, and nothing else of its metadata",
-                "spec.job.podTemplateSpec.spec.restartPolicy: has no effect: the pod of the Job is never started again",
-                "spec.job.backoffLimit: has no effect: the Job runs once; create the checkpoint again to take it again",
-                "spec.job.ttlSecondsAfterFinished: has no effect: the Job is kept for 300 seconds after its end",
-            ),
+            "warning: spec.job.podTemplateSpec.metadata.name: has no effect: the pod gets labels and annotations of its template, and nothing else of its metadata",
+            "warning: spec.job.podTemplateSpec.spec.restartPolicy: has no effect: the pod of the Job is never started again",
+            "warning: spec.job.backoffLimit: has no effect: the Job runs once; create the checkpoint again to take it again",
+            "warning: spec.job.ttlSecondsAfterFinished: has no effect: the Job is kept for 300 seconds after its end",
         )
         for version in (ALPHA, BETA)
     ),
@@ -535,8 +503,8 @@ CASES = [
                     },
                 },
             ),
-            warnings=tuple(
-                f"spec.{at}: has no effect: engines are simulated, and no Job runs; set searchStrategy to thorough to measure them"
+            *(
+                f"warning: spec.{at}: has no effect: engines are simulated, and no Job runs; set searchStrategy to thorough to measure them"
                 for at in (
                     "hardware.interconnect",
                     "hardware.rdma",
@@ -562,11 +530,13 @@ CASES = [
                     "sla": {"optimizationType": "latency", "ttft": 200, "itl": 10},
                 },
             ),
-            warnings=(
-                "spec.sla.optimizationType: has no effect next to ttft, itl: engines are simulated, and chosen by latencies; leave one or the other out",
-            )
-            if strategy == "rapid"
-            else (),
+            *(
+                (
+                    "warning: spec.sla.optimizationType: has no effect next to ttft, itl: engines are simulated, and chosen by latencies; leave one or the other out",
+                )
+                if strategy == "rapid"
+                else ()
+            ),
         )
         for strategy in ("rapid", "thorough")
     ),
@@ -584,10 +554,8 @@ CASES = [
                 },
             },
         ),
-        warnings=(
-            "spec.profilingConfig.profilerImage is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has image",
-            "spec.profilingConfig.config is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has sla, workload, modelCache and features.planner",
-            "spec.profilingConfig.config.sla.optimizationType: has no effect next to ttft: engines are simulated, and chosen by latencies; leave one or the other out",
-        ),
+        "warning: spec.profilingConfig.profilerImage is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has image",
+        "warning: spec.profilingConfig.config is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has sla, workload, modelCache and features.planner",
+        "warning: spec.profilingConfig.config.sla.optimizationType: has no effect next to ttft: engines are simulated, and chosen by latencies; leave one or the other out",
     ),
 ]

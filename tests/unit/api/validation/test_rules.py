@@ -28,8 +28,8 @@ RULES = [rule for rule_set in (*REFUSING, *WARNING) for rule in rule_set.rules]
 def test_findings(case: Case) -> None:
     before = copy.deepcopy((case.obj, case.old))
     result = validate(case.obj, case.old, case.facts)
-    assert tuple(map(str, result.errors)) == case.errors
-    assert result.warnings == case.warnings
+    findings = (*(f"error: {each}" for each in result.errors), *(f"warning: {each}" for each in result.warnings))
+    assert findings == case.findings
     assert (case.obj, case.old) == before
 
 
