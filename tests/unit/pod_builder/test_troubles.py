@@ -43,178 +43,123 @@ def crashed(code: int = 1, reason: str = "Error", message: str = "") -> dict[str
     return {"exitCode": code, "reason": reason, "message": message}
 
 
+def waiting(reason: str, message: str = "", name: str = "main", **fields: Any) -> dict[str, Any]:
+    """The status of a container that waits."""
+    return status(name, waiting={"reason": reason, **({"message": message} if message else {})}, **fields)
+
+
+def waits(reason: str, message: str = "", *conditions: Any, **fields: Any) -> dict[str, Any]:
+    """A pod whose container waits."""
+    return pod(containers=[waiting(reason, message, **fields)], conditions=conditions)
+
+
+def runs(seconds: float, *conditions: Any, spec: Any = None, **fields: Any) -> dict[str, Any]:
+    """A pod whose container has been running for so long."""
+    return pod(containers=[status(running={"startedAt": ago(seconds)}, **fields)], conditions=conditions, spec=spec)
+
+
+def unready(seconds: float) -> dict[str, Any]:
+    return {"type": "Ready", "status": "False", "lastTransitionTime": ago(seconds)}
+
+
+CRASHES = "CrashLoopBackOff"
+STARTUP: dict[str, Any] = {"startupProbe": {}}
+READINESS: dict[str, Any] = {"readinessProbe": {}}
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": ago(240)}
+NOT_SET_UP = {"type": "PodReadyToStartContainers", "status": "False"}
 UNSCHEDULABLE = {
     "type": "PodScheduled",
     "status": "False",
     "reason": "Unschedulable",
     "message": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: 0/2 nodes are available.",
 }
+NOT_CLAIMED = {**UNSCHEDULABLE, "message": "0/2 nodes: no new claims to deallocate, preemption: 0/2 nodes."}
+NO_PYTHON = 'exec: "pyton": not found'
+BACK_OFF = 'Back-off pulling image "nvcr.io/x/y:1": ErrImagePull: 401 Unauthorized'
+NO_SECRET = 'secret "hf-token" not found'
+NOT_PARSED = "couldn't parse image name"
+CANNOT_PULL = "ImagePullBackOff: container main cannot pull nvcr.io/x/y:1: 401 Unauthorized"
+OOM = "OOMKilled: container main was killed: it used more memory than its limit of 16Gi"
+LOW = "The node was low on resource: memory."
 
 
 @pytest.mark.parametrize(
-    ("observed", "reason", "message"),
+    ("observed", "says"),
     [
+        (waits("ErrImagePull", "401 Unauthorized"), CANNOT_PULL),
+        (waits("ImagePullBackOff", BACK_OFF), CANNOT_PULL),
         (
-            pod(containers=[status(waiting={"reason": "ErrImagePull", "message": "401 Unauthorized"})]),
-            "ImagePullBackOff",
-            "container main cannot pull nvcr.io/x/y:1: 401 Unauthorized",
+            waits("InvalidImageName", NOT_PARSED),
+            f"InvalidImageName: container main cannot pull nvcr.io/x/y:1: {NOT_PARSED}",
+        ),
+        (waits("CreateContainerConfigError", NO_SECRET), f"CreateContainerConfigError: container main: {NO_SECRET}"),
+        (
+            pod(init=[waiting(CRASHES, name="fetch", last=crashed(2, message="no such bucket"))]),
+            "InitContainerFailed: init container fetch exited with code 2: no such bucket",
         ),
         (
-            pod(
-                containers=[
-                    status(
-                        waiting={
-                            "reason": "ImagePullBackOff",
-                            "message": 'Back-off pulling image "nvcr.io/x/y:1": ErrImagePull: 401 Unauthorized',
-                        }
-                    )
-                ]
-            ),
-            "ImagePullBackOff",
-            "container main cannot pull nvcr.io/x/y:1: 401 Unauthorized",
+            pod(init=[waiting("ImagePullBackOff", "not found", "fetch")]),
+            "ImagePullBackOff: init container fetch cannot pull busybox: not found",
+        ),
+        (waits(CRASHES, last=crashed(137, "OOMKilled"), restarts=4), OOM),
+        (
+            waits(CRASHES, last=crashed(1, message="CUDA error\n  no device")),
+            f"{CRASHES}: container main exited with code 1: CUDA error no device",
         ),
         (
-            pod(containers=[status(waiting={"reason": "InvalidImageName", "message": "couldn't parse image name"})]),
-            "InvalidImageName",
-            "container main cannot pull nvcr.io/x/y:1: couldn't parse image name",
+            runs(5, last=crashed(139), restarts=3),
+            f"{CRASHES}: container main exited with code 139, killed by signal 11",
+        ),
+        (runs(5, last=crashed(), restarts=1), "ContainerCrashed: container main exited with code 1"),
+        (waits("RunContainerError", NO_PYTHON), f"{CRASHES}: container main does not start: {NO_PYTHON}"),
+        (
+            waits(CRASHES, last=crashed(128, "StartError", NO_PYTHON)),
+            f"{CRASHES}: container main does not start: {NO_PYTHON}",
+        ),
+        (pod(conditions=[UNSCHEDULABLE]), "Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."),
+        (pod(conditions=[NOT_CLAIMED]), "Unschedulable: 0/2 nodes: no new claims to deallocate"),
+        (pod(phase="Failed", reason="Evicted", message=LOW), f"Evicted: {LOW}"),
+        (pod(phase="Failed"), "PodFailed: its containers have ended"),
+        (
+            waits("ContainerCreating", "", SCHEDULED, NOT_SET_UP),
+            "PodNotStarted: its volumes, network or devices are not ready 3 minutes after it has a node",
         ),
         (
-            pod(
-                containers=[
-                    status(waiting={"reason": "CreateContainerConfigError", "message": 'secret "hf-token" not found'})
-                ]
-            ),
-            "CreateContainerConfigError",
-            'container main: secret "hf-token" not found',
+            runs(700, started=False, spec=STARTUP),
+            "StartupProbeFailing: container main runs, and its startup probe does not succeed for more than 10 minutes",
         ),
         (
-            pod(
-                init=[
-                    status("fetch", waiting={"reason": "CrashLoopBackOff"}, last=crashed(2, message="no such bucket"))
-                ]
-            ),
-            "InitContainerFailed",
-            "init container fetch exited with code 2: no such bucket",
-        ),
-        (
-            pod(init=[status("fetch", waiting={"reason": "ImagePullBackOff", "message": "not found"})]),
-            "ImagePullBackOff",
-            "init container fetch cannot pull busybox: not found",
-        ),
-        (
-            pod(
-                containers=[status(waiting={"reason": "CrashLoopBackOff"}, last=crashed(137, "OOMKilled"), restarts=4)]
-            ),
-            "OOMKilled",
-            "container main was killed: it used more memory than its limit of 16Gi",
-        ),
-        (
-            pod(
-                containers=[
-                    status(waiting={"reason": "CrashLoopBackOff"}, last=crashed(1, message="CUDA error\n  no device"))
-                ]
-            ),
-            "CrashLoopBackOff",
-            "container main exited with code 1: CUDA error no device",
-        ),
-        (
-            pod(containers=[status(running={"startedAt": ago(5)}, last=crashed(139), restarts=3)]),
-            "CrashLoopBackOff",
-            "container main exited with code 139, killed by signal 11",
-        ),
-        (
-            pod(containers=[status(running={"startedAt": ago(5)}, last=crashed(), restarts=1)]),
-            "ContainerCrashed",
-            "container main exited with code 1",
-        ),
-        (
-            pod(containers=[status(waiting={"reason": "RunContainerError", "message": 'exec: "pyton": not found'})]),
-            "CrashLoopBackOff",
-            'container main does not start: exec: "pyton": not found',
-        ),
-        (
-            pod(
-                containers=[
-                    status(
-                        waiting={"reason": "CrashLoopBackOff"},
-                        last=crashed(128, "StartError", 'exec: "pyton": not found'),
-                    )
-                ]
-            ),
-            "CrashLoopBackOff",
-            'container main does not start: exec: "pyton": not found',
-        ),
-        (pod(conditions=[UNSCHEDULABLE]), "Unschedulable", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."),
-        (
-            pod(
-                conditions=[
-                    {**UNSCHEDULABLE, "message": "0/2 nodes: no new claims to deallocate, preemption: 0/2 nodes."}
-                ]
-            ),
-            "Unschedulable",
-            "0/2 nodes: no new claims to deallocate",
-        ),
-        (
-            pod(phase="Failed", reason="Evicted", message="The node was low on resource: memory."),
-            "Evicted",
-            "The node was low on resource: memory.",
-        ),
-        (pod(phase="Failed"), "PodFailed", "its containers have ended"),
-        (
-            pod(
-                conditions=[SCHEDULED, {"type": "PodReadyToStartContainers", "status": "False"}],
-                containers=[status(waiting={"reason": "ContainerCreating"})],
-            ),
-            "PodNotStarted",
-            "its volumes, network or devices are not ready 3 minutes after it has a node",
-        ),
-        (
-            pod(containers=[status(running={"startedAt": ago(700)}, started=False)], spec={"startupProbe": {}}),
-            "StartupProbeFailing",
-            "container main runs, and its startup probe does not succeed for more than 10 minutes",
-        ),
-        (
-            pod(
-                conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": ago(650)}],
-                containers=[status(running={"startedAt": ago(9000)})],
-                spec={"readinessProbe": {}},
-            ),
-            "ReadinessProbeFailing",
-            "container main runs, and its readiness probe does not succeed for more than 10 minutes",
+            runs(9000, unready(650), spec=READINESS),
+            "ReadinessProbeFailing: container main runs, and its readiness probe does not succeed for more than 10 minutes",
         ),
     ],
 )
-def test_a_trouble_has_a_reason_and_says_what_it_is(observed, reason, message) -> None:
+def test_a_trouble_has_a_reason_and_says_what_it_is(observed, says) -> None:
     (only,) = troubles([observed], NOW)
-    assert (only.reason, only.pod, only.message) == (reason, "a", message)
+    assert (only.pod, f"{only.reason}: {only.message}") == ("a", says)
 
 
 READY = {"type": "Ready", "status": "True"}
-BROKEN = [status(waiting={"reason": "ImagePullBackOff", "message": "not found"})]
+BROKEN = [waiting("ImagePullBackOff", "not found")]
 
 
 @pytest.mark.parametrize(
     "observed",
     [
         pod(),
-        pod(containers=[status(waiting={"reason": "ContainerCreating"})]),
-        pod(conditions=[READY], containers=[status(ready=True, restarts=9, running={"startedAt": ago(5)})]),
+        waits("ContainerCreating"),
+        runs(5, READY, ready=True, restarts=9),
         # One of two containers serves again and the pod is ready: what was before counts no more.
-        pod(conditions=[READY], containers=[status(running={"startedAt": ago(5)}, last=crashed(), restarts=2)]),
+        runs(5, READY, last=crashed(), restarts=2),
         pod(containers=BROKEN, metadata={"deletionTimestamp": ago(1)}),
         pod(phase="Succeeded", containers=[status(terminated=crashed(0, "Completed"))]),
         pod(init=[status("fetch", ready=True, terminated=crashed(0, "Completed"))]),
         pod(init=[status("fetch", running={"startedAt": ago(9000)})]),
         # A gang that is not complete yet is held back by its own scheduler.
         pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
-        pod(containers=[status(running={"startedAt": ago(500)}, started=False)], spec={"startupProbe": {}}),
+        runs(500, started=False, spec=STARTUP),
         # It has run for long since its last end, and only now is not ready: its probe's first minutes.
-        pod(
-            conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": ago(20)}],
-            containers=[status(running={"startedAt": ago(90000)}, last=crashed(), restarts=5)],
-            spec={"readinessProbe": {}},
-        ),
+        runs(90000, unready(20), last=crashed(), restarts=5, spec=READINESS),
     ],
 )
 def test_what_is_on_its_way_or_was_is_not_trouble(observed) -> None:
@@ -222,41 +167,31 @@ def test_what_is_on_its_way_or_was_is_not_trouble(observed) -> None:
 
 
 def test_the_same_trouble_is_reported_in_the_same_words_whatever_the_attempt() -> None:
-    def pulling(reason: str, message: str) -> Trouble | None:
-        return trouble_of(pod(containers=[status(waiting={"reason": reason, "message": message})]), NOW)
-
-    first = pulling("ErrImagePull", "dial tcp 10.0.0.5:41234->10.0.0.9:443: i/o timeout")
-    assert first == pulling(
-        "ImagePullBackOff",
-        'Back-off pulling image "x": ErrImagePull: dial tcp 10.0.0.5:50001->10.0.0.9:443: i/o timeout',
-    )
+    lost = "dial tcp 10.0.0.5:{}->10.0.0.9:443: i/o timeout"
+    first, later = lost.format(41234), f'Back-off pulling image "x": ErrImagePull: {lost.format(50001)}'
+    assert trouble_of(waits("ErrImagePull", first), NOW) == trouble_of(waits("ImagePullBackOff", later), NOW)
 
     def crashing(restarts: int, time: str) -> Trouble | None:
-        waiting = {"reason": "CrashLoopBackOff", "message": f"back-off {restarts}m restarting failed container"}
         last = crashed(1, message=f"{time} ERROR no GPU available")
-        return trouble_of(pod(containers=[status(waiting=waiting, last=last, restarts=restarts)]), NOW)
+        message = f"back-off {restarts}m restarting failed container"
+        return trouble_of(waits(CRASHES, message, last=last, restarts=restarts), NOW)
 
     assert crashing(3, "2026-01-02 03:04:05,123") == crashing(9, "2026-01-02 04:10:00,007")
-    running = status(
-        running={"startedAt": ago(1)}, last=crashed(1, message="04:10:00 ERROR no GPU available"), restarts=10
-    )
-    assert crashing(3, "03:04:05") == trouble_of(pod(containers=[running]), NOW)
+    running = runs(1, last=crashed(1, message="04:10:00 ERROR no GPU available"), restarts=10)
+    assert crashing(3, "03:04:05") == trouble_of(running, NOW)
 
 
 def test_the_words_of_others_are_bounded_and_the_end_of_a_log_is_kept() -> None:
     long = "x" * 5000 + " ValueError: the model does not fit"
-    result = trouble_of(pod(containers=[status(waiting={"reason": "CrashLoopBackOff"}, last=crashed(1, message=long))]))
+    result = trouble_of(waits(CRASHES, last=crashed(1, message=long)))
     assert result is not None
     assert len(result.message) < 500
     assert result.message.endswith("ValueError: the model does not fit")
 
 
 def test_the_worst_trouble_of_a_pod_is_reported() -> None:
-    containers = [
-        status("aside", waiting={"reason": "ImagePullBackOff", "message": "not found"}),
-        status(waiting={"reason": "CrashLoopBackOff"}, last=crashed()),
-    ]
-    result = trouble_of(pod(containers=containers))
+    aside = waiting("ImagePullBackOff", "not found", "aside")
+    result = trouble_of(pod(containers=[aside, waiting(CRASHES, last=crashed())]))
     assert result is not None
     assert result.message.startswith("container aside cannot pull")
 
@@ -288,16 +223,15 @@ def test_at_most_three_pods_are_named(observed, says) -> None:
 
 
 def test_the_order_of_pods_does_not_matter() -> None:
-    crash = pod("a", containers=[status(waiting={"reason": "CrashLoopBackOff"}, last=crashed())])
+    crash = waits(CRASHES, last=crashed())
     pull, place = pod("c", containers=BROKEN), pod("b", conditions=[UNSCHEDULABLE])
     assert [each.pod for each in troubles([crash, place, pull], NOW)] == ["c", "a", "b"]
     assert troubles([pull, place, crash], NOW) == troubles([crash, place, pull], NOW)
 
 
 def test_what_takes_time_is_checked_again_when_it_would_have_taken_too_long() -> None:
-    starting = pod(containers=[status(running={"startedAt": ago(500)}, started=False)], spec={"startupProbe": {}})
-    mounting = pod("b", conditions=[SCHEDULED | {"lastTransitionTime": ago(60)}])
-    mounting["status"]["conditions"].append({"type": "PodReadyToStartContainers", "status": "False"})
+    starting = runs(500, started=False, spec=STARTUP)
+    mounting = pod("b", conditions=[SCHEDULED | {"lastTransitionTime": ago(60)}, NOT_SET_UP])
     assert recheck_after([starting], NOW) == 100
     assert recheck_after([starting, mounting], NOW) == 120 - 20
     assert recheck_after([mounting], NOW) == 120
@@ -309,26 +243,16 @@ def test_what_takes_time_is_checked_again_when_it_would_have_taken_too_long() ->
 
 
 GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+GATES = {"schedulingGates": [{"name": "example.com/a"}, {"name": "b"}]}
+NOT_CONSIDERED = "no scheduler has considered it 3 minutes after it was created; its schedulerName is"
 
 
 @pytest.mark.parametrize(
     ("conditions", "spec", "message"),
     [
-        (
-            [],
-            {"schedulerName": "kai-scheduler"},
-            "no scheduler has considered it 3 minutes after it was created; its schedulerName is kai-scheduler",
-        ),
-        (
-            [],
-            {},
-            "no scheduler has considered it 3 minutes after it was created; its schedulerName is default-scheduler",
-        ),
-        (
-            [GATED],
-            {"schedulingGates": [{"name": "example.com/a"}, {"name": "b"}]},
-            "its scheduling gates are not removed 3 minutes after it was created: example.com/a, b",
-        ),
+        ([], {"schedulerName": "kai-scheduler"}, f"{NOT_CONSIDERED} kai-scheduler"),
+        ([], {}, f"{NOT_CONSIDERED} default-scheduler"),
+        ([GATED], GATES, "its scheduling gates are not removed 3 minutes after it was created: example.com/a, b"),
     ],
 )
 def test_a_pod_that_no_scheduler_considers_is_a_trouble_once_it_lasts(conditions: Any, spec: Any, message: str) -> None:
@@ -353,40 +277,33 @@ def test_a_pod_that_was_evicted_is_history_once_another_takes_its_place() -> Non
 
 NO_START = Trouble(Rank.NOT_STARTED, "PodNotStarted", "a", "it waits")
 SETUP = 'MountVolume.SetUp failed for volume "v": configmap "c" not found'
+NO_TEMPLATE = 'resourceclaimtemplate "eight" not found'
 
 
 def event(reason: str, note: str, type_: str = "Warning") -> dict[str, Any]:
     return {"reason": reason, "note": note, "type": type_}
 
 
+MOUNT, IN_ALL = event("FailedMount", SETUP), event("FailedMount", "Unable to attach or mount volumes: timed out")
+ATTACH, SANDBOX = event("FailedAttachVolume", "attached elsewhere"), event("FailedCreatePodSandBox", "no IP left")
+
+
 @pytest.mark.parametrize(
-    ("events", "reason", "message"),
+    ("events", "says"),
     [
-        ([], "PodNotStarted", "it waits"),
-        (
-            [event("FailedResourceClaimCreation", 'resourceclaimtemplate "eight" not found')],
-            "PodNotStarted",
-            'it waits: resourceclaimtemplate "eight" not found',
-        ),
-        ([event("FailedMount", SETUP)], "VolumeNotMounted", f"it waits: {SETUP}"),
+        ([], "PodNotStarted: it waits"),
+        ([event("FailedResourceClaimCreation", NO_TEMPLATE)], f"PodNotStarted: it waits: {NO_TEMPLATE}"),
+        ([MOUNT], f"VolumeNotMounted: it waits: {SETUP}"),
         # The summary and the cause take turns.
-        (
-            [event("FailedMount", "Unable to attach or mount volumes: timed out"), event("FailedMount", SETUP)],
-            "VolumeNotMounted",
-            f"it waits: {SETUP}",
-        ),
-        (
-            [event("FailedCreatePodSandBox", "no IP left"), event("FailedAttachVolume", "attached elsewhere")],
-            "VolumeNotMounted",
-            "it waits: attached elsewhere",
-        ),
-        ([event("FailedCreatePodSandBox", "no IP left")], "PodNotStarted", "it waits: no IP left"),
-        ([event("Unhealthy", "probe failed"), event("Scheduled", "ok", "Normal")], "PodNotStarted", "it waits"),
+        ([IN_ALL, MOUNT], f"VolumeNotMounted: it waits: {SETUP}"),
+        ([SANDBOX, ATTACH], "VolumeNotMounted: it waits: attached elsewhere"),
+        ([SANDBOX], "PodNotStarted: it waits: no IP left"),
+        ([event("Unhealthy", "probe failed"), event("Scheduled", "ok", "Normal")], "PodNotStarted: it waits"),
     ],
 )
-def test_events_report_what_a_pod_that_does_not_start_waits_for(events, reason, message) -> None:
+def test_events_report_what_a_pod_that_does_not_start_waits_for(events, says) -> None:
     result = explained(NO_START, events)
-    assert (result.reason, result.pod, result.message) == (reason, "a", message)
+    assert (result.pod, f"{result.reason}: {result.message}") == ("a", says)
     assert explained(NO_START, list(reversed(events))) == result
 
 

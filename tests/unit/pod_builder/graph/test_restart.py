@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.reconcilers.graph.plan import Rollout
+from dynamo_pod_builder.reconcilers.graph.plan import RestartPlan, Rollout
 from dynamo_pod_builder.reconcilers.graph.steps.restart import Part, decide, parts_of, restart
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
@@ -22,165 +22,111 @@ def moving(id_: str = "1") -> Part:
     return Part(True, id_, False)
 
 
-def asked_for(id_: str = "1", *order: str, type_: str = "Sequential") -> dict[str, Any]:
-    return {"id": id_, "strategy": {"type": type_, **({"order": list(order)} if order else {})}}
+def asked_for(said: str = "1 Sequential") -> dict[str, Any] | None:
+    """A restart of this id: `1`, by its strategy: `1 Parallel`, in an order: `1 Sequential B A`; or `nothing`."""
+    id_, type_, *order = [*said.split(), ""]
+    strategy = {"strategy": {"type": type_, **({"order": order[:-1]} if order[:-1] else {})}} if type_ else {}
+    return None if id_ == "nothing" else {"id": id_, **strategy}
 
 
-def restarting(*names: str, id_: str = "1") -> dict[str, Any]:
-    return {"observedID": id_, "phase": "Restarting", "inProgress": list(names)}
+def status(said: str) -> dict[str, Any] | None:
+    """A status as rows have it: `Restarting 1: A B`."""
+    phase, id_, *names = said.replace(":", "").split() if said else ("", "")
+    return {"observedID": id_, "phase": phase, **({"inProgress": names} if names else {})} if said else None
 
 
-def ended(phase: str = "Completed", id_: str = "1") -> dict[str, Any]:
-    return {"observedID": id_, "phase": phase}
+def parts_in(said: str) -> dict[str, Part]:
+    """What there is of components: `A plain, B done`."""
+    kinds = {"plain": PLAIN, "new": NEW, "done": done(), "moving": moving()}
+    return {name: kinds[kind] for name, kind in (each.split() for each in said.split(", ") if each)}
 
 
-PARALLEL = asked_for("1", type_="Parallel")
+def step_of(result: RestartPlan) -> str:
+    """Which components carry which id, and what is reported: `A 1, B 2; Restarting 2: A`; what is news as `now Restarting`."""
+    ids = ", ".join(map(" ".join, sorted(result.ids.items())))
+    if result.status is None:
+        return ids
+    names = " ".join(result.status.get("inProgress", ()))
+    reported = f"{result.status['phase']} {result.status['observedID']}{names and ': '}{names}"
+    assert result.status == status(reported)
+    assert result.entered in ("", result.status["phase"])
+    return f"{ids}; {result.entered and 'now '}{reported}"
 
 
-@pytest.mark.parametrize(
-    ("asked", "previous", "parts", "reported"),
-    [
-        pytest.param(None, None, {"A": PLAIN}, ({}, None, ""), id="nothing requested"),
-        pytest.param(
-            {"id": "1"},
-            None,
-            {"B": PLAIN, "A": PLAIN},
-            ({"A": "1"}, restarting("A"), "Restarting"),
-            id="alphabetical where no strategy is given",
-        ),
-        pytest.param(
-            asked_for("1", "B", "A"),
-            None,
-            {"A": PLAIN, "B": PLAIN},
-            ({"B": "1"}, restarting("B"), "Restarting"),
-            id="in the order given",
-        ),
-        pytest.param(
-            asked_for(),
-            restarting("A"),
-            {"A": moving(), "B": PLAIN},
-            ({"A": "1"}, restarting("A"), ""),
-            id="one at a time",
-        ),
-        pytest.param(
-            asked_for(),
-            restarting("A"),
-            {"A": done(), "B": PLAIN},
-            ({"A": "1", "B": "1"}, restarting("B"), ""),
-            id="the next when one serves",
-        ),
-        pytest.param(
-            asked_for(),
-            restarting("B"),
-            {"A": done(), "B": done()},
-            ({"A": "1", "B": "1"}, ended(), "Completed"),
-            id="complete when the last serves",
-        ),
-        pytest.param(
-            asked_for(),
-            restarting("B"),
-            {"A": moving(), "B": done(), "C": PLAIN},
-            ({"A": "1", "B": "1"}, restarting("A"), ""),
-            id="an earlier one that fails again holds up the next",
-        ),
-        pytest.param(
-            PARALLEL,
-            None,
-            {"B": PLAIN, "A": PLAIN},
-            ({"A": "1", "B": "1"}, restarting("A", "B"), "Restarting"),
-            id="all at once",
-        ),
-        pytest.param(
-            PARALLEL,
-            restarting("A", "B"),
-            {"A": done(), "B": moving()},
-            ({"A": "1", "B": "1"}, restarting("B"), ""),
-            id="all at once, those that serve are done",
-        ),
-        pytest.param(
-            asked_for("2"),
-            restarting("B"),
-            {"A": done(), "B": moving(), "C": PLAIN},
-            ({"A": "2", "B": "1"}, restarting("A", id_="2"), "Restarting"),
-            id="a new id in the middle begins again, and takes nothing back",
-        ),
-        pytest.param(
-            asked_for("2"),
-            ended(),
-            {"A": done(), "B": done()},
-            ({"A": "2", "B": "1"}, restarting("A", id_="2"), "Restarting"),
-            id="a new id after the end",
-        ),
-        pytest.param(
-            asked_for("1", "Gone", "B", "A"),
-            restarting("Gone"),
-            {"A": PLAIN, "B": PLAIN},
-            ({"B": "1"}, restarting("B"), ""),
-            id="one that vanished is passed over",
-        ),
-        pytest.param(
-            asked_for("1", "B"),
-            restarting("B"),
-            {"A": PLAIN, "B": done()},
-            ({"A": "1", "B": "1"}, restarting("A"), ""),
-            id="one that the order leaves out comes after it",
-        ),
-        pytest.param(
-            asked_for(), ended(), {"A": done(), "B": PLAIN}, ({"A": "1"}, ended(), ""), id="what has ended stays ended"
-        ),
-        pytest.param(
-            None,
-            ended(),
-            {"A": done(), "B": PLAIN},
-            ({"A": "1"}, ended(), ""),
-            id="taken out after the end: nothing rolls",
-        ),
-        pytest.param(
-            None,
-            restarting("A"),
-            {"A": moving(), "B": PLAIN},
-            ({"A": "1"}, None, ""),
-            id="taken out in the middle: what began stays, the rest does not begin",
-        ),
-        pytest.param(
-            asked_for(),
-            restarting("A"),
-            {"A": moving(), "B": NEW},
-            ({"A": "1", "B": "1"}, restarting("A", "B"), ""),
-            id="pods that are yet to be made have the id from the start",
-        ),
-        pytest.param(
-            asked_for(),
-            ended(),
-            {"A": done(), "B": NEW},
-            ({"A": "1", "B": "1"}, ended(), ""),
-            id="a component added after it",
-        ),
-        pytest.param(asked_for(), None, {}, ({}, ended(), "Completed"), id="nothing to restart"),
-    ],
-)
-def test_a_step(asked, previous, parts, reported):
-    result = decide(asked, previous, parts, rolling=False)
-    assert (dict(result.ids), result.status, result.entered) == reported
+STEPS = {
+    "nothing is requested": ("nothing", "", "A plain", ""),
+    "alphabetical where no strategy is given": ("1", "", "B plain, A plain", "A 1; now Restarting 1: A"),
+    "in the order given": ("1 Sequential B A", "", "A plain, B plain", "B 1; now Restarting 1: B"),
+    "one at a time": ("1 Sequential", "Restarting 1: A", "A moving, B plain", "A 1; Restarting 1: A"),
+    "the next when one serves": ("1 Sequential", "Restarting 1: A", "A done, B plain", "A 1, B 1; Restarting 1: B"),
+    "complete when the last serves": ("1 Sequential", "Restarting 1: B", "A done, B done", "A 1, B 1; now Completed 1"),
+    "an earlier one that fails again holds up the next": (
+        "1 Sequential",
+        "Restarting 1: B",
+        "A moving, B done, C plain",
+        "A 1, B 1; Restarting 1: A",
+    ),
+    "all at once": ("1 Parallel", "", "B plain, A plain", "A 1, B 1; now Restarting 1: A B"),
+    "those that serve are done": ("1 Parallel", "Restarting 1: A B", "A done, B moving", "A 1, B 1; Restarting 1: B"),
+    "a new id in the middle begins again, and takes nothing back": (
+        "2 Sequential",
+        "Restarting 1: B",
+        "A done, B moving, C plain",
+        "A 2, B 1; now Restarting 2: A",
+    ),
+    "a new id after the end": ("2 Sequential", "Completed 1", "A done, B done", "A 2, B 1; now Restarting 2: A"),
+    "one that vanished is passed over": (
+        "1 Sequential Gone B A",
+        "Restarting 1: Gone",
+        "A plain, B plain",
+        "B 1; Restarting 1: B",
+    ),
+    "one that the order leaves out comes after it": (
+        "1 Sequential B",
+        "Restarting 1: B",
+        "A plain, B done",
+        "A 1, B 1; Restarting 1: A",
+    ),
+    "what has ended stays ended": ("1 Sequential", "Completed 1", "A done, B plain", "A 1; Completed 1"),
+    "taken out after the end: nothing rolls": ("nothing", "Completed 1", "A done, B plain", "A 1; Completed 1"),
+    "taken out in the middle: what began stays, the rest does not begin": (
+        "nothing",
+        "Restarting 1: A",
+        "A moving, B plain",
+        "A 1",
+    ),
+    "pods that are yet to be made have the id from the start": (
+        "1 Sequential",
+        "Restarting 1: A",
+        "A moving, B new",
+        "A 1, B 1; Restarting 1: A B",
+    ),
+    "a component added after it": ("1 Sequential", "Completed 1", "A done, B new", "A 1, B 1; Completed 1"),
+    "there is nothing to restart": ("1 Sequential", "", "", "; now Completed 1"),
+}
+
+
+@pytest.mark.parametrize(("asked", "before", "parts", "outcome"), STEPS.values(), ids=STEPS)
+def test_a_step(asked, before, parts, outcome):
+    assert step_of(decide(asked_for(asked), status(before), parts_in(parts), rolling=False)) == outcome
 
 
 @pytest.mark.parametrize(
-    ("previous", "status", "entered"),
+    ("before", "outcome"),
     [
-        (None, ended("Superseded"), "Superseded"),
-        (restarting("A"), ended("Superseded"), "Superseded"),
-        (ended("Superseded"), ended("Superseded"), ""),
-        (ended(), ended(), ""),
+        ("", "A 1; now Superseded 1"),
+        ("Restarting 1: A", "A 1; now Superseded 1"),
+        ("Superseded 1", "A 1; Superseded 1"),
+        ("Completed 1", "A 1; Completed 1"),
     ],
 )
-def test_a_rolling_update_supersedes_what_is_not_over(previous, status, entered):
-    result = decide(asked_for(), previous, {"A": moving(), "B": PLAIN}, rolling=True)
-    assert (dict(result.ids), result.status, result.entered) == ({"A": "1"}, status, entered)
+def test_a_rolling_update_supersedes_what_is_not_over(before, outcome):
+    assert step_of(decide(asked_for(), status(before), parts_in("A moving, B plain"), rolling=True)) == outcome
 
 
 def test_what_was_superseded_is_not_made_up_for():
-    result = decide(asked_for(), ended("Superseded"), {"A": PLAIN}, rolling=False)
-    assert (dict(result.ids), result.status) == ({}, ended("Superseded"))
+    result = decide(asked_for(), status("Superseded 1"), parts_in("A plain"), rolling=False)
+    assert step_of(result) == "; Superseded 1"
 
 
 @pytest.mark.parametrize("type_", ["Sequential", "Parallel"])
@@ -189,8 +135,8 @@ def test_every_restart_ends_though_status_is_lost_at_each_step(type_):
     parts = dict.fromkeys("CABD", PLAIN)
     received: list[list[str]] = []
     for _ in range(20):
-        result = decide(asked_for("1", type_=type_), None, parts, rolling=False)
-        if result.status == ended():
+        result = decide(asked_for(f"1 {type_}"), None, parts, rolling=False)
+        if result.status == status("Completed 1"):
             break
         assert result.status is not None
         received.append(result.status["inProgress"])
@@ -202,7 +148,7 @@ def test_every_restart_ends_though_status_is_lost_at_each_step(type_):
     assert [
         name for step in received for name in step if received[received.index(step) - 1] != step or step is received[0]
     ]
-    assert result.status == ended()
+    assert result.status == status("Completed 1")
     assert set(parts.values()) == {done()}
 
 
@@ -330,7 +276,7 @@ def test_a_restart_on_grove_ends_by_its_pods_where_grove_never_says_that_it_has_
 def test_ids_go_into_pod_templates_and_cliques_and_nothing_else():
     other = {"kind": "ConfigMap", "metadata": {}}
     before = component("A")
-    asked = stored_graph(restart=asked_for("1", type_="Parallel"))
+    asked = stored_graph(restart=asked_for("1 Parallel"))
     plan = restart(desiring(before, component("B"), other), observed(component("A"), of=asked))
     assert [_ids(each) for each in plan.desired] == [["1"], ["1"], []]
     assert before == component("A"), "its input stays as it is"
