@@ -227,3 +227,17 @@ def test_a_reader_may_close_the_output_early() -> None:
         rendering.stdout.close()
         assert rendering.stderr.read() == b""
         assert rendering.wait(timeout=60) == ExitCode.OK
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_a_caller_without_standard_streams_gets_the_exit_code(closed: str, tmp_path: Path) -> None:
+    """Sockets took their numbers, and the event loop ended the process with an assertion."""
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(
+        "{contexts: [{name: a, context: {cluster: a}}], current-context: a, clusters: [{name: a, cluster: {server: "
+        "'http://127.0.0.1:1'}}]}"
+    )
+    command = f'exec "$@" {closed}'
+    program = [sys.executable, "-m", "dynamo_ctl", "get", f"--kubeconfig={kubeconfig}"]
+    done = subprocess.run(["/bin/sh", "-c", command, "sh", *program], check=False, timeout=60)
+    assert done.returncode == ExitCode.UNREACHABLE

@@ -275,7 +275,13 @@ async def test_a_plugin_that_fails_is_quoted(write: Any) -> None:
             "args": ["-c", "echo no >&2; exit 3"],
         }
     }
-    with pytest.raises(ConfigError, match="no"):
+    with pytest.raises(ConfigError, match=r"exec: /bin/sh: process returned 3\. no"):
+        await load(write(user), environ={})
+
+
+async def test_a_plugin_that_is_not_installed_is_named(write: Any) -> None:
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-auth-plugin"}}
+    with pytest.raises(ConfigError, match="exec: no-such-auth-plugin cannot be started: No such file or directory"):
         await load(write(user), environ={})
 
 

@@ -6,6 +6,7 @@ Rooms import what they work with only when they are called, so that --help and c
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -93,6 +94,11 @@ DEBUG = "DYNAMOCTL_DEBUG"
 
 def main() -> None:
     """Entry point of `dynamoctl`."""
+    # A caller may have closed them (`>&-`): sockets would get their numbers.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # It lasts as long as the process.
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
     sys.exit(invoke(sys.argv[1:]))
 
 

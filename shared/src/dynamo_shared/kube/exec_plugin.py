@@ -24,14 +24,20 @@ def plugin_class() -> Any:
             spec = {"interactive": sys.stdout.isatty()}
             info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}
             environ = {**self.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
-            return _status(*await _output(self.args, environ), self.api_version)
+            return _status(self.args[0], *await _output(self.args, environ), self.api_version)
 
     return ExecPlugin
 
 
 async def _output(arguments: list[str], environ: dict[str, str]) -> tuple[int, bytes, bytes]:
-    """Exit code, output and errors."""
-    process = await asyncio.create_subprocess_exec(*arguments, env=environ, stdout=PIPE, stderr=PIPE)
+    """Exit code, output and errors. ConfigError where it cannot be started."""
+    try:
+        process = await asyncio.create_subprocess_exec(*arguments, env=environ, stdout=PIPE, stderr=PIPE)
+    except OSError as error:
+        words = (
+            f"exec: {arguments[0]} cannot be started: {error.strerror or error}; install it, or name another kubeconfig"
+        )
+        raise ConfigError(words) from error
     try:
         output, errors = await process.communicate()
     finally:
@@ -41,10 +47,12 @@ async def _output(arguments: list[str], environ: dict[str, str]) -> tuple[int, b
     return process.returncode or 0, output, errors
 
 
-def _status(code: int, output: bytes, errors: bytes, version: str) -> Any:
+def _status(command: str, code: int, output: bytes, errors: bytes, version: str) -> Any:
     """The `status` of the ExecCredential that a plugin printed. ConfigError where it printed none."""
     if code:
-        raise ConfigError(f"exec: process returned {code}. {errors.decode(errors='replace').strip()}".strip(". "))
+        raise ConfigError(
+            f"exec: {command}: process returned {code}. {errors.decode(errors='replace').strip()}".strip(". ")
+        )
     try:
         credential = json.loads(output)
         if credential["apiVersion"] != version:

@@ -29,7 +29,7 @@ class ObjectEvent(NamedTuple):
     deleted: bool
 
 
-Changes: TypeAlias = asyncio.Queue[ObjectEvent | CtlError]
+Changes: TypeAlias = asyncio.Queue[ObjectEvent | Exception]
 
 
 class ObjectSource(Protocol):
@@ -135,25 +135,29 @@ class OfApi:
                 return
 
     async def _follow(self, kind: str, namespace: str, changes: Changes) -> None:
-        try:
-            async with aclosing(self._remote.follow(path_of(namespace, COLLECTIONS[kind], watch="true"))) as events:
-                async for event in events:
-                    if event.name in ("ADDED", "MODIFIED", "DELETED"):
-                        await changes.put(ObjectEvent(kind, event.data, event.name == "DELETED"))
-        except CtlError as error:
-            await changes.put(error)
+        async with aclosing(self._remote.follow(path_of(namespace, COLLECTIONS[kind], watch="true"))) as events:
+            async for event in events:
+                if event.name in ("ADDED", "MODIFIED", "DELETED"):
+                    await changes.put(ObjectEvent(kind, event.data, event.name == "DELETED"))
 
 
 async def _merged(
     followers: Iterable[Callable[[Changes], Coroutine[Any, Any, None]]],
 ) -> AsyncGenerator[ObjectEvent]:
-    """What all followers put into the queue that they are given, until cancelled. An error among it is raised."""
+    """What all followers put into the queue that they are given, until cancelled. An error among it, or of one, is raised."""
     queue: Changes = asyncio.Queue(WAITING)
-    tasks = [asyncio.create_task(follow(queue)) for follow in followers]
+
+    async def reported(follow: Callable[[Changes], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await follow(queue)
+        except Exception as error:
+            await queue.put(error)
+
+    tasks = [asyncio.create_task(reported(follow)) for follow in followers]
     try:
         while True:
             item = await queue.get()
-            if isinstance(item, CtlError):
+            if isinstance(item, Exception):
                 raise item
             yield item
     finally:
