@@ -88,12 +88,13 @@ class AdapterReconciler:
         if graph is not None and not objects.is_deleting(graph):
             try:
                 refusal = await self._mirror(graph, owners)
-                waits.append(RETRY_REFUSED if refusal is not None or adapted.refusals(graph, owners) else None)
             except Unavailable as error:
                 failure = _answered(error)
                 refusal = str(error)
             graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key) or graph
         refusals = adapted.refusals(graph, owners) if graph is not None else {}
+        if refusal is not None or refusals:
+            waits.append(RETRY_REFUSED)
         for adapter in adapters:
             component = adapter["spec"]["dgdRef"]["componentName"]
             owns = owners.get(component) is adapter
