@@ -407,7 +407,8 @@ class Reflector:
             return
         if event.type != "DELETED":
             yield from self._changed(event.key, event.obj, event.received_at)
-        elif self._known.forget(event.key):
+        elif self._known.forget(event.key) or self._listing:
+            # Until the list is complete, its reader may know of objects that were not listed yet: STATE has them.
             event.obj["metadata"].pop("managedFields", None)
             yield ObjectChange("DELETED", event.key, event.obj, event.received_at)
 
