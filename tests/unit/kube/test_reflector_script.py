@@ -582,6 +582,26 @@ async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any
     assert server.requests[1].query["limit"] == "62"
 
 
+async def test_pages_that_do_not_come_in_time_are_asked_for_in_smaller_ones(
+    server: Any, steps: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow API server, or a slow way to it, never had five hundred pods ready in time, whenever they were asked for."""
+    sizes: list[str] = []
+    followed = Followed(server)
+    sent = followed.reflector._client.raw_get
+
+    async def raw_get(path: str, *, accept: str = "") -> bytes:
+        sizes.append(path.partition("limit=")[2])
+        if len(sizes) <= 5:
+            raise Unavailable(0, "Timeout" if len(sizes) != 3 else "Unreachable", "no answer within 30 s")
+        return await sent(path, accept=accept)
+
+    monkeypatch.setattr(followed.reflector._client, "raw_get", raw_get)
+    server.then(steps.answer(listed(5, pod("a", 3))), steps.watch(then="hang"))
+    assert await followed.take(2) == ["ADDED a@3", "SYNCED 5"]
+    assert sizes == ["500", "250", "125", "125", "62", "50"]
+
+
 async def test_what_is_compared_is_asked_for_in_smaller_pages_where_it_is_too_large(server: Any, steps: Any) -> None:
     # Annotations of one object may have 256 KiB: those of a tenant fill an answer by themselves.
     followed = Followed(server, compare=True)

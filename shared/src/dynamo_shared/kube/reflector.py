@@ -45,6 +45,8 @@ from dynamo_shared.kube.known import Known, vanished
 log = structlog.get_logger("dynamo.kube")
 
 PAGE_SIZE = 500
+# Pages that do not come in time are asked for in halves, down to this: a server that answers nothing must not leave them smaller.
+SLOW_PAGE_SIZE = 50
 # client-go asks for as much; many watches that start together end apart.
 WATCH_SECONDS = (300.0, 600.0)
 # Where everything is compared after each: all objects within five minutes.
@@ -324,7 +326,7 @@ class Reflector:
         yield Absent()
 
     async def _page(self, token: str, *, limit: int | None = None, accept: str = "") -> watch_wire.ListPage:
-        """A page of `limit` objects (0: of all). Of the usual number by default, which is smaller after one too large."""
+        """A page of `limit` objects (0: of all). Of the usual number by default: less after one too large, or too slow."""
         while True:
             size = self._page_size if limit is None else limit
             query = self._query({"limit": str(size) if size else "", "continue": token})
@@ -335,6 +337,10 @@ class Reflector:
                 if size == 1:
                     raise
                 limit, self._page_size = None, max(1, self._page_size // 8)
+            except errors.Unavailable as error:
+                if error.reason == "Timeout" and limit is None:
+                    self._page_size = min(self._page_size, max(SLOW_PAGE_SIZE, self._page_size // 2))
+                raise
 
     def _item(self, item: msgspec.Raw) -> KubeObject:
         """An item of a list with the apiVersion and kind that built-in resources leave out."""
