@@ -20,7 +20,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, GROUP
 from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
-from dynamo_shared.api.untrusted.reading import is_being_deleted
+from dynamo_shared.api.untrusted.reading import annotation, is_being_deleted, items, mapping
 from dynamo_shared.api.validation import Facts, validate
 
 from dynamo_admission import jsonpatch
@@ -228,12 +228,9 @@ def _hidden(obj: KubeObject, old: KubeObject | None, checker: Checker) -> list[F
 
 def _preserved(obj: KubeObject) -> tuple[str, str | None]:
     """The annotation that counts in conversion, and its value; None without one."""
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    known: dict[str, object] = annotations if isinstance(annotations, dict) else {}
+    known = mapping(mapping(obj.get("metadata")).get("annotations"))
     name = PRESERVED_FIELDS if PRESERVED_FIELDS in known else operators.ANNOTATIONS.get(str(obj.get("kind")), "")
-    text = known.get(name)
-    return name, text if isinstance(text, str) else None
+    return name, annotation(known, name)
 
 
 def _in_schema(obj: KubeObject, checker: Checker) -> list[str]:
@@ -254,17 +251,13 @@ def _new_ones(
 
 def _adapted(graph: Any) -> dict[str, Any]:
     """Replicas of the components that have an adapter, of a graph in either version. Reads any junk."""
-    spec = graph.get("spec") if isinstance(graph, dict) else None
-    if not isinstance(spec, dict):
-        return {}
-    components, services = spec.get("components"), spec.get("services")
-    listed = components if isinstance(components, list) else ()
-    entries = [(each.get("name"), each) for each in listed if isinstance(each, dict)]
-    entries += services.items() if isinstance(services, dict) else ()
+    spec = mapping(mapping(graph).get("spec"))
+    entries = [(mapping(each).get("name"), each) for each in items(spec.get("components"))]
+    entries += mapping(spec.get("services")).items()
     return {
         name: each.get("replicas")
         for name, each in entries
-        if isinstance(name, str) and isinstance(each, dict) and isinstance(each.get("scalingAdapter"), dict)
+        if isinstance(name, str) and isinstance(mapping(each).get("scalingAdapter"), dict)
     }
 
 
@@ -273,6 +266,5 @@ def _junk(message: str) -> ReviewStatus:
 
 
 def _replicas(scale: Any) -> Any:
-    spec = scale.get("spec") if isinstance(scale, dict) else None
-    replicas = spec.get("replicas") if isinstance(spec, dict) else None
+    replicas = mapping(mapping(scale).get("spec")).get("replicas")
     return replicas if isinstance(replicas, int) else "N"

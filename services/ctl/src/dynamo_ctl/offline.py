@@ -14,6 +14,7 @@ from dynamo_shared.api.manifest import Manifest, load_manifests
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.v1beta1 import (
     DynamoComponentDeployment,
     DynamoGraphDeployment,
@@ -75,8 +76,7 @@ def objects_of(
 
 
 def _by_rules(obj: KubeObject, namespace: str, facts: Facts, warn: Callable[[str], None]) -> Iterable[FieldError]:
-    metadata = obj.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    metadata = mapping(obj.get("metadata"))
     result = validate({**obj, "metadata": {"namespace": namespace, **metadata}}, None, facts)
     for warning in result.warnings:
         warn(f"{obj.get('kind')} {metadata.get('name', '')}: {warning}")

@@ -21,6 +21,7 @@ from dynamo_shared.api.resources import (
     controller_reference,
     key_of,
 )
+from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
@@ -45,12 +46,9 @@ class Waiting:
 
 def artifact_of(obj: KubeObject) -> str:
     """The artifact that an object of a kind before graphs names, as name:version; "" where it names none."""
-    spec = obj.get("spec")
-    text = spec.get("dynamoNim") if isinstance(spec, dict) else None
-    if not isinstance(text, str):
-        return ""
-    name, separator, version = text.rpartition("--")
-    return f"{name}:{version}" if separator and ":" not in text else text
+    artifact = text(mapping(obj.get("spec")).get("dynamoNim"))
+    name, separator, version = artifact.rpartition("--")
+    return f"{name}:{version}" if separator and ":" not in artifact else artifact
 
 
 def request_key(obj: KubeObject) -> ObjectKey:

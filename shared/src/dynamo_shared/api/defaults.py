@@ -13,7 +13,7 @@ from typing import Any
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import GROUP
-from dynamo_shared.api.untrusted.reading import nodes
+from dynamo_shared.api.untrusted.reading import mapping, nodes
 from dynamo_shared.api.validation.provider_override import API_VERSION, CLIQUE, FIELD, SET, target_of
 from dynamo_shared.api.validation.roles import pods_of_role
 
@@ -77,8 +77,7 @@ def _graph_v1beta1(obj: KubeObject, platform_version: str) -> KubeObject:
 
 
 def _component_v1beta1(obj: KubeObject, _platform_version: str) -> KubeObject:
-    metadata, spec = obj.get("metadata"), obj.get("spec")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
+    name, spec = mapping(obj.get("metadata")).get("name"), obj.get("spec")
     if not isinstance(spec, dict) or spec.get("name") or not isinstance(name, str):
         return obj
     return _with_spec(obj, "name", name) if _COMPONENT_NAME.fullmatch(name) else obj
@@ -86,12 +85,11 @@ def _component_v1beta1(obj: KubeObject, _platform_version: str) -> KubeObject:
 
 def _request_v1alpha1(obj: KubeObject, platform_version: str) -> KubeObject:
     """The field is required, and may be empty; the image of the workers profiles where it is."""
-    spec = obj.get("spec")
-    profiling = spec.get("profilingConfig") if isinstance(spec, dict) else None
-    overrides = spec.get("deploymentOverrides") if isinstance(spec, dict) else None
-    if not isinstance(profiling, dict) or profiling.get("profilerImage") != "" or not platform_version:
+    spec = mapping(obj.get("spec"))
+    profiling = mapping(spec.get("profilingConfig"))
+    if profiling.get("profilerImage") != "" or not platform_version:
         return obj
-    if isinstance(overrides, dict) and overrides.get("workersImage"):
+    if mapping(spec.get("deploymentOverrides")).get("workersImage"):
         return obj
     return _with_spec(obj, "profilingConfig", {**profiling, "profilerImage": f"{PROFILER_IMAGE}:{platform_version}"})
 
@@ -119,7 +117,7 @@ def _with_replicas(component: Any) -> Any:
 
 
 def _with_role_replicas(component: Any) -> Any:
-    roles = component.get("roles") if isinstance(component, dict) else None
+    roles = mapping(component).get("roles")
     if not isinstance(roles, list) or not isinstance(component.get("multinode"), dict):
         return component
     count = nodes(component["multinode"])
@@ -133,7 +131,7 @@ def _with_replicas_of(role: Any, count: int) -> Any:
 
 
 def _with_target(owner: Any, target: str) -> Any:
-    override = owner.get(FIELD) if isinstance(owner, dict) else None
+    override = mapping(owner).get(FIELD)
     if not isinstance(override, dict) or override.get("target") or override.get("apiVersion") != API_VERSION:
         return owner
     return {**owner, FIELD: {**override, "target": target}}
@@ -151,8 +149,7 @@ def _with_targets_of(component: Any) -> Any:
 
 def _with_each(obj: KubeObject, field: str, fill: Callable[[Any], Any]) -> KubeObject:
     """A graph with what `fill` makes of each of its components, which are below this field."""
-    spec = obj.get("spec")
-    given = spec.get(field) if isinstance(spec, dict) else None
+    given = mapping(obj.get("spec")).get(field)
     if field == _SERVICES and isinstance(given, dict):
         named = {name: fill(each) for name, each in given.items()}
         return _with_spec(obj, field, named) if any(map(operator.is_not, named.values(), given.values())) else obj

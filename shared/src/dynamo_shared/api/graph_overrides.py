@@ -8,6 +8,7 @@ from dynamo_shared.api.crds.structural import Schema
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, GROUP
 from dynamo_shared.api.rules import Location
+from dynamo_shared.api.untrusted.reading import items, mapping
 
 ALPHA, BETA = f"{GROUP}/v1alpha1", f"{GROUP}/v1beta1"
 _OF_ALPHA = ("services", "envs", "pvcs")
@@ -50,12 +51,12 @@ def unknown_fields(override: Mapping[str, Any]) -> Iterator[tuple[Location, tupl
     of_spec = schema_of(graph.resource)["properties"]["spec"]["properties"]
     yield from _unknown(spec, of_spec, ("spec",))
     if version == ALPHA:
-        services, of_service = spec.get("services"), of_spec["services"]["additionalProperties"]["properties"]
-        for name, service in services.items() if isinstance(services, dict) else ():
+        of_service = of_spec["services"]["additionalProperties"]["properties"]
+        for name, service in mapping(spec.get("services")).items():
             yield from _unknown(service, of_service, ("spec", "services", str(name)))
     else:
-        components, of_component = spec.get("components"), of_spec["components"]["items"]["properties"]
-        for index, component in enumerate(components if isinstance(components, list) else ()):
+        of_component = of_spec["components"]["items"]["properties"]
+        for index, component in enumerate(items(spec.get("components"))):
             yield from _unknown(component, of_component, ("spec", "components", index))
 
 

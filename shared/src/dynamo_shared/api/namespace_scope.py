@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES
 from dynamo_shared.api.untrusted import times
+from dynamo_shared.api.untrusted.reading import mapping
 
 NAME = "dynamo-operator-namespace-scope"
 
@@ -45,8 +46,7 @@ def is_live(lease: KubeObject, now: datetime) -> bool:
 
 def duration_of(lease: KubeObject) -> float:
     """For how many seconds a renewal counts. Any content is answered."""
-    spec = lease.get("spec")
-    duration = times.span(spec.get("leaseDurationSeconds"), times.LONGEST_LEASE) if isinstance(spec, dict) else None
+    duration = times.span(mapping(lease.get("spec")).get("leaseDurationSeconds"), times.LONGEST_LEASE)
     return duration.total_seconds() if duration is not None else 0.0
 
 

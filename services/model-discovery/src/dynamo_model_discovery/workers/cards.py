@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
+from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.wire.discovered import ModelCard
 
 #: Alternatives of `needs`, and worker types in one of them: there are four worker types.
@@ -45,8 +46,7 @@ def card_of(content: Any, suffix: str = "") -> ModelCard | None:
         return None
     lora = content.get("lora") if isinstance(content.get("lora"), dict) else None
     worker_type, needs = _role(content)
-    runtime = content.get("runtime_config")
-    engine: Mapping[str, Any] = runtime if isinstance(runtime, dict) else {}
+    engine = mapping(content.get("runtime_config"))
     return ModelCard(
         name=name,
         base_model=_base(content, lora),
@@ -89,10 +89,8 @@ def _role(content: Mapping[str, Any]) -> tuple[str, list[str]]:
     declared = worker_type(content.get("worker_type"))
     if not declared and "prefill" in text(content.get("model_type")).lower():
         return _PREFILL
-    needs = content.get("needs")
-    alternatives = needs[:_MOST_NEEDS] if isinstance(needs, list) else []
     needs = []
-    for alternative in alternatives:
+    for alternative in items(content.get("needs"))[:_MOST_NEEDS]:
         types = alternative[:_MOST_NEEDS] if isinstance(alternative, list) else [alternative]
         needs.append("+".join(sorted({name for name in map(worker_type, types) if name})))
     # An empty alternative is always there: then nothing is needed.
@@ -100,8 +98,7 @@ def _role(content: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _base(content: Mapping[str, Any], lora: Mapping[str, Any] | None) -> str:
-    user_data = content.get("user_data")
-    places = (lora or {}, user_data if isinstance(user_data, dict) else {})
+    places = (lora or {}, mapping(content.get("user_data")))
     return next((name for place in places for name in [text(place.get("base_model"))] if name), "")
 
 

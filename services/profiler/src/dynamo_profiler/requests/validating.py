@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted.reading import items
 from dynamo_shared.api.validation import Facts, validate
 
 _JOB = "spec.overrides.profilingJob"
@@ -54,8 +55,7 @@ def _job(spec: KubeObject) -> Iterator[FieldError]:
     at = f"{_JOB}.template.spec"
     lists = ("containers", "initContainers", "volumes", "imagePullSecrets", "tolerations")
     yield from _shapes(pod, at, lists, ("securityContext",))
-    containers = pod.get("containers")
-    for place, each in enumerate(containers if isinstance(containers, list) else ()):
+    for place, each in enumerate(items(pod.get("containers"))):
         if isinstance(each, dict):
             yield from _shapes(each, f"{at}.containers[{place}]", ("env", "envFrom", "volumeMounts"), ("resources",))
 

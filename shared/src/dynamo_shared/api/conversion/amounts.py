@@ -5,6 +5,7 @@ from typing import Any
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.gpus import NVIDIA_GPU
+from dynamo_shared.api.untrusted.reading import mapping
 
 SIDES = ("limits", "requests")
 _QUANTITY = re.compile(quantity.PATTERN)
@@ -12,8 +13,7 @@ _QUANTITY = re.compile(quantity.PATTERN)
 
 def to_resources(given: Any, own: Any) -> dict[str, Any]:
     """Resources of the main container: those of mainContainer over those of the service."""
-    given = given if isinstance(given, dict) else {}
-    own = own if isinstance(own, dict) else {}
+    given, own = mapping(given), mapping(own)
     resources: dict[str, Any] = {}
     for side in SIDES:
         amounts = {**_from_fields(given.get(side)), **as_text(own.get(side))}
@@ -28,8 +28,7 @@ def to_resources(given: Any, own: Any) -> dict[str, Any]:
 def from_resources(given: Any) -> dict[str, Any]:
     """Resources of a service, of those of its main container."""
     resources: dict[str, Any] = {}
-    if not isinstance(given, dict):
-        return resources
+    given = mapping(given)
     for side in SIDES:
         amounts = as_text(given.get(side))
         fields: dict[str, Any] = {}
@@ -56,14 +55,11 @@ def claims_of(resources: dict[str, Any]) -> list[Any] | None:
 
 def as_text(amounts: Any) -> dict[str, str]:
     """Amounts as text, as Kubernetes writes them; what is not an amount is left out."""
-    if not isinstance(amounts, dict):
-        return {}
-    return {name: text for name, value in amounts.items() if (text := _text(value)) is not None}
+    return {name: text for name, value in mapping(amounts).items() if (text := _text(value)) is not None}
 
 
 def _from_fields(fields: Any) -> dict[str, str]:
-    if not isinstance(fields, dict):
-        return {}
+    fields = mapping(fields)
     amounts = as_text(fields.get("custom"))
     kind = fields.get("gpuType")
     named = {(kind if isinstance(kind, str) and kind else NVIDIA_GPU): fields.get("gpu")}

@@ -6,6 +6,7 @@ from dynamo_shared.api.conversion.component import to_alpha, to_beta
 from dynamo_shared.api.conversion.lens import Lens
 from dynamo_shared.api.conversion.pieces import Pieces
 from dynamo_shared.api.conversion.pod import MARK, filled
+from dynamo_shared.api.untrusted.reading import items, mapping
 
 #: Fields of a service, and where its mainContainer says the same.
 TWICE = {
@@ -50,16 +51,14 @@ def by_service_field(piece: list[Any]) -> str:
 
 def is_tidy(service: Any) -> bool:
     """Whether a service says nothing in two places."""
-    extra = service.get("extraPodSpec") if isinstance(service, dict) else None
-    main = extra.get("mainContainer") if isinstance(extra, dict) else None
-    return not isinstance(main, dict) or not any(here in service and there in main for here, there in TWICE.items())
+    main = mapping(mapping(mapping(service).get("extraPodSpec")).get("mainContainer"))
+    return not any(there in main and here in service for here, there in TWICE.items())
 
 
 def marked(component: Any) -> Any:
     """The component with its front end's name as a mark on that container, so that one goes with the other."""
-    name = component.get("frontendSidecar") if isinstance(component, dict) else None
-    containers = _containers(component) if isinstance(name, str) else []
-    for place, each in enumerate(containers):
+    name = mapping(component).get("frontendSidecar")
+    for place, each in enumerate(_containers(component) if isinstance(name, str) else ()):
         if isinstance(each, dict) and each.get("name") == name:
             rest = {field: value for field, value in component.items() if field != "frontendSidecar"}
             return _with_container(rest, place, {**each, MARK: True})
@@ -76,10 +75,7 @@ def unmarked(component: Any) -> Any:
 
 
 def _containers(component: Any) -> list[Any]:
-    template = component.get("podTemplate") if isinstance(component, dict) else None
-    spec = template.get("spec") if isinstance(template, dict) else None
-    containers = spec.get("containers") if isinstance(spec, dict) else None
-    return containers if isinstance(containers, list) else []
+    return items(mapping(mapping(mapping(component).get("podTemplate")).get("spec")).get("containers"))
 
 
 def _with_container(component: dict[str, Any], place: int, container: dict[str, Any]) -> dict[str, Any]:

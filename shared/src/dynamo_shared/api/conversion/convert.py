@@ -12,6 +12,7 @@ from dynamo_shared.api.conversion import component_deployment, envelope, graph, 
 from dynamo_shared.api.conversion.envelope import Kept
 from dynamo_shared.api.conversion.lens import carry
 from dynamo_shared.api.conversion.pod import filled
+from dynamo_shared.api.untrusted.reading import mapping
 
 Body = dict[str, Any]
 Converter = Callable[[Body, dict[str, Any], Kept, str], tuple[Body, Kept]]
@@ -34,9 +35,8 @@ def convert(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
     if not isinstance(kind, str) or kind not in KINDS or source is None or target is None:
         raise NotConvertible(f"{kind} has no conversion from {current} to {api_version}")
     converter = _CONVERTERS.get(kind)
-    given = obj.get("metadata")
     # Server-side apply has parts of objects converted that have none, and the API server takes no answer without it.
-    metadata: dict[str, Any] = given if isinstance(given, dict) else {}
+    metadata = mapping(obj.get("metadata"))
     if converter is None:
         return {**obj, "apiVersion": api_version, "metadata": metadata}
     part = operators.read(kind, metadata, target)

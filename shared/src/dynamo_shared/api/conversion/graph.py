@@ -6,6 +6,7 @@ from typing import Any
 from dynamo_shared.api.conversion import component_lens, status
 from dynamo_shared.api.conversion.envelope import Kept
 from dynamo_shared.api.conversion.lens import Lens, carry
+from dynamo_shared.api.untrusted.reading import mapping
 
 _SAME = (
     *("annotations", "labels", "priorityClassName", "backendFramework"),
@@ -91,22 +92,22 @@ def _spec(spec: dict[str, Any], env: str, env_there: str, topology: str, topolog
 
 
 def _of_services(body: dict[str, Any]) -> GraphParts:
-    spec = body.get("spec")
-    services = spec.get("services") if isinstance(spec, dict) else None
-    if not isinstance(spec, dict) or not isinstance(services, dict):
+    spec = mapping(body.get("spec"))
+    services = spec.get("services")
+    if not isinstance(services, dict):
         return GraphParts(body, {})
     return GraphParts({**body, "spec": {**spec, "services": {}}}, services)
 
 
 def _of_components(body: dict[str, Any]) -> GraphParts:
     """Components by name. A list that no API server takes, without names or with one twice, stays in the frame."""
-    spec = body.get("spec")
-    components = spec.get("components") if isinstance(spec, dict) else None
-    if not isinstance(spec, dict) or not isinstance(components, list):
+    spec = mapping(body.get("spec"))
+    components = spec.get("components")
+    if not isinstance(components, list):
         return GraphParts(body, {})
     named: dict[str, Any] = {}
     for each in components:
-        name = each.get("name") if isinstance(each, dict) else None
+        name = mapping(each).get("name")
         if not isinstance(name, str) or name in named:
             return GraphParts(body, {})
         named[name] = {field: value for field, value in each.items() if field != "name"}

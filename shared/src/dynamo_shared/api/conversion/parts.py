@@ -16,6 +16,7 @@ from dynamo_shared.api.conversion.convert import UNCHANGED
 from dynamo_shared.api.conversion.graph import ALPHA
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import GROUP
+from dynamo_shared.api.untrusted.reading import mapping
 
 #: With the defaults of the schemas.
 _SAYS_NOTHING: tuple[dict[str, Any], ...] = ({}, {"state": "initializing"}, {"state": "Initializing"})
@@ -29,8 +30,7 @@ def marked(part: dict[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
     """
     if converted.get("kind") in UNCHANGED:
         return converted
-    given = converted.get("metadata")
-    metadata: dict[str, Any] = given if isinstance(given, dict) else {}
+    metadata = mapping(converted.get("metadata"))
     annotations = metadata.get("annotations") or {}
     if "uid" in metadata and "spec" in converted:
         is_alpha = converted["apiVersion"] == f"{GROUP}/{ALPHA}"

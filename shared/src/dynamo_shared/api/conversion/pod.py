@@ -5,6 +5,7 @@ from typing import Any
 from dynamo_shared.api.conversion import amounts
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.probes import HANDLERS
+from dynamo_shared.api.untrusted.reading import mapping
 
 SIDECAR = "sidecar-frontend"
 #: On the container that a v1beta1 component calls its front end, while converting: what is said of it goes with it.
@@ -31,8 +32,7 @@ def objects(value: Any) -> Any:
 
 def pod_metadata(given: Any) -> dict[str, Any]:
     """Labels and annotations of a pod, as far as there are any."""
-    if not isinstance(given, dict):
-        return {}
+    given = mapping(given)
     return {name: given[name] for name in ("labels", "annotations") if texts(given.get(name))}
 
 
@@ -42,8 +42,7 @@ def to_template(service: dict[str, Any]) -> dict[str, Any]:
     metadata = pod_metadata(service.get("extraPodMetadata"))
     if metadata:
         template["metadata"] = metadata
-    extra = service.get("extraPodSpec")
-    extra = extra if isinstance(extra, dict) else {}
+    extra = mapping(service.get("extraPodSpec"))
     spec = {name: value for name, value in extra.items() if name not in ("mainContainer", "containers")}
     main = _main(service, extra.get("mainContainer"))
     sidecar = _sidecar(service.get("frontendSidecar"))
@@ -89,7 +88,7 @@ def _main(service: dict[str, Any], given: Any) -> dict[str, Any]:
 
     A list of mainContainer replaces one of the service, except for variables, which are merged by name, and mounts, by path.
     """
-    own = dict(given) if isinstance(given, dict) else {}
+    own = dict(mapping(given))
     own.pop("name", None)
     env = _merged_env(filled(service.get("envs"), list), filled(own.pop("env", None), list))
     secret = filled(service.get("envFromSecret"), str)
@@ -191,7 +190,7 @@ def _merged_env(shared: list[Any] | None, own: list[Any] | None) -> list[Any] | 
     names = {each["name"]: each for each in own if isinstance(each, dict) and isinstance(each.get("name"), str)}
     merged: list[Any] = []
     for each in shared:
-        name = each.get("name") if isinstance(each, dict) else None
+        name = mapping(each).get("name")
         merged.append(names.pop(name) if isinstance(name, str) and name in names else each)
     left = {id(each) for each in names.values()}
     return merged + [each for each in own if not _is_named(each) or id(each) in left]

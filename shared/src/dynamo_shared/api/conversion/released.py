@@ -14,6 +14,7 @@ from dynamo_shared.api.conversion.graph import ALPHA, BETA
 from dynamo_shared.api.conversion.kept import Path, unsayable
 from dynamo_shared.api.conversion.pieces import put
 from dynamo_shared.api.resources import GROUP
+from dynamo_shared.api.untrusted.reading import items, mapping
 
 Leaf = tuple[str, ...]
 
@@ -68,7 +69,7 @@ def _without(obj: dict[str, Any], path: Path, stem: int) -> dict[str, Any]:
 
 def _at(node: Any, path: Path) -> Any:
     for step in path:
-        node = node.get(step) if isinstance(node, dict) and isinstance(step, str) else None
+        node = mapping(node).get(step) if isinstance(step, str) else None
     return node
 
 
@@ -91,11 +92,9 @@ def _released(obj: dict[str, Any], old: dict[str, Any]) -> set[Leaf]:
 
 def _entries(obj: dict[str, Any], api_version: str) -> dict[tuple[str, str], Any]:
     """Fields by manager and operation, of those who wrote in this version; of subresources none."""
-    metadata = obj.get("metadata")
-    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
     return {
         (str(each.get("manager")), str(each.get("operation"))): each.get("fieldsV1")
-        for each in (entries if isinstance(entries, list) else ())
+        for each in items(mapping(obj.get("metadata")).get("managedFields"))
         if isinstance(each, dict) and each.get("apiVersion") == api_version and not each.get("subresource")
     }
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from dynamo_shared.api.conversion.pod import filled
 from dynamo_shared.api.conversion.status import conditions_of
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 
 PENDING, READY, DEPLOYED = "Pending", "Ready", "Deployed"
 #: v1beta1's phase of a v1alpha1 state. A graph that was deleted leaves a specification that is ready.
@@ -28,9 +29,7 @@ JOB_PREFIX, OUTPUT_PREFIX, IN_STATUS = "profile-", "configmap/dgdr-output-", "st
 def status_to_beta(status: dict[str, Any]) -> dict[str, Any]:
     """v1beta1 status of a v1alpha1 one."""
     result = _common(status)
-    deployment = status.get("deployment")
-    deployment = deployment if isinstance(deployment, dict) else {}
-    state = status.get("state", "")
+    deployment, state = mapping(status.get("deployment")), status.get("state", "")
     phase = _PHASES.get(state) if isinstance(state, str) else None
     if phase:
         made = state == READY and deployment.get("created") is True
@@ -41,7 +40,7 @@ def status_to_beta(status: dict[str, Any]) -> dict[str, Any]:
     graph = status.get("generatedDeployment")
     if isinstance(graph, dict):
         result["profilingResults"] = {"selectedConfig": graph}
-    results = filled(status.get("profilingResults"), str) or ""
+    results = text(status.get("profilingResults"))
     if results.startswith(OUTPUT_PREFIX):
         result["profilingJobName"] = f"{JOB_PREFIX}{results.removeprefix(OUTPUT_PREFIX)}"
     return result
@@ -51,18 +50,15 @@ def status_to_alpha(status: dict[str, Any], namespace: str | None = None) -> dic
     """v1alpha1 status of a v1beta1 one, of a request in a namespace; it always has a state."""
     result = _common(status)
     phase = status.get("phase")
-    result["state"] = _state(status, phase if isinstance(phase, str) else "")
+    result["state"] = _state(status, text(phase))
     deployment = _deployment(status, phase, namespace)
     if deployment:
         result["deployment"] = deployment
-    results = status.get("profilingResults")
-    graph = results.get("selectedConfig") if isinstance(results, dict) else None
-    job = filled(status.get("profilingJobName"), str) or ""
+    graph = mapping(status.get("profilingResults")).get("selectedConfig")
+    job = text(status.get("profilingJobName"))
     if isinstance(graph, dict):
         result["generatedDeployment"] = graph
-        spec = graph.get("spec")
-        backend = filled(spec.get("backendFramework"), str) if isinstance(spec, dict) else None
-        if backend:
+        if backend := text(mapping(graph.get("spec")).get("backendFramework")):
             result["backend"] = backend
             result["profilingResults"] = IN_STATUS
     if job.startswith(JOB_PREFIX):
@@ -99,10 +95,9 @@ def _deployment(status: dict[str, Any], phase: Any, namespace: str | None) -> di
 
 def _reason(status: dict[str, Any]) -> str:
     """Reason of the condition about the graph; "" without one."""
-    entries = status.get("conditions")
-    for entry in entries if isinstance(entries, list) else ():
+    for entry in items(status.get("conditions")):
         if isinstance(entry, dict) and entry.get("type") == GRAPH_CONDITION:
-            return filled(entry.get("reason"), str) or ""
+            return text(entry.get("reason"))
     return ""
 
 

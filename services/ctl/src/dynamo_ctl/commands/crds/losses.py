@@ -13,6 +13,7 @@ from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.manifest import schema_errors, unlisted
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, GROUP, ObjectKey, Resource
+from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.kube import KubeClient, KubeError, NotServed, get_if_present
 
 from dynamo_ctl.commands.crds.later_fields import what_to_do
@@ -59,8 +60,7 @@ def of_object(obj: KubeObject, resource: Resource) -> Iterator[str]:
 
     Its status does not count: the platform writes its own.
     """
-    metadata = obj.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    metadata = mapping(obj.get("metadata"))
     where = "/".join(filter(None, (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))))
     title = f"{resource.kind} {where} ({resource.version})"
     body = {name: value for name, value in obj.items() if name not in ("apiVersion", "kind", "metadata", "status")}

@@ -68,9 +68,8 @@ def _alpha(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[R
 
 def _write_amounts(service: KubeObject) -> None:
     """`gpu: 8` is as good as `gpu: "8"`, which v1alpha1 wants."""
-    resources = service.get("resources")
-    for amounts in resources.values() if isinstance(resources, dict) else ():
-        for name, amount in amounts.items() if isinstance(amounts, dict) else ():
+    for amounts in mapping(service.get("resources")).values():
+        for name, amount in mapping(amounts).items():
             if isinstance(amount, int) and not isinstance(amount, bool):
                 amounts[name] = str(amount)
 

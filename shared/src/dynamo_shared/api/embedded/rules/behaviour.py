@@ -3,6 +3,7 @@
 from typing import Any
 
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import items, mapping
 
 _NO_PROFILE = "required, since type is Localhost: the profile on the node"
 _HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
@@ -42,11 +43,9 @@ def requirement(value: dict[str, Any]) -> Violations:
 def host_ports(value: dict[str, Any]) -> Violations:
     """A port of the node is one container's, by protocol and address."""
     taken: set[tuple[Any, ...]] = set()
-    containers = value.get("containers")
-    for index, container in enumerate(containers if isinstance(containers, list) else ()):
-        ports = container.get("ports") if isinstance(container, dict) else None
-        for number, port in enumerate(ports if isinstance(ports, list) else ()):
-            given = port.get("hostPort") if isinstance(port, dict) else None
+    for index, container in enumerate(items(value.get("containers"))):
+        for number, port in enumerate(items(mapping(container).get("ports"))):
+            given = mapping(port).get("hostPort")
             if not isinstance(given, int) or not given:
                 continue
             key = (port.get("protocol") or "TCP", port.get("hostIP") or "", given)

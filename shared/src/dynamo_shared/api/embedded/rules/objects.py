@@ -12,6 +12,7 @@ from dynamo_shared.api.embedded.scalars import parsed
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.probes import HANDLERS, PROBES
 from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.untrusted.reading import items, mapping
 
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
@@ -73,12 +74,10 @@ def container(value: dict[str, Any]) -> Violations:
                 yield ("ports", index, "name"), f"another port of the container has the name {shown(name)}"
             known.add(name)
     for field in ("livenessProbe", "startupProbe"):
-        given = value.get(field)
-        threshold = given.get("successThreshold") if isinstance(given, dict) else None
+        threshold = mapping(value.get(field)).get("successThreshold")
         if isinstance(threshold, int) and threshold > 1:
             yield (field, "successThreshold"), f"must be 1 in a {field}, not {threshold}"
-    readiness = value.get("readinessProbe")
-    if isinstance(readiness, dict) and readiness.get("terminationGracePeriodSeconds") is not None:
+    if mapping(value.get("readinessProbe")).get("terminationGracePeriodSeconds") is not None:
         yield ("readinessProbe", "terminationGracePeriodSeconds"), "not in a readinessProbe, which ends nothing"
 
 
@@ -99,7 +98,7 @@ def pod(value: dict[str, Any]) -> Violations:
         yield ("ephemeralContainers",), "not in a template: they are added to pods that run; use containers"
     if value.get("shareProcessNamespace") is True and value.get("hostPID") is True:
         yield ("shareProcessNamespace",), "not together with hostPID: keep one of them"
-    if value.get("dnsPolicy") == "None" and not _below(value, "dnsConfig").get("nameservers"):
+    if value.get("dnsPolicy") == "None" and not mapping(value.get("dnsConfig")).get("nameservers"):
         yield ("dnsConfig", "nameservers"), "required, since dnsPolicy is None: name a server at least"
     yield from _claims_of_devices(value)
 
@@ -136,7 +135,7 @@ def security_context(value: dict[str, Any]) -> Violations:
     """A container with all privileges has no need to get more, and cannot be kept from it."""
     if value.get("allowPrivilegeEscalation") is not False:
         return
-    added = _below(value, "capabilities").get("add")
+    added = mapping(value.get("capabilities")).get("add")
     if value.get("privileged") is True:
         yield ("allowPrivilegeEscalation",), "must not be false where privileged is true"
     elif isinstance(added, list) and _ADMINISTRATION in added:
@@ -236,11 +235,11 @@ def _of_init_container(value: dict[str, Any], at: Location) -> Violations:
 def _claims_of_devices(value: dict[str, Any]) -> Violations:
     """Containers use claims that their pod has."""
     known = [each.get("name") for _, each in _objects(value, "resourceClaims")]
-    places: list[tuple[Location, dict[str, Any]]] = [(("mainContainer",), _below(value, "mainContainer"))]
+    places: list[tuple[Location, dict[str, Any]]] = [(("mainContainer",), mapping(value.get("mainContainer")))]
     for field in ("containers", "initContainers"):
         places += (((field, index), each) for index, each in _objects(value, field))
     for at, each in places:
-        for index, claim in _objects(_below(each, "resources"), "claims"):
+        for index, claim in _objects(mapping(each.get("resources")), "claims"):
             name = claim.get("name")
             if isinstance(name, str) and name and name not in known:
                 message = f"{shown(name)} is not a claim of the pod: add it to its resourceClaims"
@@ -258,33 +257,25 @@ def _goes_up(path: Any) -> bool:
     return isinstance(path, str) and ".." in path.split("/")
 
 
-def _below(value: dict[str, Any], field: str) -> dict[str, Any]:
-    below = value.get(field)
-    return below if isinstance(below, dict) else {}
-
-
 def _given(value: dict[str, Any], field: str) -> bool:
     return value.get(field) not in (None, "")
 
 
 def _labels(value: dict[str, Any], field: str) -> Violations:
-    given = value.get(field)
-    for key, text in given.items() if isinstance(given, dict) else ():
+    for key, text in mapping(value.get(field)).items():
         problem = names.wrong_key(str(key)) or (names.wrong_label_value(text) if isinstance(text, str) else "")
         if problem:
             yield (field, key), problem
 
 
 def _objects(value: dict[str, Any], field: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    items = value.get(field)
-    for index, item in enumerate(items if isinstance(items, list) else ()):
+    for index, item in enumerate(items(value.get(field))):
         if isinstance(item, dict):
             yield index, item
 
 
 def _amounts(value: dict[str, Any], field: str) -> Iterator[tuple[str, Decimal]]:
-    given = value.get(field)
-    for name, amount in given.items() if isinstance(given, dict) else ():
+    for name, amount in mapping(value.get(field)).items():
         if isinstance(name, str) and amount is not None:
             try:
                 yield name, parsed(amount)
