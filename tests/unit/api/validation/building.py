@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
 from dynamo_shared.api.validation import Facts
 
 ALPHA, BETA = "v1alpha1", "v1beta1"
@@ -53,6 +54,37 @@ def component(name: str, kind: str = "worker", gpus: str | None = None, **fields
     return {"name": name, "type": kind, "podTemplate": {"spec": {"containers": [main]}}, **fields}
 
 
+def alpha(*parts: str, **fields: Any) -> dict[str, Any]:
+    """A v1alpha1 graph whose services are texts of YAML: `a: {kind: frontend, replicas: 2}`.
+
+    `main` has fields of the main container, `pod` of the pod, `gpus` is how many, and worker is the kind where none is given.
+    """
+    return services(
+        {name: _service(**given) for part in parts for name, given in yaml.safe_load(part).items()}, **fields
+    )
+
+
+def beta(*parts: str, **fields: Any) -> dict[str, Any]:
+    """A v1beta1 graph whose components are texts as those of `alpha`; `others` of a pod are its containers next to main."""
+    return components(
+        *(_component(name, **given) for part in parts for name, given in yaml.safe_load(part).items()), **fields
+    )
+
+
+def _service(*, main: Any = None, pod: Any = None, **given: Any) -> dict[str, Any]:
+    return {
+        **alpha_pod(main, **(pod or {})),
+        **{key: value for key, value in service(**given).items() if key != "extraPodSpec"},
+    }
+
+
+def _component(name: str, *, main: Any = None, pod: Any = None, **given: Any) -> dict[str, Any]:
+    made = component(name, **given)
+    ((container,), more) = made["podTemplate"]["spec"]["containers"], pod or {}
+    made["podTemplate"] = beta_pod(name, {**container, **(main or {})}, **more)["podTemplate"]
+    return made
+
+
 def alpha_pod(main: dict[str, Any] | None = None, kind: str = "worker", **pod: Any) -> dict[str, Any]:
     """A v1alpha1 service with a pod."""
     return service(kind, extraPodSpec={"mainContainer": {"image": "engine:1", **(main or {})}, **pod})
@@ -79,6 +111,4 @@ MAIN: dict[str, Any] = {"name": "main", "image": "engine:1"}
 #: Of a checkpoint, and of a replica that spans nodes.
 IDENTITY: dict[str, Any] = {"identity": {"model": "m", "backendFramework": "vllm"}}
 MULTINODE: dict[str, Any] = {"nodeCount": 2}
-GMS_INTRA: dict[str, Any] = {"enabled": True}
-FAILOVER_INTER: dict[str, Any] = {"enabled": True, "mode": "interPod", "numShadows": 1}
 CONTAINER_DISCOVERY = annotated(dynamo_kube_discovery_mode="container")

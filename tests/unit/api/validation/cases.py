@@ -1,6 +1,6 @@
 """All cases of this folder."""
 
-from tests.unit.api.validation import (
+from . import (
     cases_annotations,
     cases_changes,
     cases_component,
@@ -12,7 +12,7 @@ from tests.unit.api.validation import (
     cases_running,
     cases_unused,
 )
-from tests.unit.api.validation.building import Case
+from .building import Case
 
 CASES: list[Case] = [
     *cases_graph.CASES,

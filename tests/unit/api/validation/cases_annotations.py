@@ -3,20 +3,13 @@
 
 from functools import partial
 
-from tests.unit.api.validation.building import GROVE, PLAIN, Case, annotated, component, components, service, services
+from .building import GROVE, PLAIN, Case, alpha, annotated, beta, component, components, service, services
 
 CASES = [
     Case(
-        "beta: an autoscaler up to more replicas than any cluster has pods for",
-        components(
-            component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling='{"a": {"maxReplicas": 10000000}}')
-        ),
-        'error: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: 10000000 replicas are more than the 150000 pods that Kubernetes supports in a cluster: write a smaller number',
-    ),
-    Case(
         "beta: keys of an autoscaler that are misspelt",
-        components(
-            component("a", scalingAdapter={}),
+        beta(
+            "a: {scalingAdapter: {}}",
             metadata=annotated(dynamo_autoscaling="a: {minReplica: 2, maxReplicas: 4, cooldwonPeriod: 60}"),
         ),
         'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.minReplica: is not a known key, and is ignored; did you mean minReplicas?',
@@ -24,8 +17,8 @@ CASES = [
     ),
     Case(
         "alpha: a key of an autoscaler that is misspelt",
-        services(
-            {"a": service(scalingAdapter={"enabled": True})},
+        alpha(
+            "a: {scalingAdapter: {enabled: true}}",
             metadata=annotated(dynamo_autoscaling="a: {maxReplicas: 4, trigers: []}"),
         ),
         'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.trigers: is not a known key, and is ignored; did you mean triggers?',
@@ -72,8 +65,8 @@ CASES = [
     ),
     Case(
         "alpha: how Deployments are updated, on Grove",
-        services(
-            {"a": service(extraPodMetadata={"annotations": {"nvidia.com/deployment-strategy": "Recreate"}})},
+        alpha(
+            "a: {extraPodMetadata: {annotations: {nvidia.com/deployment-strategy: Recreate}}}",
             annotations={"nvidia.com/deployment-rolling-update-max-surge": "1"},
         ),
         'warning: spec.annotations["nvidia.com/deployment-rolling-update-max-surge"]: has no effect: Grove runs this graph, and replaces its pods in its own way',

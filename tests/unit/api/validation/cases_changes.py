@@ -4,7 +4,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.api.validation.building import GROVE, PLAIN, Case, component, components, manifest, service, services
+from .building import GROVE, PLAIN, Case, beta, component, components, manifest, service, services
 
 
 def _rolling(graph: dict[str, Any], phase: str) -> dict[str, Any]:
@@ -48,38 +48,7 @@ CASES = [
     Case(
         "beta: a policy for KV caches of another platform names the label in place of the topology",
         components(component("a"), experimental={"kvTransferPolicy": ZONE}),
-        old=components(
-            component("a"),
-            experimental={"kvTransferPolicy": {"domain": ZONE["domain"], "clusterTopologyName": "t"}},
-        ),
-    ),
-    Case(
-        "beta: scaling groups are switched",
-        components(
-            component("a", experimental={"grove": {"forceScalingGroup": True}}),
-            component("b", experimental={}),
-            component("c", experimental={"grove": {"forceScalingGroup": False}}),
-        ),
-        "error: spec.components[0].experimental.grove.forceScalingGroup: cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment",
-        "error: spec.components[1].experimental.grove.forceScalingGroup: cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment",
-        old=components(
-            component("a"), component("b", experimental={"grove": {"forceScalingGroup": True}}), component("c")
-        ),
-        facts=GROVE,
-    ),
-    Case(
-        "alpha: another number that starts together",
-        services({"a": service(replicas=3, minAvailable=2), "b": service(minAvailable=1)}),
-        "error: spec.services.a.minAvailable: cannot be changed from 1 to 2, as Grove fixes it: create a DynamoGraphDeployment of another name",
-        old=services({"a": service(replicas=3), "b": service()}),
-        facts=GROVE,
-    ),
-    Case(
-        "beta: the number that starts together is left out",
-        components(component("a", replicas=3), component("b")),
-        "error: spec.components[0].minAvailable: cannot be changed from 3 to 1, as Grove fixes it: create a DynamoGraphDeployment of another name",
-        old=components(component("a", replicas=3, minAvailable=3), component("b", minAvailable=1)),
-        facts=GROVE,
+        old=beta("a: {}", experimental={"kvTransferPolicy": {"domain": ZONE["domain"], "clusterTopologyName": "t"}}),
     ),
     Case(
         "beta: another number that starts together, without Grove",
@@ -175,12 +144,6 @@ CASES = [
         facts=replace(PLAIN, user="system:serviceaccount:team-7:planner-serviceaccount:x"),
     ),
     Case("beta: replicas left to an adapter", components(component("Decode", scalingAdapter={})), old=ADAPTED_BETA),
-    Case(
-        "beta: replicas left out with an adapter that is new",
-        components(component("Decode", scalingAdapter={})),
-        "error: spec.components[0].replicas: cannot be changed from 2 to 1 by the update that adds scalingAdapter: write 2 here, and then kubectl scale dgdsa graph-decode --replicas=1",
-        old=components(component("Decode", replicas=2)),
-    ),
     Case(
         "beta: the replicas that there are, with an adapter that is new",
         components(component("Decode", replicas=2, scalingAdapter={})),

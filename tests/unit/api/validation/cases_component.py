@@ -3,16 +3,7 @@
 
 from typing import Any
 
-from tests.unit.api.validation.building import (
-    GMS_INTRA,
-    GROVE,
-    Case,
-    component,
-    components,
-    manifest,
-    service,
-    services,
-)
+from .building import GROVE, Case, alpha, beta, component, components, manifest, service, services
 
 EPP_CONFIG: dict[str, Any] = {"config": {"plugins": [], "schedulingProfiles": []}}
 
@@ -21,117 +12,61 @@ TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "main", "image": "e
 CASES = [
     Case(
         "alpha: a picker of a later runtime",
-        services(
-            {
-                "Epp": service(
-                    "epp", eppConfig=EPP_CONFIG, extraPodSpec={"mainContainer": {"image": "r:5000/frontend:1.5.0-rc1"}}
-                )
-            }
-        ),
+        alpha("""
+            Epp:
+              kind: epp
+              eppConfig: {config: {plugins: [], schedulingProfiles: []}}
+              main: {image: 'r:5000/frontend:1.5.0-rc1'}
+        """),
         "warning: spec.services.Epp.extraPodSpec.mainContainer.image: Dynamo 1.5.0 has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: leave eppConfig out, or name an image of that",
     ),
     Case(
-        "beta: a picker of a later runtime",
-        components(component("epp", "epp", eppConfig=EPP_CONFIG, runtimeVersionOverride="2.0.1")),
-        "error: spec.components[0].eppConfig: not for the endpoint picker of Dynamo 2.0.1, which environment variables configure: leave it out, or name an image of 1.4 and its version",
-    ),
-    Case(
-        "alpha: a configuration for a picker of a later runtime",
-        services({"Epp": service("epp", eppConfig=EPP_CONFIG, runtimeVersionOverride="1.5.0")}),
-        "error: spec.services.Epp.eppConfig: not for the endpoint picker of Dynamo 1.5.0, which environment variables configure: leave it out, or name an image of 1.4 and its version",
-    ),
-    Case(
         "beta: a picker of a later runtime by its version, with several replicas",
-        components(
-            component("epp", "epp", runtimeVersionOverride="1.5.0", replicas=2, scalingAdapter={}),
-        ),
+        beta("epp: {kind: epp, runtimeVersionOverride: 1.5.0, replicas: 2, scalingAdapter: {}}"),
     ),
     Case(
         "alpha: a picker of a later runtime by its tag, with volumes of its own",
-        services(
-            {
-                "Epp": service(
-                    "epp",
-                    replicas=3,
-                    extraPodSpec={
-                        "mainContainer": {"image": "frontend:1.5.1"},
-                        "volumes": [{"name": "models", "emptyDir": {}}],
-                    },
-                )
-            }
-        ),
+        alpha("""
+            Epp:
+              kind: epp
+              replicas: 3
+              main: {image: 'frontend:1.5.1'}
+              pod: {volumes: [{name: models, emptyDir: {}}]}
+        """),
         "warning: spec.services.Epp.extraPodSpec.volumes: replaces the volumes of the platform: hf-cache, which main mounts, becomes a claim that must exist; write it, too",
     ),
     Case(
-        "beta: a picker of an earlier runtime, whose tag is later",
-        components(
-            {
-                **component("epp", "epp", runtimeVersionOverride="1.4.2", replicas=2),
-                "podTemplate": {"spec": {"containers": [{"name": "main", "image": "picker:1.5.0"}]}},
-            },
-        ),
-        "error: spec.components[0].replicas: must be 1 for an endpoint picker, not 2",
-        "error: spec.components[0].eppConfig: required for type epp of a runtime before 1.5.0: set configMapRef to a key of a ConfigMap, or write the configuration in config; if the runtime is later, write its version in runtimeVersionOverride",
-    ),
-    Case(
         "beta: a configuration for a picker whose tag is later",
-        components(
-            {
-                **component("epp", "epp", eppConfig=EPP_CONFIG),
-                "podTemplate": {"spec": {"containers": [{"name": "main", "image": "picker:1.6.0"}]}},
-            }
-        ),
+        beta("""
+            epp:
+              kind: epp
+              eppConfig: {config: {plugins: [], schedulingProfiles: []}}
+              main: {image: 'picker:1.6.0'}
+        """),
         "warning: spec.components[0].podTemplate.spec.containers[0].image: Dynamo 1.6.0 has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: leave eppConfig out, or name an image of that",
     ),
     Case(
         "beta: a picker whose author says that it is an earlier one",
-        components(
-            {
-                **component("epp", "epp", eppConfig=EPP_CONFIG, runtimeVersionOverride="1.4.2"),
-                "podTemplate": {"spec": {"containers": [{"name": "main", "image": "picker:1.5.0"}]}},
-            }
-        ),
-    ),
-    Case(
-        "alpha: roles",
-        services(
-            {
-                "a": service(roles=[{"name": "leader"}]),
-                "b": service(
-                    multinode={"nodeCount": 4},
-                    roles=[
-                        {"name": "leader", "replicas": 1},
-                        {"name": "leader", "replicas": 2},
-                        {"name": "agent", "podTemplate": TEMPLATE},
-                    ],
-                ),
-                "c": service(
-                    multinode={"nodeCount": 4},
-                    roles=[{"name": "worker", "replicas": 3}, {"name": "leader", "replicas": 1}],
-                ),
-                "d": service(roles=[]),
-            },
-            backendFramework="sglang",
-        ),
-        "error: spec.services.a.roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
-        "error: spec.services.b.roles[1].name: 'leader' is the role of [0] already; name each role once",
-        "error: spec.services.b.roles[2].name: 'agent' is not a role; one of 'leader', 'worker'",
-        "error: spec.services.b.roles: lacks worker: name leader and worker, or leave roles out",
-        "error: spec.services.b.roles[1].replicas: 2 is not allowed for the leader of 4 nodes: write 1, which follows from multinode",
-        "error: spec.services.b.roles[2].podTemplate: no service takes a pod template for one role: write extraPodSpec of the service, which the pods of all roles get",
-        facts=GROVE,
+        beta("""
+            epp:
+              kind: epp
+              eppConfig: {config: {plugins: [], schedulingProfiles: []}}
+              runtimeVersionOverride: 1.4.2
+              main: {image: 'picker:1.5.0'}
+        """),
     ),
     Case(
         "beta: roles",
-        components(
-            component("a", roles=[{"name": "leader"}, {"name": "worker"}]),
-            component(
-                "b",
-                multinode={"nodeCount": 4},
-                roles=[{"name": "leader"}, {"name": "worker", "replicas": 4, "podTemplate": TEMPLATE}],
-            ),
-            component("c", multinode={}, roles=[{"name": "leader"}, {"name": "worker", "replicas": 1}]),
-            component("d", multinode={}, roles=[{"name": "worker"}, {"name": "worker"}, {"name": "x"}]),
+        beta(
+            """
+            a: {roles: [{name: leader}, {name: worker}]}
+            b:
+              multinode: {nodeCount: 4}
+              roles: [{name: leader}, {name: worker, replicas: 4, podTemplate: {spec: {containers: [{name: main,
+                  image: 'engine:1'}]}}}]
+            c: {multinode: {}, roles: [{name: leader}, {name: worker, replicas: 1}]}
+            d: {multinode: {}, roles: [{name: worker}, {name: worker}, {name: x}]}
+        """,
             backendFramework="sglang",
         ),
         "error: spec.components[0].roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
@@ -144,63 +79,30 @@ CASES = [
     ),
     Case(
         "alpha: mounts",
-        services(
-            {
-                "a": service(
-                    volumeMounts=[{"name": "v", "mountPoint": ""}, {"name": "c", "useAsCompilationCache": True}]
-                ),
-                "b": service("frontend", volumeMounts=[{"name": "c", "useAsCompilationCache": True}]),
-            }
+        alpha(
+            "a: {volumeMounts: [{name: v, mountPoint: ''}, {name: c, useAsCompilationCache: true}]}",
+            "b: {kind: frontend, volumeMounts: [{name: c, useAsCompilationCache: true}]}",
         ),
         "error: spec.services.a.volumeMounts[0].mountPoint: required: the path in the container, or useAsCompilationCache: true for the place of the engine's cache",
         "error: spec.services.b.volumeMounts[0].mountPoint: required: componentType frontend has no place of its own for what it compiles; name the directory that it caches into",
     ),
     Case(
         "beta: cache of an engine without a place for it",
-        components(
-            component("a", compilationCache={"pvcName": "c"}),
-            component("b", compilationCache={"pvcName": "c", "mountPath": "/cache"}),
+        beta(
+            "a: {compilationCache: {pvcName: c}}",
+            "b: {compilationCache: {pvcName: c, mountPath: /cache}}",
             backendFramework="trtllm",
         ),
         "error: spec.components[0].compilationCache.mountPath: required: trtllm has no place of its own for what it compiles; name the directory that it caches into",
     ),
     Case(
-        "alpha: name of the frontend sidecar taken",
-        services(
-            {
-                "a": service(
-                    frontendSidecar={"image": "x"},
-                    extraPodSpec={
-                        "mainContainer": {"image": "x"},
-                        "containers": [{"name": "b", "image": "x"}, {"name": "sidecar-frontend", "image": "x"}],
-                    },
-                )
-            }
-        ),
-        "error: spec.services.a.extraPodSpec.containers[1].name: 'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out",
-    ),
-    Case(
         "beta: a frontend sidecar by another name",
-        components(
-            component(
-                "a",
-                frontendSidecar="front",
-                podTemplate={
-                    "spec": {"containers": [{"name": "main", "image": "x"}, {"name": "frontend", "image": "x"}]}
-                },
-            )
-        ),
+        beta("a: {frontendSidecar: front, main: {image: x}, pod: {others: [{name: frontend, image: x}]}}"),
         "error: spec.components[0].frontendSidecar: 'front' is not a container of podTemplate.spec.containers other than main (frontend): add it there, or leave this out",
     ),
     Case(
         "alpha: amounts",
-        services(
-            {
-                "a": service(
-                    resources={"limits": {"memory": "16Gb", "cpu": "4"}, "requests": {"custom": {"rdma/ib": "one"}}}
-                )
-            }
-        ),
+        alpha("a: {resources: {limits: {memory: 16Gb, cpu: '4'}, requests: {custom: {rdma/ib: one}}}}"),
         "error: spec.services.a.resources.limits.memory: '16Gb' is not a quantity; examples: 8Gi, 500m, 2",
         "error: spec.services.a.resources.requests.custom[\"rdma/ib\"]: 'one' is not a quantity; examples: 8Gi, 500m, 2",
     ),
@@ -246,17 +148,10 @@ CASES = [
     ),
     Case(
         "alpha: GPUs wherever they are asked for",
-        services(
-            {
-                "a": service(
-                    resources={"requests": {"gpu": "2"}}, gpuMemoryService=GMS_INTRA, subComponentType="decode"
-                ),
-                "b": service(resources={"limits": {"custom": {"nvidia.com/gpu": "1"}}}, gpuMemoryService=GMS_INTRA),
-                "c": service(
-                    extraPodSpec={"mainContainer": {"image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}},
-                    gpuMemoryService=GMS_INTRA,
-                ),
-            }
+        alpha(
+            "a: {resources: {requests: {gpu: '2'}}, gpuMemoryService: {enabled: true}, subComponentType: decode}",
+            "b: {resources: {limits: {custom: {nvidia.com/gpu: '1'}}}, gpuMemoryService: {enabled: true}}",
+            "c: {gpuMemoryService: {enabled: true}, main: {image: x, resources: {limits: {nvidia.com/gpu: 1}}}}",
         ),
     ),
     Case(

@@ -4,7 +4,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.api.validation.building import GROVE, PLAIN, Case, alone, component, components, service, services
+from .building import GROVE, PLAIN, Case, alone, alpha, beta, component, components, service, services
 
 
 def policy(**fields: Any) -> dict[str, Any]:
@@ -13,33 +13,6 @@ def policy(**fields: Any) -> dict[str, Any]:
 
 
 CASES = [
-    Case(
-        "alpha: a policy for KV caches without a label",
-        services({"a": service()}, **policy(enforcement="preferred")),
-        "error: spec.experimental.kvTransferPolicy.labelKey: required: the label of nodes that says which 'zone' each is in",
-        "error: spec.experimental.kvTransferPolicy.preferredWeight: required with enforcement preferred: a number from 0 to 1, which favours most",
-    ),
-    Case(
-        "beta: a policy for KV caches by a ClusterTopology",
-        components(component("a"), **policy(clusterTopologyName="dc", preferredWeight=0.5)),
-        "error: spec.experimental.kvTransferPolicy.clusterTopologyName: is not supported: write labelKey, the label of nodes that the ClusterTopology has for 'zone'",
-        "error: spec.experimental.kvTransferPolicy.preferredWeight: has no meaning without enforcement preferred: leave it out",
-        facts=GROVE,
-    ),
-    Case(
-        "beta: a policy with a label that no node has",
-        components(component("a"), **policy(labelKey="a b")),
-        "error: spec.experimental.kvTransferPolicy.labelKey: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
-    ),
-    Case(
-        "beta: a policy, and a worker that starts from a checkpoint",
-        components(
-            component("a", experimental={"checkpoint": {"checkpointRef": "c"}}),
-            component("b"),
-            **policy(labelKey="zone"),
-        ),
-        "error: spec.components[0].experimental.checkpoint: not together with spec.experimental.kvTransferPolicy: an engine that is restored does not know its own zone; leave one of the two out",
-    ),
     Case(
         "alpha: a policy where nodes are not read",
         services({"a": service()}, **policy(labelKey="zone")),
@@ -63,9 +36,9 @@ CASES = [
     ),
     Case(
         "beta: a scaling group without Grove",
-        components(
-            component("a", experimental={"grove": {"forceScalingGroup": True}}),
-            component("b", experimental={"grove": {"forceScalingGroup": False}}),
+        beta(
+            "a: {experimental: {grove: {forceScalingGroup: true}}}",
+            "b: {experimental: {grove: {forceScalingGroup: false}}}",
         ),
         "warning: spec.components[0].experimental.grove.forceScalingGroup: has no effect: only Grove has scaling groups, and it does not run this graph",
     ),
@@ -76,23 +49,12 @@ CASES = [
         facts=GROVE,
     ),
     Case(
-        "beta: the name of a scaling group under Grove",
-        components(
-            component("g" * 19, experimental={"grove": {"forceScalingGroup": True}}),
-            metadata={"name": "graph-of-some-length"},
-        ),
-        "error: spec.components[0].name: makes names of 46 characters together (8 of the graph + ggggggggggggggggggg + ggggggggggggggggggg), where Grove allows 45: shorten it by 1",
-        facts=GROVE,
-    ),
-    Case(
         "alpha: more start together than there are",
-        services(
-            {
-                "a": service(minAvailable=2),
-                "b": service(replicas=0, minAvailable=2),
-                "c": service(replicas=2, minAvailable=2),
-                "d": service(replicas=3, minAvailable=4),
-            }
+        alpha(
+            "a: {minAvailable: 2}",
+            "b: {replicas: 0, minAvailable: 2}",
+            "c: {replicas: 2, minAvailable: 2}",
+            "d: {replicas: 3, minAvailable: 4}",
         ),
         "error: spec.services.a.minAvailable: 2 are more than the 1 of replicas: Grove would wait for the others; write 1 or fewer",
         "error: spec.services.d.minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",
@@ -100,10 +62,7 @@ CASES = [
     ),
     Case(
         "beta: more start together than there are",
-        components(
-            component("a", replicas=3, minAvailable=4),
-            component("c", minAvailable=2, scalingAdapter={}),
-        ),
+        beta("a: {replicas: 3, minAvailable: 4}", "c: {minAvailable: 2, scalingAdapter: {}}"),
         "error: spec.components[0].minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",
         facts=GROVE,
     ),
@@ -114,9 +73,7 @@ CASES = [
     ),
     Case(
         "beta: replicas that start together, with Grove turned off",
-        components(
-            component("a", replicas=2, minAvailable=2), metadata={"annotations": {"nvidia.com/enable-grove": "false"}}
-        ),
+        beta("a: {replicas: 2, minAvailable: 2}", metadata={"annotations": {"nvidia.com/enable-grove": "false"}}),
         "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
         facts=GROVE,
     ),
@@ -139,8 +96,9 @@ CASES = [
     ),
     Case(
         "alpha: order of a restart",
-        services(
-            {"Frontend": service("frontend"), "Decode": service()},
+        alpha(
+            "Frontend: {kind: frontend}",
+            "Decode: {}",
             restart={"id": "1", "strategy": {"order": ["Frontend", "Frontend", "decode"]}},
         ),
         "error: spec.restart.strategy.order[1]: 'Frontend' stands at [0] already; name each service once",
@@ -176,11 +134,14 @@ CASES = [
     ),
     Case(
         "beta: names under Grove",
-        components(
-            component("s" * 20),
-            component(
-                "g" * 17, gpus="1", multinode={"nodeCount": 12}, experimental={"gpuMemoryService": {"mode": "InterPod"}}
-            ),
+        beta(
+            """
+            ssssssssssssssssssss: {}
+            ggggggggggggggggg:
+              gpus: '1'
+              multinode: {nodeCount: 12}
+              experimental: {gpuMemoryService: {mode: InterPod}}
+            """,
             backendFramework="vllm",
             metadata={"name": "graph-of-some-length"},
         ),
@@ -189,8 +150,8 @@ CASES = [
     ),
     Case(
         "alpha: labels and annotations that no object can have",
-        services(
-            {"a": service(extraPodMetadata={"labels": {"team": "a/b"}, "annotations": {"my note": ""}})},
+        alpha(
+            "a: {extraPodMetadata: {labels: {team: a/b}, annotations: {my note: ''}}}",
             labels={"team": "blue team", "ok": ""},
             annotations={"note!": "x"},
         ),
@@ -201,12 +162,8 @@ CASES = [
     ),
     Case(
         "alpha: more pods unavailable than there are",
-        services(
-            {
-                "a": service(
-                    extraPodMetadata={"annotations": {"nvidia.com/deployment-rolling-update-max-unavailable": "101%"}}
-                )
-            },
+        alpha(
+            "a: {extraPodMetadata: {annotations: {nvidia.com/deployment-rolling-update-max-unavailable: 101%}}}",
             annotations={
                 "nvidia.com/deployment-rolling-update-max-surge": "200%",
                 "nvidia.com/deployment-rolling-update-max-unavailable": "100%",
@@ -222,24 +179,8 @@ CASES = [
     ),
     Case(
         "beta: a domain for one component alone",
-        components(
-            component("a", topologyConstraint={"packDomain": "rack"}),
-            component("b"),
-            topologyConstraint={"clusterTopologyName": "dc"},
-        ),
+        beta("a: {topologyConstraint: {packDomain: rack}}", "b: {}", topologyConstraint={"clusterTopologyName": "dc"}),
         facts=GROVE,
-    ),
-    Case(
-        "beta: no such topology of a Grove of today",
-        components(component("a"), topologyConstraint={"clusterTopologyName": "x", "packDomain": "rack"}),
-        "error: spec.topologyConstraint.clusterTopologyName: 'x' is not a ClusterTopologyBinding of this cluster; there are: dc",
-        facts=replace(GROVE, topology_kind="ClusterTopologyBinding"),
-    ),
-    Case(
-        "beta: no such domain of a Grove of today",
-        components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "row"}),
-        "error: spec.topologyConstraint.packDomain: 'row' is not a domain of ClusterTopologyBinding 'dc'; one of zone, rack, host",
-        facts=replace(GROVE, topology_kind="ClusterTopologyBinding"),
     ),
     Case(
         "beta: no such topology, and none at all",
@@ -249,10 +190,10 @@ CASES = [
     ),
     Case(
         "beta: domains",
-        components(
-            component("a", topologyConstraint={"packDomain": "host"}),
-            component("b", topologyConstraint={"packDomain": "rack"}),
-            component("c"),
+        beta(
+            "a: {topologyConstraint: {packDomain: host}}",
+            "b: {topologyConstraint: {packDomain: rack}}",
+            "c: {}",
             topologyConstraint={"clusterTopologyName": "dc", "packDomain": "host"},
         ),
         "error: spec.components[1].topologyConstraint.packDomain: 'rack' is wider than 'host' of spec.topologyConstraint; one of host",

@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamo_shared.api.resources import UNCHANGED_IN_V1BETA1
 
-from tests.unit.api.validation.building import ALPHA, BETA, PLAIN, Case, manifest
+from .building import ALPHA, BETA, PLAIN, Case, manifest
 
 BLIND = replace(PLAIN, cluster_wide=False, gpu_discovery=False)
 PROFILING: dict[str, Any] = {"profilerImage": "x", "config": {}}

@@ -3,20 +3,7 @@
 
 from typing import Any
 
-from tests.unit.api.validation.building import (
-    BETA,
-    GROVE,
-    MAIN,
-    MULTINODE,
-    Case,
-    alone,
-    alpha_pod,
-    beta_pod,
-    component,
-    components,
-    service,
-    services,
-)
+from .building import GROVE, MULTINODE, Case, alpha, alpha_pod, beta, beta_pod, component, components, service, services
 
 CLAIM: dict[str, Any] = {
     "name": "models",
@@ -35,32 +22,9 @@ def drain(seconds: str) -> dict[str, str]:
 
 CASES: list[Case] = [
     Case(
-        "beta: pods that do not hold together",
-        components(
-            beta_pod(
-                "a",
-                {"resources": {"claims": [{"name": "gpu"}]}, "env": [{"name": "A", "valueFrom": {}}]},
-                resourceClaims=[{"name": "a"}],
-                dnsPolicy="None",
-            ),
-            component("b", podTemplate={"metadata": {"labels": {"a": "-"}}, "spec": {"containers": [MAIN]}}),
-        ),
-        "error: spec.components[0].podTemplate.spec.containers[0].env[0].valueFrom: must say where the value comes from, such as fieldRef or secretKeyRef",
-        "error: spec.components[0].podTemplate.spec.resourceClaims[0]: must have one source: resourceClaimName or resourceClaimTemplateName",
-        "error: spec.components[0].podTemplate.spec.dnsConfig.nameservers: required, since dnsPolicy is None: name a server at least",
-        "error: spec.components[0].podTemplate.spec.containers[0].resources.claims[0].name: 'gpu' is not a claim of the pod: add it to its resourceClaims",
-        "error: spec.components[1].podTemplate.metadata.labels.a: '-' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-    ),
-    Case(
         "beta: pods that end, of several nodes",
         components({**beta_pod("a", activeDeadlineSeconds=0), "multinode": MULTINODE}, backendFramework="sglang"),
         "error: spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
-    ),
-    Case(
-        "beta: pods that end, of a component deployment",
-        alone(BETA, type="worker", podTemplate={"spec": {"containers": [MAIN], "restartPolicy": "Never"}}),
-        "error: spec.podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods are of a Deployment, which restarts them; leave it out",
-        facts=GROVE,
     ),
     Case(
         "beta: pods that end, with Grove",
@@ -68,19 +32,11 @@ CASES: list[Case] = [
         facts=GROVE,
     ),
     Case(
-        "alpha: other containers without an image",
-        services({"a": alpha_pod(containers=[{"name": "log"}], initContainers=[{"name": "get", "image": ""}])}),
-        "error: spec.services.a.extraPodSpec.containers[0].image: required: only the image of the engine's container may come later",
-        "error: spec.services.a.extraPodSpec.initContainers[0].image: required: only the image of the engine's container may come later",
-    ),
-    Case(
         "alpha: devices without limits",
-        services(
-            {
-                "a": service(resources={"requests": {"gpu": "1", "cpu": "1", "custom": {"example.com/nic": "2"}}}),
-                "b": service(gpuMemoryService={"enabled": True}, resources={"requests": {"gpu": "1"}}),
-                "c": alpha_pod(containers=[{"name": "log", "image": "x", "resources": {"requests": {"a.com/b": 1}}}]),
-            }
+        alpha(
+            "a: {resources: {requests: {gpu: '1', cpu: '1', custom: {example.com/nic: '2'}}}}",
+            "b: {gpuMemoryService: {enabled: true}, resources: {requests: {gpu: '1'}}}",
+            "c: {pod: {containers: [{name: log, image: x, resources: {requests: {a.com/b: 1}}}]}}",
         ),
         'error: spec.services.a.resources.requests.custom["example.com/nic"]: needs a limit of the same amount: example.com/nic cannot be promised to several',
         "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several",
@@ -88,51 +44,43 @@ CASES: list[Case] = [
     ),
     Case(
         "alpha: Secrets of variables that can be none",
-        services(
-            {
-                "a": service(envFromSecret="HF_TOKEN"),
-                "b": service(frontendSidecar={"image": "x", "envFromSecret": "HF_TOKEN"}),
-                "c": service(envFromSecret="hf-token"),
-            }
+        alpha(
+            "a: {envFromSecret: HF_TOKEN}",
+            "b: {frontendSidecar: {image: x, envFromSecret: HF_TOKEN}}",
+            "c: {envFromSecret: hf-token}",
         ),
         "error: spec.services.a.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
         "error: spec.services.b.frontendSidecar.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
     ),
     Case(
         "alpha: probes that ask nothing",
-        services(
-            {
-                "a": alpha_pod({"livenessProbe": {"periodSeconds": 5}}),
-                "b": alpha_pod({"livenessProbe": {"periodSeconds": 5}}, kind="default"),
-                "c": service("", livenessProbe={"periodSeconds": 5}),
-                "d": service(
-                    "default",
-                    livenessProbe={"exec": {"command": ["x"]}},
-                    extraPodSpec={"mainContainer": {"image": "x", "livenessProbe": {"periodSeconds": 5}}},
-                ),
-            }
-        ),
+        alpha("""
+            a: {main: {livenessProbe: {periodSeconds: 5}}}
+            b: {kind: default, main: {livenessProbe: {periodSeconds: 5}}}
+            c: {kind: '', livenessProbe: {periodSeconds: 5}}
+            d:
+              kind: default
+              livenessProbe: {exec: {command: [x]}}
+              main: {image: x, livenessProbe: {periodSeconds: 5}}
+        """),
         "error: spec.services.b.extraPodSpec.mainContainer.livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
         "error: spec.services.c.livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
     ),
     Case(
         "beta: probes that ask nothing",
-        components(
-            beta_pod("a", {"startupProbe": {"periodSeconds": 5}}, kind="frontend"),
-            beta_pod("b", others=[{"name": "log", "image": "x", "livenessProbe": {}}]),
-            {
-                **beta_pod("c", others=[{"name": "front", "image": "x", "livenessProbe": {"periodSeconds": 5}}]),
-                "frontendSidecar": "front",
-            },
+        beta(
+            "a: {kind: frontend, main: {startupProbe: {periodSeconds: 5}}}",
+            "b: {pod: {others: [{name: log, image: x, livenessProbe: {}}]}}",
+            "c: {frontendSidecar: front, pod: {others: [{name: front, image: x, livenessProbe: {periodSeconds: 5}}]}}",
         ),
         "error: spec.components[0].podTemplate.spec.containers[0].startupProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
         "error: spec.components[1].podTemplate.spec.containers[1].livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
     ),
     Case(
         "beta: mounts that can be no claims",
-        components(
-            beta_pod("a", {"volumeMounts": [{"name": "qwen2.5", "mountPath": "/q"}, {"name": "Q", "mountPath": "/r"}]}),
-            component("b", compilationCache={"pvcName": "Cache", "mountPath": "/c"}),
+        beta(
+            "a: {main: {volumeMounts: [{name: qwen2.5, mountPath: /q}, {name: Q, mountPath: /r}]}}",
+            "b: {compilationCache: {pvcName: Cache, mountPath: /c}}",
         ),
         "error: spec.components[0].podTemplate.spec.containers[0].volumeMounts[1].name: is taken for a claim, since the pod has no volume of that name, and 'Q' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
         "error: spec.components[1].compilationCache.pvcName: is taken for a claim, since the pod has no volume of that name, and 'Cache' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
@@ -198,28 +146,22 @@ CASES: list[Case] = [
     ),
     Case(
         "beta: paths with two mounts",
-        components(
-            {
-                **beta_pod("a", {"volumeMounts": [{"name": "m", "mountPath": "/root/.cache/vllm"}]}),
-                "compilationCache": {"pvcName": "cache"},
-            },
-            {
-                **beta_pod("b", {"volumeMounts": [{"name": "cache", "mountPath": "/c"}]}),
-                "compilationCache": {"pvcName": "cache", "mountPath": "/c"},
-            },
+        beta(
+            """
+            a:
+              compilationCache: {pvcName: cache}
+              main: {volumeMounts: [{name: m, mountPath: /root/.cache/vllm}]}
+            b:
+              compilationCache: {pvcName: cache, mountPath: /c}
+              main: {volumeMounts: [{name: cache, mountPath: /c}]}
+            """,
             backendFramework="vllm",
         ),
         "error: spec.components[0].compilationCache.mountPath: '/root/.cache/vllm' is where 'm' is mounted already (spec.components[0].podTemplate.spec.containers[0].volumeMounts[0]): mount one of them elsewhere",
     ),
     Case(
         "alpha: paths of mounts that are taken in another way",
-        services(
-            {
-                "a": service(
-                    volumeMounts=[{"name": "a", "mountPoint": "models"}, {"name": "b", "mountPoint": "/models:ro"}]
-                )
-            }
-        ),
+        alpha("a: {volumeMounts: [{name: a, mountPoint: models}, {name: b, mountPoint: '/models:ro'}]}"),
         "warning: spec.services.a.volumeMounts[0].mountPoint: is taken from the root of the container: '/models'; write that",
         "warning: spec.services.a.volumeMounts[1].mountPoint: has a ':', which not all container runtimes take in the path of a mount",
     ),
@@ -262,8 +204,8 @@ CASES: list[Case] = [
     Case("beta: pods that name their node, without Grove", components(beta_pod("a", nodeName="node-1"))),
     Case(
         "alpha: claims that cannot be made",
-        services(
-            {"a": service()},
+        alpha(
+            "a: {}",
             pvcs=[
                 {**CLAIM, "volumeAccessMode": "ReadWriteMny", "size": "-1Gi"},
                 {**CLAIM, "name": "My_Models", "storageClass": "Fast"},

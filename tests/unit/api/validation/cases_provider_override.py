@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from tests.unit.api.validation.building import GROVE, PLAIN, Case, alone, component, components, service, services
+from .building import GROVE, PLAIN, Case, alone, component, components, service, services
 
 
 def override(value: Any, **fields: Any) -> dict[str, Any]:
@@ -40,7 +40,6 @@ def spread(roles: Any) -> dict[str, Any]:
     return service(gpus="1", multinode={}, roles=roles, extraPodSpec={"mainContainer": main})
 
 
-INTER_POD: dict[str, Any] = {"gpuMemoryService": {"mode": "InterPod"}}
 ROLES: list[dict[str, Any]] = [{"name": "leader", **override(RACK)}, {"name": "worker"}]
 
 CASES = [
@@ -66,23 +65,6 @@ CASES = [
         facts=GROVE,
     ),
     Case(
-        "beta: overrides of another type",
-        components(
-            component("a", **override(RACK, target="PodCliqueScalingGroupConfig")),
-            **override(whole(RACK), apiVersion="v1"),
-        ),
-        "error: spec.providerOverride.apiVersion: 'v1' is not supported: write grove.io/v1alpha1",
-        "error: spec.components[0].providerOverride.target: 'PodCliqueScalingGroupConfig' is not what Grove runs for it: write PodCliqueTemplateSpec, or leave it out",
-        facts=GROVE,
-    ),
-    Case(
-        "alpha: overrides of another type",
-        services({"a": service(**override(RACK, target="PodClique"))}, **override(whole(RACK), apiVersion="v1")),
-        "error: spec.providerOverride.apiVersion: 'v1' is not supported: write grove.io/v1alpha1",
-        "error: spec.services.a.providerOverride.target: 'PodClique' is not what Grove runs for it: write PodCliqueTemplateSpec, or leave it out",
-        facts=GROVE,
-    ),
-    Case(
         "beta: overrides of more than constraints",
         components(
             component("a", **override({"minAvailable": 2, **RACK})),
@@ -97,52 +79,6 @@ CASES = [
         "error: spec.components[1].providerOverride.value.topologyConstraint.packDomain: must be a text",
         "error: spec.components[1].providerOverride.value.topologyConstraint.pack.preferred: must be a text",
         "error: spec.components[2].providerOverride.value.topologyConstraint.pack: must be an object with required, preferred or both",
-        facts=GROVE,
-    ),
-    Case(
-        "alpha: overrides of more than constraints",
-        services(
-            {
-                "a": service(**override({"spec": {"minAvailable": 2}, "topologyConstraint": {}})),
-                "b": service(**override({"topologyConstraint": {"packDomain": 7}})),
-            }
-        ),
-        "error: spec.services.a.providerOverride.value.spec: cannot be written here, as the platform writes it: only value.topologyConstraint can; write minAvailable as a field of the service",
-        f"error: spec.services.a.providerOverride.value.topologyConstraint: {DOMAINS}",
-        "error: spec.services.b.providerOverride.value.topologyConstraint.packDomain: must be a text",
-        facts=GROVE,
-    ),
-    Case(
-        "beta: constraints written in two ways",
-        components(
-            component("a", topologyConstraint={"packDomain": "rack"}),
-            topologyConstraint={"clusterTopologyName": "dc"},
-            **override(whole(RACK)),
-        ),
-        "error: spec.providerOverride: not together with a topologyConstraint of the graph or its components: write either these or overrides",
-        facts=GROVE,
-    ),
-    Case(
-        "alpha: constraints written in two ways",
-        services({"a": service(**override(RACK))}, topologyConstraint={"topologyProfile": "dc", "packDomain": "zone"}),
-        "error: spec.services.a.providerOverride: not together with a topologyConstraint of the graph or its services: write either these or overrides",
-        facts=GROVE,
-    ),
-    Case(
-        "beta: roles of ranks",
-        components(
-            component("a", gpus="1", multinode={}, roles=ROLES, experimental=INTER_POD), backendFramework="vllm"
-        ),
-        "error: spec.components[0].roles[0].providerOverride: the GPU memory of this component has pods of its own, so that no role has a clique: write it for the component",
-        facts=GROVE,
-    ),
-    Case(
-        "alpha: roles of ranks",
-        services(
-            {"a": service(gpus="1", multinode={}, roles=ROLES, gpuMemoryService={"enabled": True, "mode": "interPod"})},
-            backendFramework="vllm",
-        ),
-        "error: spec.services.a.roles[0].providerOverride: the GPU memory of this service has pods of its own, so that no role has a clique: write it for the service",
         facts=GROVE,
     ),
     *(

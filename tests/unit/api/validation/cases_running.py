@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from tests.unit.api.validation.building import (
+from .building import (
     ALPHA,
     BETA,
     CONTAINER_DISCOVERY,
@@ -13,7 +13,9 @@ from tests.unit.api.validation.building import (
     PLAIN,
     Case,
     alone,
+    alpha,
     alpha_pod,
+    beta,
     beta_pod,
     component,
     components,
@@ -50,38 +52,26 @@ CASES: list[Case] = [
     ),
     Case(
         "alpha: two schedulers",
-        services(
-            {"a": service()},
-            metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}},
+        alpha(
+            "a: {}", metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}}
         ),
         'error: metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
         'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
     ),
     Case(
         "beta: two schedulers",
-        components(
-            component("a"),
-            metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}},
+        beta(
+            "a: {}", metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}}
         ),
         'error: metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
         'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
     ),
     Case(
-        "alpha: an engine that is not the named one",
-        services(
-            {"a": alpha_pod({"command": SGLANG}), "b": alpha_pod({"args": ["python3 -m dynamo.vllm"]})},
-            backendFramework="vllm",
-        ),
-        "error: spec.services.a.extraPodSpec.mainContainer: starts sglang, where backendFramework is vllm: make them agree, or leave backendFramework out",
-    ),
-    Case(
         "alpha: several nodes without an engine",
-        services(
-            {
-                "a": service(multinode=MULTINODE),
-                "b": service("frontend", multinode=MULTINODE),
-                "c": service("default", multinode=MULTINODE),
-            }
+        alpha(
+            "a: {multinode: {nodeCount: 2}}",
+            "b: {kind: frontend, multinode: {nodeCount: 2}}",
+            "c: {kind: default, multinode: {nodeCount: 2}}",
         ),
         "error: spec.services.a.multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
         "error: spec.services.b.multinode: not for componentType 'frontend', which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
@@ -95,19 +85,16 @@ CASES: list[Case] = [
     ),
     Case(
         "alpha: several nodes without GPUs",
-        services(
-            {
-                "a": service(multinode=MULTINODE),
-                "b": service(multinode=MULTINODE, gpus="8"),
-                "c": service(multinode=MULTINODE, resources={"limits": {"custom": {"amd.com/gpu": "8"}}}),
-                "d": {
-                    **alpha_pod(
-                        {"resources": {"claims": [{"name": "gpus"}]}},
-                        resourceClaims=[{"name": "gpus", "resourceClaimTemplateName": "four"}],
-                    ),
-                    "multinode": MULTINODE,
-                },
-            },
+        alpha(
+            """
+            a: {multinode: {nodeCount: 2}}
+            b: {gpus: '8', multinode: {nodeCount: 2}}
+            c: {multinode: {nodeCount: 2}, resources: {limits: {custom: {amd.com/gpu: '8'}}}}
+            d:
+              multinode: {nodeCount: 2}
+              main: {resources: {claims: [{name: gpus}]}}
+              pod: {resourceClaims: [{name: gpus, resourceClaimTemplateName: four}]}
+            """,
             backendFramework="trtllm",
         ),
         "error: spec.services.a.multinode: trtllm on several nodes needs the number of GPUs of each: ask for them in resources.limits.gpu",
@@ -115,11 +102,9 @@ CASES: list[Case] = [
     ),
     Case(
         "alpha: no place for the flags of an engine",
-        services(
-            {
-                "a": {**alpha_pod({"command": ["./start"]}), "multinode": MULTINODE},
-                "b": {**alpha_pod({"args": ["python3 -m dynamo.sglang"]}), "multinode": MULTINODE},
-            },
+        alpha(
+            "a: {multinode: {nodeCount: 2}, main: {command: [./start]}}",
+            "b: {multinode: {nodeCount: 2}, main: {args: [python3 -m dynamo.sglang]}}",
             backendFramework="sglang",
         ),
         "error: spec.services.a.extraPodSpec.mainContainer: starts './start', into which the flags for multinode cannot be put: set command to python3 -m dynamo.sglang, or to a shell with a script that does so",
@@ -127,12 +112,14 @@ CASES: list[Case] = [
     ),
     Case(
         "beta: no place for the flags of an engine",
-        components(
-            {
-                **beta_pod("a", {"command": ["sh", "start.sh"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}),
-                "multinode": MULTINODE,
-                "experimental": {"gpuMemoryService": {"mode": "InterPod"}},
-            },
+        beta(
+            """
+            a:
+              gpus: '8'
+              multinode: {nodeCount: 2}
+              experimental: {gpuMemoryService: {mode: InterPod}}
+              main: {command: [sh, start.sh]}
+            """,
             backendFramework="vllm",
         ),
         "error: spec.components[0].podTemplate.spec.containers[0]: starts 'sh', into which the flags for multinode, gpuMemoryService cannot be put: set command to python3 -m dynamo.vllm, or to a shell with a script that does so",
@@ -140,11 +127,13 @@ CASES: list[Case] = [
     ),
     Case(
         "beta: failover of no known engine",
-        components(
-            {
-                **beta_pod("a", {"command": ["./start"], "resources": {"limits": {"nvidia.com/gpu": "1"}}}),
-                "experimental": {"gpuMemoryService": {"mode": "IntraPod"}, "failover": {"mode": "IntraPod"}},
-            },
+        beta(
+            """
+            a:
+              gpus: '1'
+              experimental: {gpuMemoryService: {mode: IntraPod}, failover: {mode: IntraPod}}
+              main: {command: [./start]}
+            """,
             metadata=CONTAINER_DISCOVERY,
         ),
         "error: spec.components[0].experimental.failover: only vLLM fails over within a pod, and the engine is not known: leave failover out",

@@ -3,13 +3,14 @@
 
 from typing import Any
 
-from tests.unit.api.validation.building import (
+from .building import (
     ALPHA,
     BETA,
     CONTAINER_DISCOVERY,
     GROVE,
     PLAIN,
     Case,
+    alpha,
     annotated,
     component,
     components,
@@ -40,17 +41,15 @@ def template(main: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any
 CASES = [
     Case(
         "alpha: what nothing reads",
-        services(
-            {
-                "a": service(modelRef={"name": "m", "revision": "r"}),
-                "b": service("epp", eppConfig=PICKER),
-                "c": service(checkpoint={"enabled": True, "checkpointRef": "r", "identity": IDENTITY}),
-                "d": service(checkpoint={"enabled": False, "checkpointRef": "r", "identity": IDENTITY}),
-                "e": service(checkpoint={"enabled": True, "identity": IDENTITY}),
-                "f": service(**pod(terminationGracePeriodSeconds=0)),
-                "g": service("planner", **pod(serviceAccountName="mine")),
-                "h": service("planner", **pod(serviceAccountName="planner-serviceaccount")),
-            }
+        alpha(
+            "a: {modelRef: {name: m, revision: r}}",
+            "b: {kind: epp, eppConfig: {configMapRef: {name: c, key: k, optional: true}}}",
+            "c: {checkpoint: {enabled: true, checkpointRef: r, identity: {model: m, backendFramework: vllm}}}",
+            "d: {checkpoint: {enabled: false, checkpointRef: r, identity: {model: m, backendFramework: vllm}}}",
+            "e: {checkpoint: {enabled: true, identity: {model: m, backendFramework: vllm}}}",
+            "f: {pod: {terminationGracePeriodSeconds: 0}}",
+            "g: {kind: planner, pod: {serviceAccountName: mine}}",
+            "h: {kind: planner, pod: {serviceAccountName: planner-serviceaccount}}",
         ),
         "warning: spec.services.a.modelRef.revision: has no effect: engines load the revision that their own flags name, such as --revision",
         "warning: spec.services.b.eppConfig.configMapRef.optional: has no effect: an endpoint picker does not start without its configuration",
@@ -76,20 +75,13 @@ CASES = [
     ),
     Case(
         "alpha: shared memory of the author's",
-        services(
-            {
-                "a": service(volumeMounts=[{"name": "v", "mountPoint": "/v"}, {"name": "s", "mountPoint": "/dev/shm"}]),
-                "b": service(
-                    **pod(
-                        {"volumeMounts": [{"name": "shared-memory", "mountPath": "/s"}]},
-                        volumes=[{"name": "shared-memory", "emptyDir": {}}],
-                    )
-                ),
-                "c": service(
-                    sharedMemory={"disabled": True}, **pod({"volumeMounts": [{"name": "s", "mountPath": "/dev/shm"}]})
-                ),
-            }
-        ),
+        alpha("""
+            a: {volumeMounts: [{name: v, mountPoint: /v}, {name: s, mountPoint: /dev/shm}]}
+            b:
+              main: {volumeMounts: [{name: shared-memory, mountPath: /s}]}
+              pod: {volumes: [{name: shared-memory, emptyDir: {}}]}
+            c: {sharedMemory: {disabled: true}, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}}
+        """),
         f"warning: spec.services.a.volumeMounts[1]: {SHARED_ALPHA}",
         f"warning: spec.services.b.extraPodSpec.mainContainer.volumeMounts[0]: {SHARED_ALPHA}",
         f"warning: spec.services.b.extraPodSpec.volumes[0]: {SHARED_ALPHA}",
@@ -106,19 +98,18 @@ CASES = [
     ),
     Case(
         "alpha: ports without the one that is asked",
-        services(
-            {
-                "a": service("frontend", **pod({"ports": [{"containerPort": 8000}]})),
-                "b": service("frontend", **pod({"ports": [{"containerPort": 1, "name": "http"}]})),
-                "c": service(subComponentType="decode", **pod({"ports": [{"containerPort": 1, "name": "rpc"}]})),
-                "d": service("default", **pod({"ports": [{"containerPort": 1}]})),
-                "e": service(
-                    gpus="1",
-                    gpuMemoryService={"enabled": True},
-                    failover={"enabled": True},
-                    **pod({"ports": [{"containerPort": 1}]}),
-                ),
-            },
+        alpha(
+            """
+            a: {kind: frontend, main: {ports: [{containerPort: 8000}]}}
+            b: {kind: frontend, main: {ports: [{containerPort: 1, name: http}]}}
+            c: {subComponentType: decode, main: {ports: [{containerPort: 1, name: rpc}]}}
+            d: {kind: default, main: {ports: [{containerPort: 1}]}}
+            e:
+              gpus: '1'
+              gpuMemoryService: {enabled: true}
+              failover: {enabled: true}
+              main: {ports: [{containerPort: 1}]}
+            """,
             metadata=CONTAINER_DISCOVERY,
         ),
         "warning: spec.services.a.extraPodSpec.mainContainer.ports: has no port http, which probes and the Service name: add containerPort 8000 of that name",
@@ -140,14 +131,10 @@ CASES = [
     ),
     Case(
         "alpha: engines that listen elsewhere than they are asked",
-        services(
-            {
-                "a": service("frontend", **pod({"env": [{"name": "DYN_HTTP_PORT", "value": "9000"}]})),
-                "b": service(envs=[{"name": "DYN_SYSTEM_PORT", "value": "8081"}]),
-                "c": service(
-                    envs=[{"name": "DYN_SYSTEM_PORT", "value": "9090"}, {"name": "DYN_HTTP_PORT", "value": "1"}]
-                ),
-            }
+        alpha(
+            "a: {kind: frontend, main: {env: [{name: DYN_HTTP_PORT, value: '9000'}]}}",
+            "b: {envs: [{name: DYN_SYSTEM_PORT, value: '8081'}]}",
+            "c: {envs: [{name: DYN_SYSTEM_PORT, value: '9090'}, {name: DYN_HTTP_PORT, value: '1'}]}",
         ),
         "warning: spec.services.a.extraPodSpec.mainContainer.env[0].value: it listens there, and probes and the Service ask port http, which is 8000: leave DYN_HTTP_PORT out",
         "warning: spec.services.b.envs[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
@@ -181,17 +168,13 @@ CASES = [
     ),
     Case(
         "alpha: volumes of a picker",
-        services(
-            {
-                "a": service(
-                    "epp",
-                    eppConfig={"configMapRef": {"name": "c", "key": "k"}},
-                    **pod(
-                        {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}, volumes=[{"name": "v", "emptyDir": {}}]
-                    ),
-                )
-            }
-        ),
+        alpha("""
+            a:
+              kind: epp
+              eppConfig: {configMapRef: {name: c, key: k}}
+              main: {volumeMounts: [{name: v, mountPath: /v}]}
+              pod: {volumes: [{name: v, emptyDir: {}}]}
+        """),
         "warning: spec.services.a.extraPodSpec.mainContainer.volumeMounts: replaces the mounts of the platform: the picker has no configuration; mount epp-config at /etc/epp, too",
     ),
     *(
@@ -234,8 +217,8 @@ CASES = [
         for version, made, at, facts, queue in (
             (
                 ALPHA,
-                services(
-                    {"a": service(extraPodMetadata=annotated(enable_metrics="FALSE"))},
+                alpha(
+                    "a: {extraPodMetadata: {annotations: {nvidia.com/enable-metrics: 'FALSE'}}}",
                     metadata=annotated(
                         enable_metrics="False", kai_scheduler_queue="q", grove_update_strategy="OnDelete"
                     ),
@@ -349,29 +332,19 @@ CASES = [
     ),
     Case(
         "alpha: the main container",
-        services(
-            {
-                "a": service(
-                    volumeMounts=[{"name": "v", "mountPoint": "/w"}],
-                    envFromSecret="s",
-                    resources={"claims": [{"name": "a"}]},
-                    **pod(
-                        {
-                            "name": "engine",
-                            "volumeMounts": [{"name": "w", "mountPath": "/w"}],
-                            "envFrom": [{"secretRef": {"name": "t"}}],
-                            "resources": {"claims": [{"name": "b"}]},
-                        },
-                        containers=[{"name": "log", "image": "l"}, {"name": "main", "image": "other:1"}],
-                        resourceClaims=[{"name": each, "resourceClaimTemplateName": "t"} for each in ("a", "b")],
-                    ),
-                ),
-                "b": service(
-                    volumeMounts=[{"name": "v", "useAsCompilationCache": True}, {"name": "o", "mountPoint": "/o"}],
-                    **pod({"name": "main", "volumeMounts": [{"name": "w", "mountPath": "/w"}]}),
-                ),
-            }
-        ),
+        alpha("""
+            a:
+              volumeMounts: [{name: v, mountPoint: /w}]
+              envFromSecret: s
+              resources: {claims: [{name: a}]}
+              main: {name: engine, volumeMounts: [{name: w, mountPath: /w}], envFrom: [{secretRef: {name: t}}],
+                  resources: {claims: [{name: b}]}}
+              pod: {containers: [{name: log, image: l}, {name: main, image: 'other:1'}], resourceClaims: [
+                  {name: a, resourceClaimTemplateName: t}, {name: b, resourceClaimTemplateName: t}]}
+            b:
+              volumeMounts: [{name: v, useAsCompilationCache: true}, {name: o, mountPoint: /o}]
+              main: {name: main, volumeMounts: [{name: w, mountPath: /w}]}
+        """),
         "warning: spec.services.a.volumeMounts: has no effect: spec.services.a.extraPodSpec.mainContainer.volumeMounts takes its place; write all of it there",
         "warning: spec.services.a.envFromSecret: has no effect: spec.services.a.extraPodSpec.mainContainer.envFrom takes its place; write all of it there",
         "warning: spec.services.a.resources.claims: has no effect: spec.services.a.extraPodSpec.mainContainer.resources.claims takes its place; write all of it there",

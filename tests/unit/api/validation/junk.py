@@ -6,7 +6,7 @@ from typing import Any
 from dynamo_shared.api.validation import Facts
 from hypothesis import strategies as st
 
-from tests.unit.api.validation.cases import CASES
+from .cases import CASES
 
 KINDS = ["DynamoGraphDeployment", "DynamoComponentDeployment", "DynamoGraphDeploymentRequest", "DynamoModel"]
 JUNK = st.recursive(

@@ -17,8 +17,9 @@ from dynamo_shared.api.validation.check import REFUSING, WARNING
 from dynamo_shared.api.validation.rule_set import Rule, RuleSet
 
 from tests.admission.case import FACTS, load
-from tests.unit.api.validation.building import ALPHA, BETA, PLAIN, Case, manifest
-from tests.unit.api.validation.cases import CASES
+
+from .building import ALPHA, BETA, PLAIN, Case, manifest
+from .cases import CASES
 
 EACH = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
 RULES = [rule for rule_set in (*REFUSING, *WARNING) for rule in rule_set.rules]
