@@ -73,139 +73,88 @@ def test_planners_of_the_references_requests_are_valid(file: Path) -> None:
     assert unknown == []
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "errors"),
-    [
-        ("features.planner", [], ["p: must be an object, not a list"]),
-        (
-            "features.planner",
-            {"mode": "both", "ttft": "3", "itl_ms": 0, "aic_interpolation": None, "live_dashboard_port": 70000},
-            [
-                "p.live_dashboard_port: 70000 is too large; at most 65535",
-                "p.itl_ms: 0 is too small; must be above 0.0",
-                "p.mode: 'both' is not allowed; one of 'disagg', 'prefill', 'decode', 'agg'",
-                "p.ttft: must be a number, not '3'",
-            ],
-        ),
-        (
-            "features.planner",
-            {"optimization_target": "sla", "enable_throughput_scaling": False},
-            [
-                "p.enable_throughput_scaling: off, as enable_load_scaling is; one of them must be on, or nothing is ever scaled"
-            ],
-        ),
-        (
-            "features.planner",
-            {"optimization_target": "sla", "pre_deployment_sweeping_mode": "none"},
-            [
-                "p.pre_deployment_sweeping_mode: 'none' leaves throughput scaling without a profile; "
-                "rapid, thorough, or enable_throughput_scaling: false"
-            ],
-        ),
-        (
-            "features.planner",
-            {"optimization_target": "sla", "enable_load_scaling": True, "load_adjustment_interval": 180},
-            ["p.load_adjustment_interval: 180 s must be shorter than throughput_adjustment_interval_seconds, 180 s"],
-        ),
-        (
-            "features.planner",
-            {"environment": "global-planner", "fpm_sample_bucket_size": 15},
-            [
-                "p.global_planner_namespace: required with environment 'global-planner'",
-                "p.fpm_sample_bucket_size: 15 is not a square number, as 16 or 25 are",
-            ],
-        ),
-        (
-            "features.planner",
-            {"optimization_target": "load", "decode_scale_up_kv_rate": 30, "decode_scale_down_kv_rate": 40},
-            [
-                "p.prefill_scale_up_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
-                "p.prefill_scale_down_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
-                "p.decode_scale_up_kv_rate: 30 must be above decode_scale_down_kv_rate, 40, or replicas come and go in turn",
-            ],
-        ),
-        (
-            "profilingConfig.config",
-            {"hardware": {"min_num_gpus_per_engine": 8, "maxNumGpusPerEngine": 4}},
-            ["p.hardware.min_num_gpus_per_engine: 8 GPUs are more than maxNumGpusPerEngine, 4"],
-        ),
-        (
-            "profilingConfig",
-            {"profilerImage": "image", "config": {"planner": {"kalman_r": 0}}, "profilerImag": "x"},
-            [
-                "p.config.planner.kalman_r: 0 is too small; must be above 0.0",
-                "p.profilerImag: no such field; did you mean profilerImage?",
-            ],
-        ),
-        ("deploymentOverrides", {"labels": {"a": 1}}, ["p.labels.a: must be a string, not 1"]),
-        (
-            "DYN_DEPLOYMENT_CONFIG",
-            {"Worker": {"ServiceArgs": {"workers": -1}}, "Frontend": 3, "routing": {"mode": "fastest"}},
-            [
-                "p.routing.mode: 'fastest' is not allowed; one of 'kv', 'round-robin', 'random'",
-                "p.Worker.ServiceArgs.workers: -1 is too small; at least 0",
-                "p.Frontend: must be an object, not 3",
-            ],
-        ),
+WRONG: dict[str, list[str]] = {
+    "features.planner: []": ["p: must be an object, not a list"],
+    "features.planner: {mode: both, ttft: '3', itl_ms: 0, aic_interpolation: null, live_dashboard_port: 70000}": [
+        "p.live_dashboard_port: 70000 is too large; at most 65535",
+        "p.itl_ms: 0 is too small; must be above 0.0",
+        "p.mode: 'both' is not allowed; one of 'disagg', 'prefill', 'decode', 'agg'",
+        "p.ttft: must be a number, not '3'",
     ],
-)
-def test_what_is_wrong_is_reported_at_its_path(name: str, value: Any, errors: list[str]) -> None:
+    "features.planner: {optimization_target: sla, enable_throughput_scaling: false}": [
+        "p.enable_throughput_scaling: off, as enable_load_scaling is; one of them must be on, or nothing is ever scaled"
+    ],
+    "features.planner: {optimization_target: sla, pre_deployment_sweeping_mode: none}": [
+        "p.pre_deployment_sweeping_mode: 'none' leaves throughput scaling without a profile; "
+        "rapid, thorough, or enable_throughput_scaling: false"
+    ],
+    "features.planner: {optimization_target: sla, enable_load_scaling: true, load_adjustment_interval: 180}": [
+        "p.load_adjustment_interval: 180 s must be shorter than throughput_adjustment_interval_seconds, 180 s"
+    ],
+    "features.planner: {environment: global-planner, fpm_sample_bucket_size: 15}": [
+        "p.global_planner_namespace: required with environment 'global-planner'",
+        "p.fpm_sample_bucket_size: 15 is not a square number, as 16 or 25 are",
+    ],
+    "features.planner: {optimization_target: load, decode_scale_up_kv_rate: 30, decode_scale_down_kv_rate: 40}": [
+        "p.prefill_scale_up_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
+        "p.prefill_scale_down_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
+        "p.decode_scale_up_kv_rate: 30 must be above decode_scale_down_kv_rate, 40, or replicas come and go in turn",
+    ],
+    "profilingConfig.config: {hardware: {min_num_gpus_per_engine: 8, maxNumGpusPerEngine: 4}}": [
+        "p.hardware.min_num_gpus_per_engine: 8 GPUs are more than maxNumGpusPerEngine, 4"
+    ],
+    "profilingConfig: {profilerImage: image, config: {planner: {kalman_r: 0}}, profilerImag: x}": [
+        "p.config.planner.kalman_r: 0 is too small; must be above 0.0",
+        "p.profilerImag: no such field; did you mean profilerImage?",
+    ],
+    "deploymentOverrides: {labels: {a: 1}}": ["p.labels.a: must be a string, not 1"],
+    "DYN_DEPLOYMENT_CONFIG: {Worker: {ServiceArgs: {workers: -1}}, Frontend: 3, routing: {mode: fastest}}": [
+        "p.routing.mode: 'fastest' is not allowed; one of 'kv', 'round-robin', 'random'",
+        "p.Worker.ServiceArgs.workers: -1 is too small; at least 0",
+        "p.Frontend: must be an object, not 3",
+    ],
+}
+
+
+@pytest.mark.parametrize(("given", "errors"), WRONG.items())
+def test_what_is_wrong_is_reported_at_its_path(given: str, errors: list[str]) -> None:
+    ((name, value),) = yaml.safe_load(given).items()
     assert sorted(str(each) for each in contract_errors(name, value, "p")) == sorted(errors)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "warnings"),
-    [
-        (
-            "features.planner",
-            {"max_gpu_budgt": 3},
-            ["max_gpu_budgt: is not a known key, and is ignored; did you mean max_gpu_budget?"],
-        ),
-        (
-            "features.planner",
-            {"enabled": False},
-            [
-                "enabled: is not a known key, and is ignored: there is a planner where there is this object, whatever it says; "
-                "leave the object out for none"
-            ],
-        ),
-        (
-            "features.planner",
-            {"ttft": 300, "policy": "reference"},
-            [
-                "ttft: is an older name of ttft_ms",
-                "ttft: ignored with optimization_target 'throughput'; only 'sla' works towards it",
-            ],
-        ),
-        (
-            "features.planner",
-            {"environment": "virtual", "total_gpu_power_limit": 900, "min_endpoint": 2},
-            [
-                "total_gpu_power_limit: is ignored: power is not planned; max_gpu_budget bounds the GPUs",
-                "environment: 'virtual' is ignored: the scaler carries decisions out",
-            ],
-        ),
-        ("features.planner", {"environment": "kubernetes"}, []),
-        # The policy adaptive works towards it with any target.
-        ("features.planner", {"ttft_ms": 300, "enable_load_scaling": False}, []),
-        ("features.planner", {"min_gpu_budget": 9}, ["min_gpu_budget: 9 is above max_gpu_budget, 8, which wins"]),
-        (
-            "profilingConfig",
-            {"profilerImage": "x", "config": {"sweep": {"dry_run": True, "fast": 1}}},
-            [
-                "config.sweep.dry_run: is an older name of dryRun",
-                "config.sweep.fast: is not a known key, and is ignored",
-            ],
-        ),
-        ("DYN_DEPLOYMENT_CONFIG", {"Worker": {"served_model_name": "x"}}, []),
-        (
-            "dynamo-autoscaling",
-            {"Worker": {"maxReplicas": 2, "minReplica": 1, "metrics": [{"own": 1}]}},
-            ["Worker.minReplica: is not a known key, and is ignored; did you mean minReplicas?"],
-        ),
+LIKELY_NOT_MEANT: dict[str, list[str]] = {
+    "features.planner: {max_gpu_budgt: 3}": [
+        "max_gpu_budgt: is not a known key, and is ignored; did you mean max_gpu_budget?"
     ],
-)
-def test_what_is_likely_not_meant_is_a_warning_and_no_error(name: str, value: Any, warnings: list[str]) -> None:
+    "features.planner: {enabled: false}": [
+        "enabled: is not a known key, and is ignored: there is a planner where there is this object, whatever it says; "
+        "leave the object out for none"
+    ],
+    "features.planner: {ttft: 300, policy: reference}": [
+        "ttft: is an older name of ttft_ms",
+        "ttft: ignored with optimization_target 'throughput'; only 'sla' works towards it",
+    ],
+    "features.planner: {environment: virtual, total_gpu_power_limit: 900, min_endpoint: 2}": [
+        "total_gpu_power_limit: is ignored: power is not planned; max_gpu_budget bounds the GPUs",
+        "environment: 'virtual' is ignored: the scaler carries decisions out",
+    ],
+    "features.planner: {environment: kubernetes}": [],
+    "features.planner: {ttft_ms: 300, enable_load_scaling: false}": [],
+    "features.planner: {min_gpu_budget: 9}": ["min_gpu_budget: 9 is above max_gpu_budget, 8, which wins"],
+    "profilingConfig: {profilerImage: x, config: {sweep: {dry_run: true, fast: 1}}}": [
+        "config.sweep.dry_run: is an older name of dryRun",
+        "config.sweep.fast: is not a known key, and is ignored",
+    ],
+    "DYN_DEPLOYMENT_CONFIG: {Worker: {served_model_name: x}}": [],
+    "dynamo-autoscaling: {Worker: {maxReplicas: 2, minReplica: 1, metrics: [{own: 1}]}}": [
+        "Worker.minReplica: is not a known key, and is ignored; did you mean minReplicas?"
+    ],
+}
+
+
+@pytest.mark.parametrize(("given", "warnings"), LIKELY_NOT_MEANT.items())
+def test_what_is_likely_not_meant_is_a_warning_and_no_error(given: str, warnings: list[str]) -> None:
+    ((name, value),) = yaml.safe_load(given).items()
     assert contract_errors(name, value) == []
     assert [str(each) for each in contract_warnings(name, value)] == warnings
     if name != "DYN_DEPLOYMENT_CONFIG":

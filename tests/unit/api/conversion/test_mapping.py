@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 
@@ -12,12 +13,12 @@ Object = dict[str, Any]
 
 
 def graph(**services: Object) -> Object:
-    return {
-        "apiVersion": ALPHA,
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g"},
-        "spec": {"services": services},
-    }
+    type_meta = {"apiVersion": ALPHA, "kind": "DynamoGraphDeployment"}
+    return {**type_meta, "metadata": {"name": "g"}, "spec": {"services": services}}
+
+
+def graph_of(*components: Object) -> Object:
+    return {**graph(), "apiVersion": BETA, "spec": {"components": list(components)}}
 
 
 def kept(obj: Object) -> Object:
@@ -47,153 +48,98 @@ def main(**fields: Any) -> Object:
     return {"podTemplate": {"spec": {"containers": [{"name": "main", **fields}]}}}
 
 
-SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
-    ("type", {"componentType": "planner"}, {"type": "planner"}),
-    ("sub-type", {"componentType": "worker", "subComponentType": "decode"}, {"type": "decode"}),
-    ("replicas", {"replicas": 0}, {"replicas": 0}),
-    ("replicas that start together", {"replicas": 3, "minAvailable": 2}, {"replicas": 3, "minAvailable": 2}),
-    (
-        "roles",
-        {"multinode": {"nodeCount": 3}, "roles": [{"name": "worker", "replicas": 2}, {"name": "leader"}]},
-        {"multinode": {"nodeCount": 3}, "roles": [{"name": "worker", "replicas": 2}, {"name": "leader"}]},
+#: What one version says and the other one, as texts of YAML; `main` has the fields of the main container.
+SAID_BY_BOTH = {
+    "type": ("componentType: planner", "type: planner"),
+    "sub-type": ("{componentType: worker, subComponentType: decode}", "type: decode"),
+    "replicas": ("replicas: 0", "replicas: 0"),
+    "replicas that start together": ("{replicas: 3, minAvailable: 2}", "{replicas: 3, minAvailable: 2}"),
+    "roles": (
+        "{multinode: {nodeCount: 3}, roles: [{name: worker, replicas: 2}, {name: leader}]}",
+        "{multinode: {nodeCount: 3}, roles: [{name: worker, replicas: 2}, {name: leader}]}",
     ),
-    (
-        "constraint in the words of Grove",
-        {"providerOverride": {"apiVersion": "grove.io/v1alpha1", "value": {"topologyConstraint": {"later": None}}}},
-        {"providerOverride": {"apiVersion": "grove.io/v1alpha1", "value": {"topologyConstraint": {"later": None}}}},
+    "constraint in the words of Grove": (
+        "providerOverride: {apiVersion: grove.io/v1alpha1, value: {topologyConstraint: {later: null}}}",
+        "providerOverride: {apiVersion: grove.io/v1alpha1, value: {topologyConstraint: {later: null}}}",
     ),
-    ("version of the runtime", {"runtimeVersionOverride": "1.5.0"}, {"runtimeVersionOverride": "1.5.0"}),
-    ("nodes", {"multinode": {"nodeCount": 4}}, {"multinode": {"nodeCount": 4}}),
-    ("model", {"modelRef": {"name": "m", "revision": "r"}}, {"modelRef": {"name": "m", "revision": "r"}}),
-    ("shared namespace", {"globalDynamoNamespace": True}, {"globalDynamoNamespace": True}),
-    ("pack domain", {"topologyConstraint": {"packDomain": "rack"}}, {"topologyConstraint": {"packDomain": "rack"}}),
-    ("memory", {"sharedMemory": {"size": "8Gi"}}, {"sharedMemorySize": "8Gi"}),
-    ("no memory", {"sharedMemory": {"disabled": True}}, {"sharedMemorySize": "0"}),
-    ("adapter", {"scalingAdapter": {"enabled": True}}, {"scalingAdapter": {}}),
-    (
-        "compilation cache",
-        {"volumeMounts": [{"name": "c", "mountPoint": "/c", "useAsCompilationCache": True}]},
-        {"compilationCache": {"pvcName": "c", "mountPath": "/c"}},
+    "version of the runtime": ("runtimeVersionOverride: 1.5.0", "runtimeVersionOverride: 1.5.0"),
+    "nodes": ("multinode: {nodeCount: 4}", "multinode: {nodeCount: 4}"),
+    "model": ("modelRef: {name: m, revision: r}", "modelRef: {name: m, revision: r}"),
+    "shared namespace": ("globalDynamoNamespace: true", "globalDynamoNamespace: true"),
+    "pack domain": ("topologyConstraint: {packDomain: rack}", "topologyConstraint: {packDomain: rack}"),
+    "memory": ("sharedMemory: {size: 8Gi}", "sharedMemorySize: 8Gi"),
+    "no memory": ("sharedMemory: {disabled: true}", "sharedMemorySize: '0'"),
+    "adapter": ("scalingAdapter: {enabled: true}", "scalingAdapter: {}"),
+    "compilation cache": (
+        "volumeMounts: [{name: c, mountPoint: /c, useAsCompilationCache: true}]",
+        "compilationCache: {pvcName: c, mountPath: /c}",
     ),
-    (
-        "mounts",
-        {"volumeMounts": [{"name": "m", "mountPoint": "/m", "useAsCompilationCache": False}]},
-        main(volumeMounts=[{"name": "m", "mountPath": "/m"}]),
+    "mounts": (
+        "volumeMounts: [{name: m, mountPoint: /m, useAsCompilationCache: false}]",
+        "main: {volumeMounts: [{name: m, mountPath: /m}]}",
     ),
-    (
-        "resources",
-        {
-            "resources": {
-                "limits": {"cpu": "1", "memory": "1Gi", "gpu": "2", "custom": {"rdma/ib": "1"}},
-                "requests": {"gpu": "2"},
-                "claims": [{"name": "c"}],
-            }
-        },
-        main(
-            resources={
-                "limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2", "rdma/ib": "1"},
-                "requests": {"nvidia.com/gpu": "2"},
-                "claims": [{"name": "c"}],
-            }
-        ),
+    "resources": (
+        "resources: {limits: {cpu: '1', memory: 1Gi, gpu: '2', custom: {rdma/ib: '1'}}, "
+        "requests: {gpu: '2'}, claims: [{name: c}]}",
+        "main: {resources: {limits: {cpu: '1', memory: 1Gi, nvidia.com/gpu: '2', rdma/ib: '1'}, "
+        "requests: {nvidia.com/gpu: '2'}, claims: [{name: c}]}}",
     ),
-    ("variables", {"envs": [{"name": "A", "value": "1"}]}, main(env=[{"name": "A", "value": "1"}])),
-    ("secret", {"envFromSecret": "s"}, main(envFrom=[{"secretRef": {"name": "s"}}])),
-    ("liveness", {"livenessProbe": {"periodSeconds": 3}}, main(livenessProbe={"periodSeconds": 3})),
-    ("readiness", {"readinessProbe": {"periodSeconds": 3}}, main(readinessProbe={"periodSeconds": 3})),
-    (
-        "main container",
-        {"extraPodSpec": {"mainContainer": {"image": "i", "startupProbe": {}, "args": []}}},
-        main(image="i", startupProbe={}, args=[]),
+    "variables": ("envs: [{name: A, value: '1'}]", "main: {env: [{name: A, value: '1'}]}"),
+    "secret": ("envFromSecret: s", "main: {envFrom: [{secretRef: {name: s}}]}"),
+    "liveness": ("livenessProbe: {periodSeconds: 3}", "main: {livenessProbe: {periodSeconds: 3}}"),
+    "readiness": ("readinessProbe: {periodSeconds: 3}", "main: {readinessProbe: {periodSeconds: 3}}"),
+    "main container": (
+        "extraPodSpec: {mainContainer: {image: i, startupProbe: {}, args: []}}",
+        "main: {image: i, startupProbe: {}, args: []}",
     ),
-    (
-        "pod",
-        {"extraPodSpec": {"tolerations": [{"key": "k"}], "containers": [{"name": "log"}]}},
-        {"podTemplate": {"spec": {"tolerations": [{"key": "k"}], "containers": [{"name": "log"}]}}},
+    "pod": (
+        "extraPodSpec: {tolerations: [{key: k}], containers: [{name: log}]}",
+        "podTemplate: {spec: {tolerations: [{key: k}], containers: [{name: log}]}}",
     ),
-    (
-        "pod metadata",
-        {"extraPodMetadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}},
-        {"podTemplate": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}},
+    "pod metadata": (
+        "extraPodMetadata: {labels: {a: b}, annotations: {c: d}}",
+        "podTemplate: {metadata: {labels: {a: b}, annotations: {c: d}}}",
     ),
-    (
-        "front end next to the engine",
-        {"frontendSidecar": {"image": "i", "args": ["x"], "envs": [{"name": "A"}], "envFromSecret": "s"}},
-        {
-            "frontendSidecar": "sidecar-frontend",
-            "podTemplate": {
-                "spec": {
-                    "containers": [
-                        {
-                            "name": "sidecar-frontend",
-                            "image": "i",
-                            "args": ["x"],
-                            "env": [{"name": "A"}],
-                            "envFrom": [{"secretRef": {"name": "s"}}],
-                        }
-                    ]
-                }
-            },
-        },
+    "front end next to the engine": (
+        "frontendSidecar: {image: i, args: [x], envs: [{name: A}], envFromSecret: s}",
+        "{frontendSidecar: sidecar-frontend, podTemplate: {spec: {containers: [{name: sidecar-frontend, "
+        "image: i, args: [x], env: [{name: A}], envFrom: [{secretRef: {name: s}}]}]}}}",
     ),
-    (
-        "memory service",
-        {"gpuMemoryService": {"enabled": True, "mode": "interPod", "deviceClassName": "d"}},
-        {"experimental": {"gpuMemoryService": {"mode": "InterPod", "deviceClassName": "d"}}},
+    "memory service": (
+        "gpuMemoryService: {enabled: true, mode: interPod, deviceClassName: d}",
+        "experimental: {gpuMemoryService: {mode: InterPod, deviceClassName: d}}",
     ),
-    (
-        "clients of the memory service",
-        {
-            "gpuMemoryService": {
-                "enabled": True,
-                "mode": "intraPod",
-                "deviceClassName": "d",
-                "extraClientContainers": ["a"],
-            }
-        },
-        {
-            "experimental": {
-                "gpuMemoryService": {"mode": "IntraPod", "deviceClassName": "d", "extraClientContainers": ["a"]}
-            }
-        },
+    "clients of the memory service": (
+        "gpuMemoryService: {enabled: true, mode: intraPod, deviceClassName: d, extraClientContainers: [a]}",
+        "experimental: {gpuMemoryService: {mode: IntraPod, deviceClassName: d, extraClientContainers: [a]}}",
     ),
-    (
-        "failover",
-        {"failover": {"enabled": True, "mode": "intraPod", "numShadows": 1}},
-        {"experimental": {"failover": {"mode": "IntraPod", "numShadows": 1}}},
+    "failover": (
+        "failover: {enabled: true, mode: intraPod, numShadows: 1}",
+        "experimental: {failover: {mode: IntraPod, numShadows: 1}}",
     ),
-    (
-        "policies of a checkpoint",
-        {"checkpoint": {"enabled": True, "mode": "Auto", "checkpointRef": "c", "startupPolicy": "Immediate"}},
-        {"experimental": {"checkpoint": {"mode": "Auto", "checkpointRef": "c", "startupPolicy": "Immediate"}}},
+    "policies of a checkpoint": (
+        "checkpoint: {enabled: true, mode: Auto, checkpointRef: c, startupPolicy: Immediate}",
+        "experimental: {checkpoint: {mode: Auto, checkpointRef: c, startupPolicy: Immediate}}",
     ),
-    (
-        "checkpoint",
-        {"checkpoint": {"enabled": True, "mode": "Manual", "checkpointRef": "c"}},
-        {"experimental": {"checkpoint": {"mode": "Manual", "checkpointRef": "c"}}},
+    "checkpoint": (
+        "checkpoint: {enabled: true, mode: Manual, checkpointRef: c}",
+        "experimental: {checkpoint: {mode: Manual, checkpointRef: c}}",
     ),
-    (
-        "picker",
-        {"componentType": "epp", "eppConfig": {"configMapRef": {"key": "k", "name": "n"}}},
-        {"type": "epp", "eppConfig": {"configMapRef": {"key": "k", "name": "n"}}},
+    "picker": (
+        "{componentType: epp, eppConfig: {configMapRef: {key: k, name: n}}}",
+        "{type: epp, eppConfig: {configMapRef: {key: k, name: n}}}",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(
-    ("service", "component"), [each[1:] for each in SAID_BY_BOTH], ids=[e[0] for e in SAID_BY_BOTH]
-)
-def test_what_both_say_needs_no_annotation(service: Object, component: Object) -> None:
+@pytest.mark.parametrize(("alpha", "beta"), SAID_BY_BOTH.values(), ids=SAID_BY_BOTH)
+def test_what_both_say_needs_no_annotation(alpha: str, beta: str) -> None:
+    service, component = yaml.safe_load(alpha), yaml.safe_load(beta)
+    component |= main(**component.pop("main")) if "main" in component else {}
     made, residue = component_of(**service)
     assert made == component
     assert residue == []
-    written = {
-        "apiVersion": BETA,
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g"},
-        "spec": {"components": [{"name": "Worker", **component}]},
-    }
-    assert convert(written, ALPHA) == graph(Worker=service)
+    assert convert(graph_of({"name": "Worker", **component}), ALPHA) == graph(Worker=service)
 
 
 ONLY_ALPHA: list[Object] = [
@@ -356,12 +302,7 @@ def test_a_front_end_that_v1alpha1_cannot_say_stays_one() -> None:
         "frontendSidecar": "mine",
         "podTemplate": {"spec": {"containers": [{"name": "mine", "image": "i", "ports": []}, {"name": "main"}]}},
     }
-    obj = {
-        "apiVersion": BETA,
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g"},
-        "spec": {"components": [component]},
-    }
+    obj = graph_of(component)
     back = convert(obj, ALPHA)
     assert back["spec"]["services"]["w"]["extraPodSpec"]["containers"] == [{"name": "mine", "image": "i", "ports": []}]
     assert convert(back, BETA) == obj
@@ -377,12 +318,7 @@ def test_a_front_end_may_be_any_name(containers: list[Object] | None) -> None:
     component: Object = {"name": "w", "frontendSidecar": "main"}
     if containers is not None:
         component["podTemplate"] = {"spec": {"containers": containers}}
-    obj = {
-        "apiVersion": BETA,
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g"},
-        "spec": {"components": [component]},
-    }
+    obj = graph_of(component)
     back = convert(obj, ALPHA)
     assert convert(back, BETA) == obj
     assert "x-frontend-sidecar" not in json.dumps(back["spec"])

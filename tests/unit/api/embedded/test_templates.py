@@ -65,205 +65,130 @@ def test_null_is_absent() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"resources": {"limts": {}}}, "resources.limts: no such field; did you mean limits?"),
-        ({"resources": {"Limits": {}}}, "resources.Limits: no such field; did you mean limits?"),
-        ({"nothing_like_it": 1}, "nothing_like_it: no such field"),
-        (
-            {"ports": [{"containerPort": 1, "zzz": 1}]},
-            "ports[0].zzz: no such field; there are containerPort, hostIP, hostPort, name, protocol",
-        ),
-        ({"resources": "x"}, "resources: must be an object, not 'x'"),
-        ({"env": {"A": "b"}}, "env: must be a list, not an object"),
-        ({"env": ["A=b"]}, "env[0]: must be an object, not 'A=b'"),
-        ({"env": [{"name": "A", "value": 1}]}, "env[0].value: must be a string, not 1"),
-        ({"env": [{"name": "A", "value": True}]}, "env[0].value: must be a string, not true"),
-        ({"env": [{"value": "b"}]}, "env[0].name: required, and missing"),
-        ({"env": [{"name": ""}]}, "env[0].name: must not be empty"),
-        ({"args": "--model x"}, "args: must be a list, not '--model x'"),
-        ({"args": [5]}, "args[0]: must be a string, not 5"),
-        ({"tty": "yes"}, "tty: must be true or false, not 'yes'"),
-        ({"ports": [{"containerPort": "http"}]}, "ports[0].containerPort: must be an integer, not 'http'"),
-        ({"ports": [{"containerPort": 80.5}]}, "ports[0].containerPort: must be an integer, not 80.5"),
-        ({"ports": [{"containerPort": True}]}, "ports[0].containerPort: must be an integer, not true"),
-        (
-            {"startupProbe": {"periodSeconds": 10**10}},
-            "startupProbe.periodSeconds: 10000000000 does not fit an integer of 32 bits",
-        ),
-        ({"imagePullPolicy": "always"}, "imagePullPolicy: 'always' is not allowed; one of Always, IfNotPresent, Never"),
-        (
-            {"ports": [{"containerPort": 1, "protocol": "HTTP"}]},
-            "ports[0].protocol: 'HTTP' is not allowed; one of SCTP, TCP, UDP",
-        ),
-        (
-            {"lifecycle": {"stopSignal": "SIGTERN"}},
-            "lifecycle.stopSignal: 'SIGTERN' is not allowed; did you mean SIGTERM?",
-        ),
-        (
-            {"livenessProbe": {"httpGet": {"port": True}}},
-            "livenessProbe.httpGet.port: must be an integer or a string, not true",
-        ),
-        (
-            {"resources": {"limits": {"memory": "8GB"}}},
-            "resources.limits.memory: '8GB' is not a quantity; examples: 8Gi, 500m, 2, 1e9",
-        ),
-        (
-            {"resources": {"limits": {"memory": ["8Gi"]}}},
-            "resources.limits.memory: must be a quantity, not a list; examples: 8Gi, 500m, 2, 1e9",
-        ),
-        ({"volumeMounts": [{"name": "cache"}]}, "volumeMounts[0].mountPath: required, and missing"),
-        (
-            {"volumeMounts": [{"name": "a", "mountPath": "/x"}, {"name": "b", "mountPath": "/x"}]},
-            "volumeMounts[1]: has the same mountPath '/x' as the item at 0",
-        ),
-        (
-            {"ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "TCP"}]},
-            "ports[1]: has the same containerPort 80 and protocol 'TCP' as the item at 0",
-        ),
-    ],
-)
-def test_what_the_cluster_publishes(fields: dict[str, Any], message: str) -> None:
-    assert in_main(**fields) == [message]
+PUBLISHED = {
+    "resources: {limts: {}}": "resources.limts: no such field; did you mean limits?",
+    "resources: {Limits: {}}": "resources.Limits: no such field; did you mean limits?",
+    "nothing_like_it: 1": "nothing_like_it: no such field",
+    "ports: [{containerPort: 1, zzz: 1}]": (
+        "ports[0].zzz: no such field; there are containerPort, hostIP, hostPort, name, protocol"
+    ),
+    "resources: x": "resources: must be an object, not 'x'",
+    "env: {A: b}": "env: must be a list, not an object",
+    "env: [A=b]": "env[0]: must be an object, not 'A=b'",
+    "env: [{name: A, value: 1}]": "env[0].value: must be a string, not 1",
+    "env: [{name: A, value: true}]": "env[0].value: must be a string, not true",
+    "env: [{value: b}]": "env[0].name: required, and missing",
+    "env: [{name: ''}]": "env[0].name: must not be empty",
+    "args: --model x": "args: must be a list, not '--model x'",
+    "args: [5]": "args[0]: must be a string, not 5",
+    "tty: 'yes'": "tty: must be true or false, not 'yes'",
+    "ports: [{containerPort: http}]": "ports[0].containerPort: must be an integer, not 'http'",
+    "ports: [{containerPort: 80.5}]": "ports[0].containerPort: must be an integer, not 80.5",
+    "ports: [{containerPort: true}]": "ports[0].containerPort: must be an integer, not true",
+    "startupProbe: {periodSeconds: 10000000000}": "startupProbe.periodSeconds: 10000000000 does not fit an integer of 32 bits",
+    "imagePullPolicy: always": "imagePullPolicy: 'always' is not allowed; one of Always, IfNotPresent, Never",
+    "ports: [{containerPort: 1, protocol: HTTP}]": "ports[0].protocol: 'HTTP' is not allowed; one of SCTP, TCP, UDP",
+    "lifecycle: {stopSignal: SIGTERN}": "lifecycle.stopSignal: 'SIGTERN' is not allowed; did you mean SIGTERM?",
+    "livenessProbe: {httpGet: {port: true}}": "livenessProbe.httpGet.port: must be an integer or a string, not true",
+    "resources: {limits: {memory: 8GB}}": "resources.limits.memory: '8GB' is not a quantity; examples: 8Gi, 500m, 2, 1e9",
+    "resources: {limits: {memory: [8Gi]}}": (
+        "resources.limits.memory: must be a quantity, not a list; examples: 8Gi, 500m, 2, 1e9"
+    ),
+    "volumeMounts: [{name: cache}]": "volumeMounts[0].mountPath: required, and missing",
+    "volumeMounts: [{name: a, mountPath: /x}, {name: b, mountPath: /x}]": (
+        "volumeMounts[1]: has the same mountPath '/x' as the item at 0"
+    ),
+    "ports: [{containerPort: 80}, {containerPort: 80, protocol: TCP}]": (
+        "ports[1]: has the same containerPort 80 and protocol 'TCP' as the item at 0"
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        (
-            {"env": [{"name": "A=B"}]},
-            "env[0].name: 'A=B' is not a valid name of an environment variable, which has printable ASCII characters, and no '=' "
-            "among them",
-        ),
-        (
-            {"env": [{"name": "A", "value": "b", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
-            "env[0].valueFrom: must not stand next to a value; keep one of them",
-        ),
-        (
-            {"env": [{"name": "A", "valueFrom": {}}]},
-            "env[0].valueFrom: must say where the value comes from, such as fieldRef or secretKeyRef",
-        ),
-        (
-            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"key": "k"}}}]},
-            "env[0].valueFrom.secretKeyRef.name: required, and missing",
-        ),
-        (
-            {"envFrom": [{"prefix": "A_"}]},
-            "envFrom[0]: must say where the variables come from: configMapRef or secretRef",
-        ),
-        (
-            {"envFrom": [{"secretRef": {"name": "s"}, "configMapRef": {"name": "c"}}]},
-            "envFrom[0]: must have one source, not a configMapRef and a secretRef",
-        ),
-        ({"ports": [{"containerPort": 0}]}, "ports[0].containerPort: 0 is too small; at least 1"),
-        ({"ports": [{"containerPort": 70000}]}, "ports[0].containerPort: 70000 is too large; at most 65535"),
-        (
-            {"ports": [{"containerPort": 1, "name": "HTTP"}]},
-            "ports[0].name: 'HTTP' is not a valid port name, which has at most 15 lower-case letters, digits and "
-            "single '-' between "
-            "them, and at least one letter",
-        ),
-        (
-            {"ports": [{"containerPort": 1, "name": "a"}, {"containerPort": 2, "name": "a"}]},
-            "ports[1].name: another port of the container has the name 'a'",
-        ),
-        (
-            {"resources": {"limits": {"gpu": 1}}},
-            "resources.limits.gpu: no such resource; a GPU is called nvidia.com/gpu here",
-        ),
-        ({"resources": {"limits": {"memroy": 1}}}, "resources.limits.memroy: no such resource; did you mean memory?"),
-        (
-            {"resources": {"limits": {"fpga": 1}}},
-            "resources.limits.fpga: no such resource; others have a domain before them, such as nvidia.com/gpu",
-        ),
-        ({"resources": {"limits": {"cpu": "-1"}}}, "resources.limits.cpu: must not be negative"),
-        (
-            {"resources": {"limits": {"nvidia.com/gpu": "1500m"}}},
-            "resources.limits[\"nvidia.com/gpu\"]: must be a whole number, not '1500m'",
-        ),
-        (
-            {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}},
-            "resources.requests.memory: 2Gi is more than the limit, 1Gi",
-        ),
-        (
-            {"resources": {"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 2}}},
-            'resources.requests["nvidia.com/gpu"]: must equal the limit, 2; nvidia.com/gpu cannot be shared out',
-        ),
-        (
-            {"livenessProbe": {"exec": {"command": ["a"]}, "grpc": {"port": 1}}},
-            "livenessProbe: must ask one question, not exec and grpc",
-        ),
-        (
-            {"livenessProbe": {"successThreshold": 2}},
-            "livenessProbe.successThreshold: must be 1 in a livenessProbe, not 2",
-        ),
-        ({"livenessProbe": {"periodSeconds": -1}}, "livenessProbe.periodSeconds: -1 is too small; at least 0"),
-        (
-            {"readinessProbe": {"tcpSocket": {"port": "my_port"}}},
-            "readinessProbe.tcpSocket.port: 'my_port' is not a valid port name, which has at most 15 lower-case "
-            "letters, digits and "
-            "single '-' between them, and at least one letter",
-        ),
-        (
-            {"volumeMounts": [{"name": "a", "mountPath": "/a:b"}]},
-            "volumeMounts[0].mountPath: '/a:b' must not contain ':'",
-        ),
-        ({"restartPolicy": "always"}, "restartPolicy: 'always' is not allowed; one of Always, Never, OnFailure"),
-        ({"securityContext": {"runAsUser": -1}}, "securityContext.runAsUser: -1 is too small; at least 0"),
-    ],
-)
-def test_what_it_does_not_publish_and_refuses(fields: dict[str, Any], message: str) -> None:
-    assert in_main(**fields) == [message]
+@pytest.mark.parametrize(("fields", "message"), PUBLISHED.items())
+def test_what_the_cluster_publishes(fields: str, message: str) -> None:
+    assert in_main(**yaml.safe_load(fields)) == [message]
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"containers": "main"}, "containers: must be a list, not 'main'"),
-        ({"containers": [{"image": "x"}]}, "containers[0].name: required, and missing"),
-        ({"containers": [{"name": "a"}, {"name": "a"}]}, "containers[1]: has the same name 'a' as the item at 0"),
-        (
-            {"containers": [{"name": "a"}], "initContainers": [{"name": "a"}]},
-            "initContainers[0].name: a container has the name 'a' already",
-        ),
-        (
-            {"containers": [{"name": "Main"}]},
-            "containers[0].name: 'Main' is not a valid name, which has lower-case letters, digits and '-', begins and "
-            "ends with a "
-            "letter or digit, and has at most 63 characters",
-        ),
-        ({"restartPolicy": "Sometimes"}, "restartPolicy: 'Sometimes' is not allowed; one of Always, Never, OnFailure"),
-        ({"volumes": [{"emptyDir": {}}]}, "volumes[0].name: required, and missing"),
-        (
-            {"volumes": [{"name": "a", "emptyDir": {}, "hostPath": {"path": "/x"}}]},
-            "volumes[0]: must have one source, not emptyDir and hostPath",
-        ),
-        (
-            {"volumes": [{"name": "a", "emptyDir": {"sizeLimit": "-1Gi"}}]},
-            "volumes[0].emptyDir.sizeLimit: must not be negative",
-        ),
-        ({"volumes": [{"name": "a", "secret": {}}]}, "volumes[0].secret.secretName: required, and missing"),
-        (
-            {"tolerations": [{"operator": "Exists", "value": "x"}]},
-            "tolerations[0].value: must be empty where the operator is Exists",
-        ),
-        ({"tolerations": [{}]}, "tolerations[0].operator: must be Exists where there is no key"),
-        (
-            {"tolerations": [{"key": "k", "tolerationSeconds": 5}]},
-            "tolerations[0].effect: must be NoExecute where there are tolerationSeconds",
-        ),
-        (
-            {"nodeSelector": {"pool": "a b"}},
-            "nodeSelector.pool: 'a b' is not a valid label value, which has at most 63 letters, digits, '-', '_' and "
-            "'.', and begins "
-            "and ends with a letter or digit",
-        ),
-        ({"nodeSelector": {"gpus": 8}}, "nodeSelector.gpus: must be a string, not 8"),
-    ],
-)
-def test_pods(fields: dict[str, Any], message: str) -> None:
-    assert in_pod(**fields) == [message]
+NOT_PUBLISHED = {
+    "env: [{name: A=B}]": (
+        "env[0].name: 'A=B' is not a valid name of an environment variable, which has printable ASCII characters, and no "
+        "'=' among them"
+    ),
+    "env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]": (
+        "env[0].valueFrom: must not stand next to a value; keep one of them"
+    ),
+    "env: [{name: A, valueFrom: {}}]": "env[0].valueFrom: must say where the value comes from, such as fieldRef or secretKeyRef",
+    "env: [{name: A, valueFrom: {secretKeyRef: {key: k}}}]": "env[0].valueFrom.secretKeyRef.name: required, and missing",
+    "envFrom: [{prefix: A_}]": "envFrom[0]: must say where the variables come from: configMapRef or secretRef",
+    "envFrom: [{secretRef: {name: s}, configMapRef: {name: c}}]": (
+        "envFrom[0]: must have one source, not a configMapRef and a secretRef"
+    ),
+    "ports: [{containerPort: 0}]": "ports[0].containerPort: 0 is too small; at least 1",
+    "ports: [{containerPort: 70000}]": "ports[0].containerPort: 70000 is too large; at most 65535",
+    "ports: [{containerPort: 1, name: HTTP}]": (
+        "ports[0].name: 'HTTP' is not a valid port name, which has at most 15 lower-case letters, digits and single '-' "
+        "between them, and at least one letter"
+    ),
+    "ports: [{containerPort: 1, name: a}, {containerPort: 2, name: a}]": (
+        "ports[1].name: another port of the container has the name 'a'"
+    ),
+    "resources: {limits: {gpu: 1}}": "resources.limits.gpu: no such resource; a GPU is called nvidia.com/gpu here",
+    "resources: {limits: {memroy: 1}}": "resources.limits.memroy: no such resource; did you mean memory?",
+    "resources: {limits: {fpga: 1}}": (
+        "resources.limits.fpga: no such resource; others have a domain before them, such as nvidia.com/gpu"
+    ),
+    "resources: {limits: {cpu: '-1'}}": "resources.limits.cpu: must not be negative",
+    "resources: {limits: {nvidia.com/gpu: 1500m}}": "resources.limits[\"nvidia.com/gpu\"]: must be a whole number, not '1500m'",
+    "resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}": "resources.requests.memory: 2Gi is more than the limit, 1Gi",
+    "resources: {requests: {nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 2}}": (
+        'resources.requests["nvidia.com/gpu"]: must equal the limit, 2; nvidia.com/gpu cannot be shared out'
+    ),
+    "livenessProbe: {exec: {command: [a]}, grpc: {port: 1}}": "livenessProbe: must ask one question, not exec and grpc",
+    "livenessProbe: {successThreshold: 2}": "livenessProbe.successThreshold: must be 1 in a livenessProbe, not 2",
+    "livenessProbe: {periodSeconds: -1}": "livenessProbe.periodSeconds: -1 is too small; at least 0",
+    "readinessProbe: {tcpSocket: {port: my_port}}": (
+        "readinessProbe.tcpSocket.port: 'my_port' is not a valid port name, which has at most 15 lower-case letters, "
+        "digits and single '-' between them, and at least one letter"
+    ),
+    "volumeMounts: [{name: a, mountPath: '/a:b'}]": "volumeMounts[0].mountPath: '/a:b' must not contain ':'",
+    "restartPolicy: always": "restartPolicy: 'always' is not allowed; one of Always, Never, OnFailure",
+    "securityContext: {runAsUser: -1}": "securityContext.runAsUser: -1 is too small; at least 0",
+}
+
+
+@pytest.mark.parametrize(("fields", "message"), NOT_PUBLISHED.items())
+def test_what_it_does_not_publish_and_refuses(fields: str, message: str) -> None:
+    assert in_main(**yaml.safe_load(fields)) == [message]
+
+
+OF_PODS = {
+    "containers: main": "containers: must be a list, not 'main'",
+    "containers: [{image: x}]": "containers[0].name: required, and missing",
+    "containers: [{name: a}, {name: a}]": "containers[1]: has the same name 'a' as the item at 0",
+    "{containers: [{name: a}], initContainers: [{name: a}]}": "initContainers[0].name: a container has the name 'a' already",
+    "containers: [{name: Main}]": (
+        "containers[0].name: 'Main' is not a valid name, which has lower-case letters, digits and '-', begins and ends "
+        "with a letter or digit, and has at most 63 characters"
+    ),
+    "restartPolicy: Sometimes": "restartPolicy: 'Sometimes' is not allowed; one of Always, Never, OnFailure",
+    "volumes: [{emptyDir: {}}]": "volumes[0].name: required, and missing",
+    "volumes: [{name: a, emptyDir: {}, hostPath: {path: /x}}]": "volumes[0]: must have one source, not emptyDir and hostPath",
+    "volumes: [{name: a, emptyDir: {sizeLimit: -1Gi}}]": "volumes[0].emptyDir.sizeLimit: must not be negative",
+    "volumes: [{name: a, secret: {}}]": "volumes[0].secret.secretName: required, and missing",
+    "tolerations: [{operator: Exists, value: x}]": "tolerations[0].value: must be empty where the operator is Exists",
+    "tolerations: [{}]": "tolerations[0].operator: must be Exists where there is no key",
+    "tolerations: [{key: k, tolerationSeconds: 5}]": "tolerations[0].effect: must be NoExecute where there are tolerationSeconds",
+    "nodeSelector: {pool: a b}": (
+        "nodeSelector.pool: 'a b' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and"
+        " begins and ends with a letter or digit"
+    ),
+    "nodeSelector: {gpus: 8}": "nodeSelector.gpus: must be a string, not 8",
+}
+
+
+@pytest.mark.parametrize(("fields", "message"), OF_PODS.items())
+def test_pods(fields: str, message: str) -> None:
+    assert in_pod(**yaml.safe_load(fields)) == [message]
 
 
 def test_labels_and_annotations() -> None:
@@ -345,92 +270,64 @@ def test_no_value_in_any_place_makes_it_fail(data: st.DataObject) -> None:
         assert error.startswith("template.")
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        (
-            {"ephemeralContainers": [{"name": "debug"}]},
-            "ephemeralContainers: not in a template: they are added to pods",
-        ),
-        ({"shareProcessNamespace": True, "hostPID": True}, "shareProcessNamespace: not together with hostPID"),
-        ({"dnsPolicy": "None", "dnsConfig": {}}, "dnsConfig.nameservers: required, since dnsPolicy is None"),
-        ({"resourceClaims": [{"name": "a"}]}, "resourceClaims[0]: must have one source: resourceClaimName or"),
-        (
-            {"resourceClaims": [{"name": "A", "resourceClaimName": "c"}]},
-            "resourceClaims[0].name: 'A' is not a valid name, which has",
-        ),
-        (
-            {"initContainers": [{"name": "i", "livenessProbe": {"exec": {"command": ["x"]}}}]},
-            "initContainers[0].livenessProbe: only for an init container with restartPolicy Always",
-        ),
-        (
-            {"volumes": [{"name": "v", "hostPath": {"path": "/../a"}}]},
-            "volumes[0].hostPath.path: '/../a' must not contain",
-        ),
-        (
-            {"volumes": [{"name": "v", "nfs": {"server": "s", "path": "models"}}]},
-            "volumes[0].nfs.path: 'models' must be an absolute path",
-        ),
-        (
-            {"volumes": [{"name": "v", "secret": {"secretName": "s", "items": [{"key": "k", "path": "/p"}]}}]},
-            "volumes[0].secret.items[0].path: '/p' must be a relative path",
-        ),
-        (
-            {"securityContext": {"seccompProfile": {"type": "Localhost"}}},
-            "securityContext.seccompProfile.localhostProfile: ",
-        ),
-        (
-            {
-                "affinity": {
-                    "nodeAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": {
-                            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]
-                        }
-                    }
-                }
-            },
-            "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]."
-            "matchExpressions[0].values: required, since operator is In",
-        ),
-    ],
-)
-def test_pods_that_do_not_hold_together(fields: dict[str, Any], problem: str) -> None:
-    (observed,) = in_pod(**fields)
+PODS_THAT_DO_NOT_HOLD_TOGETHER = {
+    "ephemeralContainers: [{name: debug}]": "ephemeralContainers: not in a template: they are added to pods",
+    "{shareProcessNamespace: true, hostPID: true}": "shareProcessNamespace: not together with hostPID",
+    "{dnsPolicy: None, dnsConfig: {}}": "dnsConfig.nameservers: required, since dnsPolicy is None",
+    "resourceClaims: [{name: a}]": "resourceClaims[0]: must have one source: resourceClaimName or",
+    "resourceClaims: [{name: A, resourceClaimName: c}]": "resourceClaims[0].name: 'A' is not a valid name, which has",
+    "initContainers: [{name: i, livenessProbe: {exec: {command: [x]}}}]": (
+        "initContainers[0].livenessProbe: only for an init container with restartPolicy Always"
+    ),
+    "volumes: [{name: v, hostPath: {path: /../a}}]": "volumes[0].hostPath.path: '/../a' must not contain",
+    "volumes: [{name: v, nfs: {server: s, path: models}}]": "volumes[0].nfs.path: 'models' must be an absolute path",
+    "volumes: [{name: v, secret: {secretName: s, items: [{key: k, path: /p}]}}]": (
+        "volumes[0].secret.items[0].path: '/p' must be a relative path"
+    ),
+    "securityContext: {seccompProfile: {type: Localhost}}": "securityContext.seccompProfile.localhostProfile: ",
+    (
+        "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+        "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}}"
+    ): (
+        "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values:"
+        " required, since operator is In"
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "problem"), PODS_THAT_DO_NOT_HOLD_TOGETHER.items())
+def test_pods_that_do_not_hold_together(fields: str, problem: str) -> None:
+    (observed,) = in_pod(**yaml.safe_load(fields))
     assert observed.startswith(problem)
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"resources": {"claims": [{"name": "gpu"}]}}, "resources.claims[0].name: 'gpu' is not a claim of the pod"),
-        ({"resources": {"limits": {"hugepages-2Mi": "4Mi"}}}, "resources: has hugepages-2Mi, which goes with"),
-        (
-            {"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
-            "securityContext.allowPrivilegeEscalation: must not be false where privileged is true",
-        ),
-        (
-            {"securityContext": {"capabilities": {"add": ["CAP_SYS_ADMIN"]}, "allowPrivilegeEscalation": False}},
-            "securityContext.allowPrivilegeEscalation: must not be false where the capability",
-        ),
-        (
-            {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "a", "subPathExpr": "b"}]},
-            "volumeMounts[0].subPathExpr: must not stand next to a subPath",
-        ),
-        ({"lifecycle": {"preStop": {}}}, "lifecycle.preStop: must say what to do"),
-        (
-            {"lifecycle": {"preStop": {"sleep": {"seconds": 1}, "exec": {"command": ["x"]}}}},
-            "lifecycle.preStop: must do one thing, not exec and sleep",
-        ),
-        ({"livenessProbe": {"exec": {}}}, "livenessProbe.exec.command: required, and missing"),
-        ({"envFrom": [{"secretRef": {"name": "A_B"}}]}, "envFrom[0].secretRef.name: 'A_B' is not a valid object name"),
-        (
-            {"ports": [{"containerPort": 1, "hostPort": 80}, {"containerPort": 2, "hostPort": 80}]},
-            "ports[1].hostPort: 80 is another port's already",
-        ),
-    ],
-)
-def test_containers_that_do_not_hold_together(fields: dict[str, Any], problem: str) -> None:
-    (observed,) = in_main(**fields)
+CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
+    "resources: {claims: [{name: gpu}]}": "resources.claims[0].name: 'gpu' is not a claim of the pod",
+    "resources: {limits: {hugepages-2Mi: 4Mi}}": "resources: has hugepages-2Mi, which goes with",
+    "securityContext: {privileged: true, allowPrivilegeEscalation: false}": (
+        "securityContext.allowPrivilegeEscalation: must not be false where privileged is true"
+    ),
+    "securityContext: {capabilities: {add: [CAP_SYS_ADMIN]}, allowPrivilegeEscalation: false}": (
+        "securityContext.allowPrivilegeEscalation: must not be false where the capability"
+    ),
+    "volumeMounts: [{name: v, mountPath: /v, subPath: a, subPathExpr: b}]": (
+        "volumeMounts[0].subPathExpr: must not stand next to a subPath"
+    ),
+    "lifecycle: {preStop: {}}": "lifecycle.preStop: must say what to do",
+    "lifecycle: {preStop: {sleep: {seconds: 1}, exec: {command: [x]}}}": (
+        "lifecycle.preStop: must do one thing, not exec and sleep"
+    ),
+    "livenessProbe: {exec: {}}": "livenessProbe.exec.command: required, and missing",
+    "envFrom: [{secretRef: {name: A_B}}]": "envFrom[0].secretRef.name: 'A_B' is not a valid object name",
+    "ports: [{containerPort: 1, hostPort: 80}, {containerPort: 2, hostPort: 80}]": (
+        "ports[1].hostPort: 80 is another port's already"
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "problem"), CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER.items())
+def test_containers_that_do_not_hold_together(fields: str, problem: str) -> None:
+    (observed,) = in_main(**yaml.safe_load(fields))
     assert observed.startswith(problem)
 
 
