@@ -8,6 +8,7 @@ from dynamo_shared.aio.gate import Gate
 from dynamo_shared.aio.joined import Joined
 from dynamo_shared.aio.merging import merged
 from dynamo_shared.aio.offload import Offload
+from dynamo_shared.aio.signal import Signal
 from dynamo_shared.aio.supervision import supervised
 from dynamo_shared.aio.together import all_of, both, cancellable, either, ended, while_held
 
@@ -17,6 +18,7 @@ __all__ = [
     "Joined",
     "Offload",
     "Randomness",
+    "Signal",
     "all_of",
     "both",
     "cancellable",

@@ -261,27 +261,30 @@ class Controller:
         self._causes = {task: cause for task, cause in self._causes.items() if not gone(task.key)}
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        with self.supervisor.isolated(resource, key):
-            # A status that only this service writes may differ from what it wrote: it is new, whatever was known before.
-            known = None if _is_set_back(old, new) else old
-            change = CacheChange(resource, key, known, new)
-            for route in self._routes.get(resource, ()):
-                # A route that fails at an object keeps no other from it.
-                with self.supervisor.isolated(resource, key):
-                    for task, after in route.tasks(change):
-                        self.enqueue(task, after)
-        if resource == LEASES and old is not None and new is not None and old.get("spec") != new.get("spec"):
+        # A status that only this service writes may differ from what it wrote: it is new, whatever was known before.
+        change = CacheChange(resource, key, None if _is_set_back(old, new) else old, new)
+        for route in self._routes.get(resource, ()):
+            try:
+                for task, after in route.tasks(change):
+                    self.enqueue(task, after)
+            except Exception as error:  # A route that fails at an object keeps no other from it.
+                self.supervisor.failed(resource, key, error)
+        if resource.id == LEASES.id:
+            self._claim_changed(key, old, new)
+        if (effect := self._effects.get(resource)) is not None:
+            with self.supervisor.isolated(resource, key):
+                effect(CacheChange(resource, key, old, new))
+
+    def _claim_changed(self, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        if old is not None and new is not None and old.get("spec") != new.get("spec"):
             self._renewed[key.namespace] = self.context.clock() + namespace_scope.duration_of(new)
-        if resource == LEASES and new is None:
+        if new is None:
             if old is not None and self._is_live(old):
                 # Its leader has ended in order: `_sync_leases` finds out whether another one follows.
                 self._handed_over[key.namespace] = self.context.clock() + HANDOVER
             else:
                 self.enqueue_all(lambda each: _namespace(each) == key.namespace)
             self._renewed.pop(key.namespace, None)
-        if (effect := self._effects.get(resource)) is not None:
-            with self.supervisor.isolated(resource, key):
-                effect(CacheChange(resource, key, old, new))
 
     def _is_urgent(self, task: Task) -> bool:
         return self._reconcilers[task.concern].urgent_workers > 0
@@ -362,8 +365,8 @@ def _is_set_back(old: KubeObject | None, new: KubeObject | None) -> bool:
     """Whether the data store was set back: an object is at an older version than before."""
     if old is None or new is None:
         return False
-    before, after = (resource_version(each["metadata"].get("resourceVersion")) for each in (old, new))
-    return after < before
+    before, after = old["metadata"].get("resourceVersion"), new["metadata"].get("resourceVersion")
+    return resource_version(after) < resource_version(before)
 
 
 def now() -> datetime:

@@ -5,7 +5,6 @@ it. The messages that are asked for never exceed what this process is ready to h
 slows the server down and loses nothing.
 """
 
-import asyncio
 from collections import deque
 from contextlib import suppress
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 
+from dynamo_shared.aio import Signal
 from dynamo_shared.bus.nats.session import TRANSLATED, NatsSession, translate
 
 EXPIRES = 30.0
@@ -79,7 +79,7 @@ class Puller:
         self._ready_bytes = 0
         self._asked = 0
         """messages that the request under way may still bring"""
-        self._wake = asyncio.Event()
+        self._wake = Signal(HEARTBEAT * MISSED_HEARTBEATS)
         self._trouble = ""
         self._inbox = session.client.new_inbox()
         self._request = 0
@@ -127,8 +127,7 @@ class Puller:
             self._wake.clear()
             await self.refill()
             try:
-                async with asyncio.timeout(HEARTBEAT * MISSED_HEARTBEATS):
-                    await self._wake.wait()
+                await self._wake.wait()
             except TimeoutError:
                 raise PullEndedError("no sign of life from the consumer") from None
         return ready
