@@ -130,7 +130,8 @@ def _check_provider(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
     provider = graph.metadata.annotations.get(WORKLOAD_PROVIDER)
     at = f'metadata.annotations["{WORKLOAD_PROVIDER}"]'
     if provider == OF_GROVE and not config.grove:
-        raise RenderError("", at, "is grove, and Grove runs no graphs here", "install Grove, and do not switch it off")
+        remedy = "install Grove and leave it on, or delete the graph and create it again without the annotation"
+        raise RenderError("", at, "is grove, and Grove runs no graphs here", remedy)
     if provider not in (None, "", OF_GROVE, OF_COMPONENTS):
         raise RenderError("", at, "is neither grove nor component", "recreate the graph without it")
 
