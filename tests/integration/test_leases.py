@@ -8,6 +8,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,7 +17,8 @@ from dynamo_devcluster.probe import LocalHttp
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import EtcdServer, ServerTls
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, Unavailable
+from dynamo_shared.leases import reach
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.election import Election
@@ -37,8 +39,13 @@ from dynamo_shared.runtime.settings import load_settings
 
 from tests.building.waiting import until
 
-#: Leases of Kubernetes are not asked for here.
-NO_KUBE = cast("KubeClient", None)
+
+async def _version(_: str) -> bytes:
+    return b"{}"
+
+
+#: Leases of Kubernetes are not asked for here: it has an answer, and nothing else.
+NO_KUBE = cast("KubeClient", SimpleNamespace(raw_get=_version))
 
 TTL = 4
 PREFIX = "/test/local"
@@ -488,6 +495,52 @@ async def test_the_settings_lead_to_leases_and_health(etcd_server: EtcdServer) -
         assert metrics.registry.get_sample_value("dynamo_platform_lease_losses_total") == 1
         assert not ownership.owns(key)
         await leadership.wait_lost()
+
+
+async def test_what_does_not_reach_the_api_server_goes_to_the_replica_that_does(
+    etcd_server: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node may lose its way to the API server alone: its leader held the election, and nothing new was noticed."""
+    monkeypatch.setattr(reach, "GIVE_UP_AFTER", 1.0)
+    monkeypatch.setattr(reach, "PROBE_EVERY", 0.2)
+    names, reaches = ("one", "two"), {"one": True, "two": True}
+    health = {name: Health() for name in names}
+
+    def kube(name: str) -> KubeClient:
+        async def raw_get(_: str) -> bytes:
+            if not reaches[name]:
+                raise Unavailable(0, "Unreachable", "no route to host")
+            return b"{}"
+
+        return cast("KubeClient", SimpleNamespace(raw_get=raw_get))
+
+    async with contextlib.AsyncExitStack() as stack:
+        leadership, ownership = {}, {}
+        for name in names:
+            settings = load_settings(
+                None,
+                {
+                    "DYNAMO_PLATFORM__ETCD__ENDPOINTS": etcd_server.url,
+                    "DYNAMO_PLATFORM__ETCD__LEASE_TTL": "4s",
+                    "DYNAMO_PLATFORM__REPLICA_ID": name,
+                },
+            )
+            held = leasing(settings, kube(name), health[name], Metrics(), kind="watcher")
+            leases = await stack.enter_async_context(held)
+            leadership[name], ownership[name] = leases.leadership("watcher"), leases.ownership("builder")
+            if name == "one":
+                await asyncio.wait_for(leadership[name].wait_elected(), 30)
+        keys = [ObjectKey(f"ns-{number}", "llama") for number in range(100)]
+        await until(lambda: any(ownership["one"].owns(key) for key in keys))
+        await until(lambda: all(any(each.owns(key) for each in ownership.values()) for key in keys))
+        reaches["one"] = False
+        await asyncio.wait_for(leadership["two"].wait_elected(), 30)
+        await until(lambda: all(ownership["two"].owns(key) for key in keys))
+        assert not health["one"].ready
+        assert "another one" in str(health["one"].not_ready)
+        reaches["one"] = True
+        await until(lambda: health["one"].ready)
+        await until(lambda: any(ownership["one"].owns(key) for key in keys))
 
 
 async def test_one_replica_needs_no_etcd() -> None:

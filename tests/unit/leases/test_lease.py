@@ -10,7 +10,7 @@ from dynamo_shared.leases.client import Grant
 from dynamo_shared.leases.errors import EtcdUnavailableError, LeaseNotFoundError
 from dynamo_shared.leases.lease import Lease
 
-from tests.building.waiting import until
+from tests.building.waiting import turns, until
 
 
 class FakeEtcd:
@@ -162,3 +162,19 @@ async def test_the_end_gives_it_back(etcd: FakeEtcd) -> None:
     await lease.close()
     assert etcd.revoked == [1]
     assert reported == [0], "before the server knows"
+
+
+async def test_what_others_do_better_is_given_up_and_taken_again(etcd: FakeEtcd, lease: Lease) -> None:
+    """It runs out on the server: who asked last may still be at work under it."""
+    heard: list[int] = []
+    await until(lease.alive)
+    lease.on_change(lambda: heard.append(lease.id))
+    lease.give_up("another replica can")
+    await until(lambda: heard == [0])
+    assert (lease.trouble, etcd.renewals, etcd.revoked) == ("another replica can", [], [])
+    lease.give_up("once more")
+    await turns(20)
+    assert etcd.granted == 1
+    lease.take_again()
+    await until(lambda: lease.id == 2)
+    assert (lease.trouble, heard[-1]) == ("", 2)

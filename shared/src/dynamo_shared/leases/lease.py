@@ -40,6 +40,9 @@ class Lease:
         self._listeners: list[Callable[[], None]] = []
         self._trouble = ""
         self._checks = asyncio.Event()
+        self._desired = asyncio.Event()
+        """cleared while this process is to hold none"""
+        self._desired.set()
 
     @property
     def id(self) -> int:
@@ -63,6 +66,18 @@ class Lease:
     def check(self) -> None:
         """Something suggests that the lease is gone: ask the server now instead of at the next keepalive."""
         self._checks.set()
+
+    def give_up(self, why: str) -> None:
+        """Let the lease run out, and take none until `take_again`: others can do what this process cannot."""
+        if self._desired.is_set():
+            self._desired.clear()
+            self._trouble = why
+            log.warning("the lease is given up", reason=why)
+            self.check()
+
+    def take_again(self) -> None:
+        """Hold a lease again, where it was given up."""
+        self._desired.set()
 
     async def run(self) -> None:
         """Keep a lease until cancelled."""
@@ -99,6 +114,7 @@ class Lease:
     async def _acquire(self) -> Term:
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while True:
+            await self._desired.wait()
             sent = self._clock()
             try:
                 grant = await self._client.grant(self._ttl)
@@ -118,6 +134,8 @@ class Lease:
         wait = self._term.keepalive_every if self._term is not None else 0.0
         while (term := self._term) is not None and (left := term.deadline - self._clock()) > 0:
             await self._pause(min(wait, left))
+            if not self._desired.is_set():
+                return
             sent = self._clock()
             if (left := term.deadline - sent) <= 0:
                 return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.kube.config import SERVICE_ACCOUNT
 from dynamo_shared.leases import AllKeys, AlwaysLeader, Leadership, Ownership
 from dynamo_shared.runtime.health import Health, HealthState
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 COMPONENT = "etcd"
 STANDBY = "standby"
+#: How long the API server may take to say its version. Seconds.
+PROBE_WITHIN = 15.0
 #: Where the platform runs if nothing says otherwise.
 DEFAULT_NAMESPACE = "dynamo-system"
 
@@ -178,8 +180,20 @@ def own_namespace() -> str:
 
 
 @asynccontextmanager
-async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics: Metrics) -> AsyncIterator[Leasing]:
-    """What the settings ask for. At its end all that is held is given back, so that others need not wait."""
+async def leasing(
+    settings: Settings,
+    kube: KubeClient,
+    health: Health,
+    metrics: Metrics,
+    *,
+    kind: str = "platform",
+    connected: Callable[[], bool] = lambda: True,
+) -> AsyncIterator[Leasing]:
+    """What the settings ask for. At its end all that is held is given back, so that others need not wait.
+
+    `kind` says what this process works on: others of the same take it over where the API server does not answer, or NATS is
+    not `connected`.
+    """
     etcd = settings.platform.etcd
     if not settings.platform.shares_work:
         if not stands_by(settings):
@@ -195,6 +209,7 @@ async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics:
     # Imported here: gRPC takes 27 MiB, which a single replica need not spend.
     from dynamo_shared.leases.channel import EtcdOptions  # noqa: PLC0415
     from dynamo_shared.leases.client import EtcdClient  # noqa: PLC0415
+    from dynamo_shared.leases.reach import Reach  # noqa: PLC0415
     from dynamo_shared.leases.session import Session  # noqa: PLC0415
 
     options = EtcdOptions(
@@ -234,6 +249,11 @@ async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics:
                 session, tasks, metrics, Supervisor(COMPONENT, health, metrics), settings.platform.version
             )
             many.start(lease.run, "lease")
+
+            async def reaches() -> bool:
+                return connected() and await answers(kube)
+
+            many.start(Reach(session, kind, reaches).run, "reach")
             try:
                 yield many
             finally:
@@ -241,6 +261,16 @@ async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics:
                 many.stop()
                 had = False
                 await lease.close()
+
+
+async def answers(kube: KubeClient) -> bool:
+    """Whether the API server answers, whatever it says."""
+    try:
+        async with asyncio.timeout(PROBE_WITHIN):
+            await kube.raw_get("/version")
+    except (KubeError, TimeoutError) as error:
+        return bool(getattr(error, "status", 0))
+    return True
 
 
 def default_replica_id() -> str:

@@ -13,7 +13,7 @@ import structlog
 from prometheus_client import REGISTRY
 
 from dynamo_shared.aio import supervised
-from dynamo_shared.bus import Bus, NatsBus, NatsOptions
+from dynamo_shared.bus import Bus, BusHealth, NatsBus, NatsOptions
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import connections, endpoints, open_files
 from dynamo_shared.runtime.collector import rare_collections
@@ -88,7 +88,10 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
             leases = Leasing()
         else:
             bus = await stack.enter_async_context(connections.nats(settings, name, health))
-            leases = await stack.enter_async_context(leasing(settings, kube, health, metrics))
+            held = leasing(
+                settings, kube, health, metrics, kind=name, connected=lambda: bus.health is BusHealth.CONNECTED
+            )
+            leases = await stack.enter_async_context(held)
         context = ServiceContext(settings, kube, bus, health, metrics, leases.ownership, leases.leadership)
         tasks = [asyncio.create_task(_keep(service, context), name=service.name) for service in services]
         try:

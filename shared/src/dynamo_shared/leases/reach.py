@@ -1,0 +1,78 @@
+"""Giving the lease up where this replica does not reach the API server, or NATS, and another one reaches both.
+
+A node may lose its way to them alone. Its replicas reach etcd all the same, and would hold what they cannot work on, while
+others that could stand by. Where no replica reaches them, each keeps what it has: changing hands would help no one, and all
+would be read again.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from dynamo_shared.aio import spread
+from dynamo_shared.leases.errors import EtcdError
+from dynamo_shared.leases.session import Session
+
+#: Seconds between two probes, with jitter.
+PROBE_EVERY = 10.0
+#: Seconds out of reach after which a replica gives way. An API server that restarts needs less.
+GIVE_UP_AFTER = 60.0
+_REACHES, _DOES_NOT = b"reaches", b""
+_WORDS = "this replica does not reach the API server, or NATS, and another one reaches both, which takes over"
+
+log = structlog.get_logger("dynamo.leases")
+
+
+class Reach:
+    """What replicas of one kind say of what they need. `run` must run."""
+
+    def __init__(
+        self,
+        session: Session,
+        kind: str,
+        probe: Callable[[], Awaitable[bool]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`kind`: what the replicas work on together; `probe` says whether what they need answers, and bounds its own time."""
+        self._client, self._lease, self._probe, self._clock = session.client, session.lease, probe, clock
+        self._prefix = f"{session.prefix}/reach/{kind}/"
+        self._key = self._prefix + session.replica
+        self._said: tuple[int, bytes] | None = None
+        self._since: float | None = None
+        """since when it has not answered"""
+
+    async def run(self) -> None:
+        """Probe until cancelled."""
+        while True:
+            await self.check()
+            await asyncio.sleep(spread(PROBE_EVERY))
+
+    async def check(self) -> None:
+        """Probe once, say what came of it, and give the lease up, or take one again, where that follows."""
+        reaches, now = await self._probe(), self._clock()
+        if reaches:
+            self._since = None
+            self._lease.take_again()
+        elif self._since is None:
+            self._since = now
+        try:
+            await self._say(_REACHES if reaches else _DOES_NOT)
+            is_overdue = self._since is not None and now - self._since >= GIVE_UP_AFTER
+            # Asked once more: where it has just come back for all, one replica notices first.
+            if is_overdue and await self._is_reached_elsewhere() and not await self._probe():
+                self._lease.give_up(_WORDS)
+        except EtcdError as error:
+            log.debug("not said", prefix=self._prefix, error=str(error))
+
+    async def _say(self, word: bytes) -> None:
+        lease = self._lease.id
+        if lease and self._said != (lease, word):
+            await self._client.put(self._key, word, lease=lease)
+            self._said = lease, word
+
+    async def _is_reached_elsewhere(self) -> bool:
+        others = (await self._client.read(self._prefix)).keys
+        return any(kv.value == _REACHES for key, kv in others.items() if key != self._key)
