@@ -3,21 +3,10 @@
 from itertools import islice
 from typing import Any
 
-from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import integer, mapping, nodes, text
+from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA
-from dynamo_shared.api.validation.view import (
-    CHECKED_COMPONENTS,
-    ComponentView,
-    Feature,
-    FieldValue,
-    GraphView,
-    Words,
-    feature,
-    gpus,
-    started,
-)
+from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, ComponentView, FieldValue, GraphView, Words
 
 WORDS = Words(
     component="service",
@@ -35,19 +24,14 @@ WORDS = Words(
 
 def graph(obj: dict[str, Any]) -> GraphView:
     """View of a graph."""
-    metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
-    services = spec.get("services")
-    backend = text(spec.get("backendFramework"))
+    spec = mapping(obj.get("spec"))
+    services, backend = spec.get("services"), text(spec.get("backendFramework"))
     # What is of a wrong type is the schema's to report.
     readable = isinstance(services, dict) or (services is None and isinstance(obj.get("spec", {}), dict | None))
     return GraphView(
         version=ALPHA,
         words=WORDS,
-        name=text(metadata.get("name")),
-        namespace=text(metadata.get("namespace")),
-        annotations=mapping(metadata.get("annotations")),
-        backend=backend,
-        at=("spec", "services"),
+        obj=obj,
         components=tuple(
             _component(service, ("spec", "services", name), name, ("spec", "services", name), backend)
             for name, service in islice(mapping(services).items(), CHECKED_COMPONENTS)
@@ -56,8 +40,6 @@ def graph(obj: dict[str, Any]) -> GraphView:
         names=tuple(str(name) for name, service in mapping(services).items() if service is not None)
         if readable
         else None,
-        spec=spec,
-        status=mapping(obj.get("status")),
     )
 
 
@@ -69,47 +51,22 @@ def component(obj: dict[str, Any]) -> ComponentView:
 
 
 def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location, backend: str) -> ComponentView:
-    extra_spec, extra_metadata = mapping(spec.get("extraPodSpec")), mapping(spec.get("extraPodMetadata"))
-    main = mapping(extra_spec.get("mainContainer"))
     kind, role = text(spec.get("componentType")), spec.get("subComponentType")
     if kind == "worker" and role in ("prefill", "decode"):
         kind = role
+    of_pods = mapping(mapping(spec.get("extraPodMetadata")).get("annotations"))
     return ComponentView(
         words=WORDS,
         at=at,
+        spec=spec,
         name=name,
         name_at=name_at,
         type="" if kind == "default" else kind,
-        type_at=(*at, "componentType"),
         backend=backend,
-        replicas=integer(spec.get("replicas")),
-        nodes=nodes(spec.get("multinode")),
-        gms=_enabled(spec.get("gpuMemoryService"), (*at, *WORDS.gms)),
-        failover=_enabled(spec.get("failover"), (*at, *WORDS.failover)),
         checkpoint=(*at, "checkpoint") if mapping(spec.get("checkpoint")).get("enabled") is True else None,
         adapted=mapping(spec.get("scalingAdapter")).get("enabled") is True,
-        gpus=_gpus(mapping(spec.get("resources")), (*at, "resources"))
-        or gpus(mapping(main.get("resources")), (*at, "extraPodSpec", "mainContainer", "resources")),
         annotations=(
             FieldValue(mapping(spec.get("annotations")), (*at, "annotations")),
-            FieldValue(mapping(extra_metadata.get("annotations")), (*at, "extraPodMetadata", "annotations")),
+            FieldValue(of_pods, (*at, "extraPodMetadata", "annotations")),
         ),
-        image=FieldValue(main.get("image"), (*at, "extraPodSpec", "mainContainer", "image")),
-        spec=spec,
-        started=started(kind, main),
     )
-
-
-def _enabled(value: Any, at: Location) -> Feature | None:
-    return feature(value, at, WORDS) if mapping(value).get("enabled") is True else None
-
-
-def _gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
-    for kind in ("limits", "requests"):
-        amounts = mapping(resources.get(kind))
-        if amounts.get("gpu") not in (None, ""):
-            return FieldValue(amounts["gpu"], (*at, kind, "gpu"))
-        custom = mapping(amounts.get("custom"))
-        if custom.get(NVIDIA_GPU) not in (None, ""):
-            return FieldValue(custom[NVIDIA_GPU], (*at, kind, "custom", NVIDIA_GPU))
-    return None

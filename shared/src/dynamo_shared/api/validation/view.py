@@ -4,7 +4,7 @@ Rules are written once, over these views; `alpha` and `beta` make them of either
 and modes in v1beta1's meaning), places and `words` are those of the version written.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dynamo_shared.api.engines.started import SHELL, engines_started, takes_flags
@@ -12,7 +12,7 @@ from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, WORKLOAD_PROVIDER
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import annotation, integer, items, mapping, text
+from dynamo_shared.api.untrusted.reading import annotation, integer, items, mapping, nodes, text
 from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
 
 _COMMAND = ("command", "args")
@@ -60,39 +60,63 @@ class ComponentView:
 
     words: Words
     at: Location
+    spec: dict[str, Any]
     #: As the graph calls it; "" where it cannot be read.
     name: str
     name_at: Location
     #: In v1beta1's words; "" where none is given. Of v1alpha1, also types that v1beta1 does not know.
     type: str
-    type_at: Location
     #: Engine that is named for it, by the graph or by itself.
     backend: str
-    #: None where nothing is said.
-    replicas: int | None
-    #: Nodes of one replica.
-    nodes: int
-    gms: Feature | None
-    failover: Feature | None
     #: Place of the checkpoint that it starts from, where it does.
     checkpoint: Location | None
     #: Whether an adapter owns the replicas.
     adapted: bool
-    #: Number of GPUs of the engine as written, and where; None where it asks for none.
-    gpus: FieldValue | None
     #: Annotations that a version has for the pods, or for all objects of a component.
     annotations: tuple[FieldValue, ...]
+    #: None where nothing is said.
+    replicas: int | None = field(init=False)
+    #: Nodes of one replica.
+    nodes: int = field(init=False)
+    gms: Feature | None = field(init=False)
+    failover: Feature | None = field(init=False)
+    #: Number of GPUs of the engine as written, and where; None where it asks for none.
+    gpus: FieldValue | None = field(init=False)
     #: Image of the engine's container.
-    image: FieldValue
-    spec: dict[str, Any]
+    image: FieldValue = field(init=False)
     #: Engines that its command starts, where it is a worker.
-    started: frozenset[str]
+    started: frozenset[str] = field(init=False)
     #: Whether Grove may run it: a component of a graph that does not opt out.
     may_be_of_grove: bool = False
     #: Whether nothing else may, as its graph says.
     must_be_of_grove: bool = False
     #: Engine that the other workers of its graph start, "" where they start none, or several.
     engine_of_graph: str = ""
+
+    def __post_init__(self) -> None:
+        """What both versions say alike, or in the same words elsewhere."""
+        main, at = self.main
+        self.replicas, self.nodes = integer(self.spec.get("replicas")), nodes(self.spec.get("multinode"))
+        self.gms, self.failover = self._feature(self.words.gms), self._feature(self.words.failover)
+        own = _gpu_fields(mapping(self.spec.get("resources")), self.field("resources")) if self.is_alpha else None
+        self.gpus = own or _gpus(mapping(main.get("resources")), (*at, "resources"))
+        self.image = FieldValue(main.get("image"), (*at, "image") if main or self.is_alpha else (*at, "containers"))
+        lines = (each for field in _COMMAND for each in items(main.get(field)) if isinstance(each, str))
+        self.started = engines_started(lines) if self.is_worker else frozenset()
+
+    def _feature(self, path: tuple[str, ...]) -> Feature | None:
+        """GPU memory service or failover; None where it is not an object, or v1alpha1 does not switch it on."""
+        value = self._below(path)
+        if not isinstance(value, dict) or (self.is_alpha and value.get("enabled") is not True):
+            return None
+        mode, words, shadows = value.get("mode"), self.words, integer(value.get("numShadows"))
+        is_inter = mode == words.inter_pod
+        return Feature(self.field(*path), is_inter, text(mode) or words.intra_pod, 1 if shadows is None else shadows)
+
+    @property
+    def type_at(self) -> Location:
+        """Place of its type."""
+        return self.field(self.words.type)
 
     @property
     def is_worker(self) -> bool:
@@ -130,18 +154,12 @@ class ComponentView:
     @property
     def memory_service(self) -> dict[str, Any]:
         """What it says of a GPU memory service, {} for nothing."""
-        service: Any = self.spec
-        for step in self.words.gms:
-            service = mapping(service).get(step)
-        return mapping(service)
+        return mapping(self._below(self.words.gms))
 
     @property
     def start(self) -> dict[str, Any]:
         """What it says of the checkpoint that it starts from, {} where it starts from none."""
-        checkpoint: Any = self.spec if self.checkpoint is not None else {}
-        for step in (self.checkpoint or ())[len(self.at) :]:
-            checkpoint = mapping(checkpoint).get(str(step))
-        return mapping(checkpoint)
+        return mapping(self._below(self.checkpoint[len(self.at) :])) if self.checkpoint is not None else {}
 
     @property
     def is_forced_group(self) -> bool:
@@ -177,6 +195,12 @@ class ComponentView:
         """Place of a field below the component."""
         return (*self.at, *steps)
 
+    def _below(self, path: Location) -> Any:
+        value: Any = self.spec
+        for step in path:
+            value = mapping(value).get(str(step))
+        return value
+
 
 #: The schema allows 25; a list of a hundred thousand is not worth a second of everybody's time. Components.
 CHECKED_COMPONENTS = 100
@@ -188,26 +212,37 @@ class GraphView:
 
     version: str
     words: Words
-    name: str
-    namespace: str
-    annotations: dict[str, Any]
-    backend: str
-    #: Place of the components.
-    at: Location
+    obj: dict[str, Any]
     #: Those of the first CHECKED_COMPONENTS that can be read, in document order.
     components: tuple[ComponentView, ...]
     #: Names of all components; None where the list or map cannot be read.
     names: tuple[str, ...] | None
-    spec: dict[str, Any]
-    status: dict[str, Any]
+    name: str = field(init=False)
+    namespace: str = field(init=False)
+    annotations: dict[str, Any] = field(init=False)
+    spec: dict[str, Any] = field(init=False)
+    status: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        """What a component takes over from its graph."""
+        """What both versions have in the same place, and what a component takes over from its graph."""
+        metadata, self.spec = mapping(self.obj.get("metadata")), mapping(self.obj.get("spec"))
+        self.name, self.namespace = text(metadata.get("name")), text(metadata.get("namespace"))
+        self.annotations, self.status = mapping(metadata.get("annotations")), mapping(self.obj.get("status"))
         started = frozenset().union(*(each.started for each in self.components))
         for component in self.components:
             component.may_be_of_grove = not self._opts_out
             component.must_be_of_grove = self.provider == OF_GROVE
             component.engine_of_graph = next(iter(started)) if len(started) == 1 else ""
+
+    @property
+    def at(self) -> Location:
+        """Place of the components."""
+        return "spec", self.words.components
+
+    @property
+    def backend(self) -> str:
+        """Engine that it names; "" where it names none."""
+        return text(self.spec.get("backendFramework"))
 
     def of_grove(self, grove: bool | None) -> bool | None:
         """Whether Grove runs the graph, given whether it runs graphs at all."""
@@ -228,16 +263,7 @@ class GraphView:
         return str(self.annotations.get(ENABLE_GROVE, "")).lower() == "false"
 
 
-def feature(value: Any, at: Location, words: Words) -> Feature | None:
-    """GPU memory service or failover as an object says it; None where it is not an object."""
-    if not isinstance(value, dict):
-        return None
-    mode = value.get("mode")
-    shadows = integer(value.get("numShadows"))
-    return Feature(at, mode == words.inter_pod, text(mode) or words.intra_pod, 1 if shadows is None else shadows)
-
-
-def gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
+def _gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
     """Number of GPUs in the resources of a container, limits before requests."""
     for kind in ("limits", "requests"):
         amounts = mapping(resources.get(kind))
@@ -246,8 +272,13 @@ def gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
     return None
 
 
-def started(kind: str, main: dict[str, Any]) -> frozenset[str]:
-    """Engines that a worker's container starts, by its type; none for other components."""
-    if kind not in WORKERS:
-        return frozenset()
-    return engines_started(each for field in _COMMAND for each in items(main.get(field)) if isinstance(each, str))
+def _gpu_fields(resources: dict[str, Any], at: Location) -> FieldValue | None:
+    """The same of a v1alpha1 service, which has a field for it, and one for what it has no field for."""
+    for kind in ("limits", "requests"):
+        amounts = mapping(resources.get(kind))
+        if amounts.get("gpu") not in (None, ""):
+            return FieldValue(amounts["gpu"], (*at, kind, "gpu"))
+        custom = mapping(amounts.get("custom"))
+        if custom.get(NVIDIA_GPU) not in (None, ""):
+            return FieldValue(custom[NVIDIA_GPU], (*at, kind, "custom", NVIDIA_GPU))
+    return None
