@@ -139,7 +139,12 @@ def idle(seed: int, startup: float, interval: int, policy: PolicyName) -> float 
     of = _traffic("sine", seed)
     kept = [request for request in of.requests if request.at < IDLE_AFTER]
     replay = replace(_replay(of, startup, interval), requests=kept, until=IDLE_AFTER + 900)
-    return replay.policy(policy, _config(of, interval)).reached({Pool.PREFILL: 1, Pool.DECODE: 1}, IDLE_AFTER)
+    samples = replay.policy(policy, _config(of, interval)).samples
+    kept_more = (
+        sample for sample in samples if any(sample.target.get(pool) != 1 for pool in (Pool.PREFILL, Pool.DECODE))
+    )
+    last = max((sample.at for sample in kept_more if sample.at >= IDLE_AFTER), default=IDLE_AFTER)
+    return None if not samples or last >= samples[-1].at else last - IDLE_AFTER
 
 
 @dataclass(frozen=True)

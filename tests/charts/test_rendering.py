@@ -17,11 +17,11 @@ from dynamo_dynadmin.rights import AS_CALLERS
 from dynamo_shared.api.crds.build import definition_of
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import ENABLE_METRICS
-from dynamo_shared.api.rights import SECURE_METRICS, RightScope, rules
+from dynamo_shared.api.rights import SECURE_METRICS, RightScope
 
 from tests.charts import helm
 from tests.unit.render import building, test_gpu_memory
-from tools.generate.charts.rights import of_service
+from tools.generate.charts.rights import of_service, rules
 
 SIDECAR = {"name": "sidecar", "image": "img:1"}
 GOLDENS = Path(__file__).parent / "goldens"

@@ -15,9 +15,10 @@ from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_dynadmin import rights as dynadmin_rights
 from dynamo_shared.api.resources import DYNAMO_MODELS, NAMESPACES, SECRETS, ObjectKey
-from dynamo_shared.api.rights import rules
 from dynamo_shared.kube import Forbidden, Identity, KubeClient
 from dynamo_watcher.rights import RIGHTS as WATCHER
+
+from tools.generate.charts.rights import rules
 
 from .dynadmin import EVERYTHING, WATCHING, account, cluster_wide, dynadmin, may
 from .oidc_issuer import CLIENT, OidcIssuer

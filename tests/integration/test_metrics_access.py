@@ -10,11 +10,13 @@ import aiohttp
 import pytest
 from dynamo_devcluster import ControlPlane
 from dynamo_shared.api.resources import CLUSTER_ROLES, ObjectKey
-from dynamo_shared.api.rights import SCRAPED, rules
+from dynamo_shared.api.rights import SCRAPED
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reviews import review_access
 from dynamo_shared.runtime import Running, ServiceContext, running, scrapers
 from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
+
+from tools.generate.charts.rights import rules
 
 from .dynadmin import CLUSTER_ROLE_BINDINGS, account, cluster_wide
 from .platform import eventually, settings

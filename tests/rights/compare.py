@@ -24,6 +24,15 @@ class Verdict:
     used: int
 
 
+def allows(right: Right, verb: str, group: str, plural: str, name: str) -> bool:
+    """Whether a request is covered: its verb, API group, resource (with subresource) and object."""
+    return (
+        verb in right.verbs
+        and (group, plural) == (right.resource.group, right.plural)
+        and (not right.names or name in right.names)
+    )
+
+
 def compare(observed: Counter[Request], rights: Mapping[str, Iterable[Right]]) -> Verdict:
     """Hold requests against rights, by service."""
     used: set[tuple[str, Right, str]] = set()
@@ -36,7 +45,7 @@ def compare(observed: Counter[Request], rights: Mapping[str, Iterable[Right]]) -
         fitting = [
             right
             for right in held[request.service]
-            if right.allows(request.verb, request.group, request.plural, request.name)
+            if allows(right, request.verb, request.group, request.plural, request.name)
         ]
         used |= {(request.service, right, request.verb) for right in fitting}
         if fitting:

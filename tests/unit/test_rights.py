@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 from dynamo_ctl.services import SERVICES
 from dynamo_shared.api.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, SECRETS
-from dynamo_shared.api.rights import SECURE_METRICS, Right, rules
+from dynamo_shared.api.rights import SECURE_METRICS, Right
 
 from tests.rights.audit import Request, requests
 from tests.rights.compare import compare
-from tools.generate.charts.rights import of_service, tree
+from tools.generate.charts.rights import of_service, rules, tree
 
 
 def test_rules_are_one_for_each_group_verbs_and_names() -> None:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from dynamo_shared.api.crds.build import build, file_name
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 
 from tools.generate import reference, validation
+from tools.generate.crds import build, file_name
 from tools.generate.files import yaml_text
 
 _HEADER = "# Generated from dynamo_shared.api by `make generate`. Do not edit.\n"

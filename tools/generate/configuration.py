@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from dynamo_shared.api import durations
-from dynamo_shared.api.contracts.schema import BASE, DIALECT, json_schema, text
 from dynamo_shared.runtime.settings import Settings
 from dynamo_shared.runtime.settings.loading import PREFIX
 from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
+
+from tools.generate.json_schema import BASE, DIALECT, json_schema, text
 
 PAGE = Path("docs/reference/configuration.md")
 SCHEMA = Path("proto/schemas/configuration/OperatorConfiguration.json")

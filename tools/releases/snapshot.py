@@ -17,6 +17,8 @@ from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.deprecations import DEPRECATIONS
 from dynamo_shared.api.registry.catalog import Catalog
 
+from tools.generate.crds import subresources
+from tools.generate.json_schema import document
 from tools.releases.fields import facts
 
 Snapshot = dict[str, Any]
@@ -37,7 +39,7 @@ def today(root: Path, release: str) -> Snapshot:
             for name, port in sorted(vars(registry.ports).items())
             if isinstance(port, registry.ports.Port)
         },
-        "contracts": {contract.name: {"fields": facts(contract.schema())} for contract in CONTRACTS},
+        "contracts": {contract.name: {"fields": facts(document(contract))} for contract in CONTRACTS},
         **_messages(root / "proto"),
         "settings": facts(_read(root / "proto" / "schemas" / "configuration" / "OperatorConfiguration.json")),
         "deprecations": [
@@ -62,7 +64,7 @@ def _kind(definition: Definition) -> Snapshot:
         "storage": definition.resource.version,
         "versions": {
             version.resource.version: {
-                "subresources": version.subresources(),
+                "subresources": subresources(version),
                 "fields": facts(schema_of(version.resource)),
             }
             for version in definition.versions

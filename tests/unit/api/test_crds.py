@@ -12,7 +12,7 @@ import pytest
 import yaml
 from dynamo_shared.api import deprecations, resources
 from dynamo_shared.api.crds import crd_files, crd_manifests
-from dynamo_shared.api.crds.build import at, build, definition_of, schema_of
+from dynamo_shared.api.crds.build import at, definition_of, schema_of
 from dynamo_shared.api.crds.definition import Definition, VersionDefinition
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.crds.structural import structural_schema
@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field
 
 from tools.generate import api
 from tools.generate.__main__ import main
+from tools.generate.crds import build
 from tools.generate.files import Generator, run
 
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crd_manifests()}

@@ -8,6 +8,8 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.rights import RIGHTS
 from dynamo_shared.api.objects import KubeObject
 
+from tests.rights.compare import allows
+
 from .building import (
     CONFIG,
     component,
@@ -309,7 +311,7 @@ def test_what_pods_are_given_the_pod_builder_may_do_itself(parts: list[KubeObjec
         for plural in rule["resources"]
         for verb in rule["verbs"]
     ]
-    assert [each for each in given if not any(right.allows(*each, "") for right in RIGHTS)] == []
+    assert [each for each in given if not any(allows(right, *each, "") for right in RIGHTS)] == []
 
 
 def test_multinode_of_a_component_on_its_own_is_refused() -> None:

@@ -6,8 +6,8 @@ Those of what stands above the API (events, settings, metrics) are made by the g
 from pathlib import Path
 
 from dynamo_shared.api.contracts import CONTRACTS
-from dynamo_shared.api.contracts.schema import text
 
+from tools.generate.json_schema import document, file_name, text
 from tools.generate.reference import contracts, ending, index, kinds, registries
 
 FOLDER = Path("docs") / "reference"
@@ -18,5 +18,5 @@ def outputs(root: Path) -> dict[Path, str]:
     """Every page and every schema of a contract below the root of a checkout, with what should be in it."""
     pages = {**index.pages(), **kinds.pages(), **ending.pages(), **registries.pages(), **contracts.pages()}
     return {root / FOLDER / name: content for name, content in pages.items()} | {
-        root / SCHEMAS / each.file: text(each.schema()) for each in CONTRACTS
+        root / SCHEMAS / file_name(each): text(document(each)) for each in CONTRACTS
     }

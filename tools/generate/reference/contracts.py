@@ -4,6 +4,7 @@ import json
 
 from dynamo_shared.api.contracts import CONTRACTS, Contract
 
+from tools.generate.json_schema import document, file_name
 from tools.generate.reference.fields import SchemaField, fields, limits_of, type_of
 from tools.generate.reference.markdown import code, page, table
 
@@ -27,7 +28,7 @@ def contracts_page() -> str:
 
 
 def _contract(contract: Contract) -> list[str]:
-    schema = contract.schema()
+    schema = document(contract)
     # What is a contract itself has its own table.
     nested = {"config": "profilingConfig.config", "planner": "features.planner"}
     inner = [name for name in nested if name in schema["properties"] and nested[name] != contract.name]
@@ -46,9 +47,10 @@ def _contract(contract: Contract) -> list[str]:
         and not any(each.path.startswith(f"{name}.") for name in inner)
     ]
     example = json.dumps(max(contract.examples, key=lambda each: len(json.dumps(each))), indent=2)
+    file = file_name(contract)
     return [
         f"## {contract.name}",
-        f"{contract.description} {contract.place} Schema: [{contract.file}](../../proto/schemas/contracts/{contract.file}).",
+        f"{contract.description} {contract.place} Schema: [{file}](../../proto/schemas/contracts/{file}).",
         table(("Field", "Type", "Required", "Default", "Allowed", "Description"), rows),
         *(f"Fields of `{name}`: [{nested[name]}](#{_anchor(nested[name])})." for name in inner),
         f"```json\n{example}\n```",

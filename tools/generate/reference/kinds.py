@@ -9,6 +9,7 @@ from dynamo_shared.api.crds.definition import Definition, VersionDefinition
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.resources import GROUP
 
+from tools.generate.crds import subresources, warning_of
 from tools.generate.reference.fields import SchemaField, fields, limits_of, type_of
 from tools.generate.reference.markdown import code, page, table
 
@@ -84,7 +85,7 @@ def kind_page(definition: Definition, version: VersionDefinition) -> str:
         ("kind", code(resource.kind)),
         ("short names", ", ".join(code(name) for name in definition.short_names) or "none"),
         ("stored", "yes" if version.storage else f"no, as {definition.resource.version}"),
-        ("subresources", ", ".join(code(f"/{name}") for name in version.subresources()) or "none"),
+        ("subresources", ", ".join(code(f"/{name}") for name in subresources(version)) or "none"),
         (
             "other versions",
             ", ".join(_version_link(definition, each, "") for each in definition.versions if each is not version)
@@ -142,5 +143,5 @@ def _notice(deprecation: deprecations.Deprecation | None) -> str:
 def _version_link(definition: Definition, version: VersionDefinition, folder: str = "kinds/") -> str:
     name = version.resource.version
     text = f"**{name}**" if version.storage and len(definition.versions) > 1 else name
-    text = f"~~{text}~~" if version.deprecated else text
+    text = f"~~{text}~~" if warning_of(version) else text
     return f"[{text}]({folder}{definition.kind.lower()}-{name}.md)"

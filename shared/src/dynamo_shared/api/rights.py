@@ -1,9 +1,7 @@
 """What a service may do in Kubernetes, declared once: the charts are generated from it, and audit logs are held against it."""
 
 import enum
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from dynamo_shared.api.resources import ACCESS_REVIEWS, LEASES, TOKEN_REVIEWS, Resource
 
@@ -52,14 +50,6 @@ class Right:
         """The resource as a rule names it."""
         return f"{self.resource.plural}/{self.subresource}" if self.subresource else self.resource.plural
 
-    def allows(self, verb: str, group: str, plural: str, name: str) -> bool:
-        """Whether a request is covered: its verb, API group, resource (with subresource) and object."""
-        return (
-            verb in self.verbs
-            and (group, plural) == (self.resource.group, self.plural)
-            and (not self.names or name in self.names)
-        )
-
 
 #: Of a service that stands by for its other replicas where there is no etcd.
 STANDBY = (Right(LEASES, ("create", "get", "update"), place=RightScope.OWN, unused="only without etcd"),)
@@ -71,23 +61,3 @@ SCRAPED = tuple(
     Right(review, ("create",), place=RightScope.CLUSTER, part=SECURE_METRICS, unused=_SCRAPED)
     for review in (TOKEN_REVIEWS, ACCESS_REVIEWS)
 )
-
-
-def rules(rights: Iterable[Right]) -> list[dict[str, Any]]:
-    """RBAC rules of rights of one place and part: one for each API group, set of verbs and set of names."""
-    verbs: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for right in rights:
-        held = verbs.setdefault((right.resource.group, right.plural, right.names), [])
-        held += [verb for verb in right.verbs if verb not in held]
-    plurals: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    for (group, plural, names), held in verbs.items():
-        plurals.setdefault((group, tuple(sorted(held)), names), []).append(plural)
-    return [
-        {
-            "apiGroups": [group],
-            "resources": sorted(plural_names),
-            **({"resourceNames": list(names)} if names else {}),
-            "verbs": list(held),
-        }
-        for (group, held, names), plural_names in sorted(plurals.items())
-    ]

@@ -89,15 +89,6 @@ class ReplayOutcome:
         """Mean of requests' mean time between tokens, ms; NaN without any."""
         return _mean([job.itl for job in self.jobs])
 
-    def reached(self, replicas: dict[Pool, int], since: float) -> float | None:
-        """Seconds from `since` until the targets are these and stay so; None if they never do."""
-        at = since
-        for sample in self.samples:
-            if sample.at >= since and any(sample.target.get(pool) != count for pool, count in replicas.items()):
-                at = sample.at
-        last = self.samples[-1].at if self.samples else since
-        return None if at >= last else at - since
-
     def _in_ttft(self, job: Job) -> bool:
         return job.ttft is not None and job.ttft <= self.graph.ttft
 

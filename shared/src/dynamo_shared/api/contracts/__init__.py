@@ -1,9 +1,8 @@
-"""Documents within our objects and variables that Kubernetes has no schema for: types, JSON Schemas, checks.
+"""Documents within our objects and variables that Kubernetes has no schema for: types, and checks of values.
 
 `contract_errors(name, value)` and `contract_warnings(name, value)` check a value; services read one with its type.
 """
 
-from functools import cache
 from typing import Any
 
 from dynamo_shared.api.contracts import checking
@@ -21,7 +20,6 @@ __all__ = [
     "PlannerConfig",
     "contract_errors",
     "contract_warnings",
-    "schema_of",
 ]
 
 _BY_NAME = {contract.name: contract for contract in CONTRACTS}
@@ -38,9 +36,3 @@ def contract_errors(name: str, value: Any, at: str = "") -> list[FieldError]:
 def contract_warnings(name: str, value: Any) -> list[FieldError]:
     """What is allowed and likely not meant: unknown keys, older names, settings without effect."""
     return checking.warnings(_BY_NAME[name].model, value)
-
-
-@cache
-def schema_of(name: str) -> dict[str, Any]:
-    """JSON Schema document of a contract; shared: read it, never change it. KeyError for an unknown one."""
-    return _BY_NAME[name].schema()

@@ -5,7 +5,6 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, create_model
 
-from dynamo_shared.api import deprecations
 from dynamo_shared.api.resources import UNCHANGED_IN_V1BETA1, Resource
 
 
@@ -18,10 +17,6 @@ class Column:
     description: str
     type: str = "string"
 
-    def manifest(self) -> dict[str, Any]:
-        """The column as a CRD has it."""
-        return {"name": self.name, "type": self.type, "jsonPath": self.json_path, "description": self.description}
-
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -30,11 +25,6 @@ class Scale:
     desired: str
     present: str
     selector: str = ""
-
-    def manifest(self) -> dict[str, str]:
-        """The subresource as a CRD has it."""
-        manifest = {"specReplicasPath": self.desired, "statusReplicasPath": self.present}
-        return {**manifest, "labelSelectorPath": self.selector} if self.selector else manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +40,6 @@ class VersionDefinition:
     #: Whether the status is written apart from the spec.
     status: bool = True
 
-    @property
-    def deprecated(self) -> str:
-        """What the API server warns users of the version; empty for one that is not deprecated."""
-        kind = self.resource.kind
-        whole = (each for each in deprecations.of(kind, self.resource.version) if not each.path)
-        return next((deprecations.warning("", each, kind) for each in whole), "")
-
     def unchanged_in(self, version: str) -> Self:
         """The same under the name of another version, in which objects are not stored."""
         resource = self.resource.at(version)
@@ -65,11 +48,6 @@ class VersionDefinition:
             resource.kind, __base__=self.model, __doc__=self.model.__doc__, api_version=(only, resource.api_version)
         )
         return replace(self, resource=resource, model=model, storage=False)
-
-    def subresources(self) -> dict[str, Any]:
-        """The subresources as a CRD has them."""
-        subresources: dict[str, Any] = {"status": {}} if self.status else {}
-        return {**subresources, "scale": self.scale.manifest()} if self.scale else subresources
 
 
 @dataclass(frozen=True, slots=True)

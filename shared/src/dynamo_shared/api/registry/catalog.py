@@ -60,7 +60,3 @@ class Catalog:
         set_by, read_by = set_by or self.set_by, read_by or self.read_by
         self.entries.append(CatalogEntry(name, purpose, set_by, read_by, values, where, stability))
         return name
-
-    def names(self) -> frozenset[str]:
-        """All names of this registry."""
-        return frozenset(entry.name for entry in self.entries)

@@ -1,11 +1,11 @@
-"""JSON Schema, draft 2020-12, of a contract: what pydantic says of its type, less what only pydantic and Kubernetes read."""
+"""JSON Schemas of contracts and settings, draft 2020-12: what pydantic says, less what only pydantic and Kubernetes read."""
 
 import json
 from typing import Any
 
-from pydantic import BaseModel
-
+from dynamo_shared.api.contracts import Contract
 from dynamo_shared.api.contracts.base import OLDER_NAME_OF
+from pydantic import BaseModel
 
 Schema = dict[str, Any]
 
@@ -14,6 +14,24 @@ BASE = "https://schemas.dynamo.nvidia.com/platform/v1/contracts"
 
 # Bounds of a type that converts before it checks come by their names in Python.
 _KEYWORDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+
+
+def file_name(contract: Contract) -> str:
+    """Name of the file of a contract's schema."""
+    return f"{contract.name}.json"
+
+
+def document(contract: Contract) -> Schema:
+    """The whole JSON Schema document of a contract."""
+    head = {
+        "$schema": DIALECT,
+        "$id": f"{BASE}/{file_name(contract)}",
+        "title": contract.name,
+        "description": f"{contract.description} {contract.place}",
+    }
+    body = json_schema(contract.model)
+    body.pop("description", None)
+    return {**head, **body, "examples": [dict(each) for each in contract.examples]}
 
 
 def json_schema(model: type[BaseModel]) -> Schema:
