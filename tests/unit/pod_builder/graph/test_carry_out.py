@@ -115,6 +115,9 @@ SET, EMPTY_SET = (
 )
 
 
+ENSURE_FRONT, ENSURE_SET = "ensure DynamoComponentDeployment front", "ensure PodCliqueSet graph"
+
+
 async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[CarryOutResult, list[str]]:
     announced = Announced()
     keys = Keys()
@@ -123,103 +126,74 @@ async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Carr
     return outcome, announced.lines
 
 
-@pytest.mark.parametrize(
-    ("plan", "world", "writes", "events"),
-    [
-        pytest.param(Plan(failure=Failure("InvalidSpec", "x")), observed(), [], [], id="not rendered: nothing"),
-        pytest.param(
-            desiring(FRONT, CONFIG_MAP, CLAIMS, ACCOUNT),
-            observed(),
-            [
-                "ensure ResourceClaimTemplate claims",
-                "ensure ServiceAccount account",
-                "ensure DynamoComponentDeployment front",
-                "ensure ConfigMap map",
-            ],
-            [
-                "Normal Created Create: Created ResourceClaimTemplate claims, ServiceAccount account, "
-                "DynamoComponentDeployment front, ConfigMap map"
-            ],
-            id="what pods are made by comes first",
-        ),
-        pytest.param(
-            desiring(
-                FRONT, rollout=Rollout(drain=[(stored(OLD), 1)], kept=["uid-of-old"], components=["w"], started=True)
-            ),
-            observed(stored(OLD), stored(CONFIG_MAP)),
-            [
-                "ensure DynamoComponentDeployment front",
-                "scale DynamoComponentDeployment old to 1",
-                "delete ConfigMap map",
-            ],
-            [
-                "Normal Created Create: Created DynamoComponentDeployment front",
-                "Normal Deleted Delete: Deleted ConfigMap map",
-            ],
-            id="leftovers that serve are scaled and kept, others are deleted",
-        ),
-        pytest.param(
-            desiring(FRONT),
-            observed(stored(FRONT), stored(VOLUME)),
-            ["ensure DynamoComponentDeployment front"],
-            ["Normal Created Create: Created DynamoComponentDeployment front"],
-            id="a volume claim that the graph no longer names keeps its data",
-        ),
-        pytest.param(
-            desiring(FRONT, rollout=Rollout(components=["w"], completed=True), checkpoints=[CHECKPOINT]),
-            observed(stored(OLD)),
-            [
-                "ensure DynamoComponentDeployment front",
-                "delete DynamoComponentDeployment old",
-                "create DynamoCheckpoint checkpoint",
-            ],
-            [
-                "Normal Created Create: Created DynamoComponentDeployment front",
-                "Normal Deleted Delete: Deleted DynamoComponentDeployment old",
-                "Normal Created Create: Created DynamoCheckpoint checkpoint",
-            ],
-            id="checkpoints come last",
-        ),
-        pytest.param(
-            desiring(SET),
-            observed(stored(SET), cliques=[clique("graph-0-a")]),
-            ["ensure PodCliqueSet graph", "scale PodClique graph-0-a to 2"],
-            ["Normal Created Create: Created PodCliqueSet graph"],
-            id="Grove leaves replicas to others",
-        ),
-        pytest.param(
-            desiring(EMPTY_SET),
-            observed(stored(SET), cliques=[clique("graph-0-a", 2)]),
-            ["ensure PodCliqueSet graph", "scale PodClique graph-0-a to 0"],
-            ["Normal Created Create: Created PodCliqueSet graph"],
-            id="what has no replicas is scaled once it is there",
-        ),
-        pytest.param(
-            desiring(SET, outgoing=[stored(FRONT)]),
-            observed(stored(SET), stored(FRONT), cliques=[clique("graph-0-a", 2, ready=1)]),
-            ["ensure PodCliqueSet graph"],
-            ["Normal Created Create: Created PodCliqueSet graph"],
-            id="the other way stays until this one serves",
-        ),
-        pytest.param(
-            desiring(SET, outgoing=[stored(FRONT)]),
-            observed(stored(SET), stored(FRONT), cliques=[clique("graph-0-a", 2)]),
-            ["ensure PodCliqueSet graph", "delete DynamoComponentDeployment front"],
-            [
-                "Normal Created Create: Created PodCliqueSet graph",
-                "Normal Deleted Delete: Deleted DynamoComponentDeployment front",
-            ],
-            id="and goes then",
-        ),
-    ],
-)
-async def test_writes_and_events(plan, world, writes, events):
+A_CLIQUE, BOTH = clique("graph-0-a"), clique("graph-0-a", 2)
+STARTED = Rollout(drain=[(stored(OLD), 1)], kept=["uid-of-old"], components=["w"], started=True)
+ENDED = Rollout(components=["w"], completed=True)
+TO_GROVE = desiring(SET, outgoing=[stored(FRONT)])
+#: A plan, what is there, and what is written, in order; `Created` and `Deleted` are reported of what these were done to.
+WRITES = {
+    "not rendered: nothing": (Plan(failure=Failure("InvalidSpec", "x")), observed(), []),
+    "what pods are made by comes first": (
+        desiring(FRONT, CONFIG_MAP, CLAIMS, ACCOUNT),
+        observed(),
+        [
+            *("ensure ResourceClaimTemplate claims", "ensure ServiceAccount account"),
+            *("ensure DynamoComponentDeployment front", "ensure ConfigMap map"),
+        ],
+    ),
+    "leftovers that serve are scaled and kept, others are deleted": (
+        desiring(FRONT, rollout=STARTED),
+        observed(stored(OLD), stored(CONFIG_MAP)),
+        [ENSURE_FRONT, "scale DynamoComponentDeployment old to 1", "delete ConfigMap map"],
+    ),
+    "a volume claim that the graph no longer names keeps its data": (
+        desiring(FRONT),
+        observed(stored(FRONT), stored(VOLUME)),
+        [ENSURE_FRONT],
+    ),
+    "checkpoints come last": (
+        desiring(FRONT, rollout=ENDED, checkpoints=[CHECKPOINT]),
+        observed(stored(OLD)),
+        [ENSURE_FRONT, "delete DynamoComponentDeployment old", "create DynamoCheckpoint checkpoint"],
+    ),
+    "Grove leaves replicas to others": (
+        desiring(SET),
+        observed(stored(SET), cliques=[A_CLIQUE]),
+        [ENSURE_SET, "scale PodClique graph-0-a to 2"],
+    ),
+    "what has no replicas is scaled once it is there": (
+        desiring(EMPTY_SET),
+        observed(stored(SET), cliques=[BOTH]),
+        [ENSURE_SET, "scale PodClique graph-0-a to 0"],
+    ),
+    "the other way stays until this one serves": (
+        TO_GROVE,
+        observed(stored(SET), stored(FRONT), cliques=[clique("graph-0-a", 2, ready=1)]),
+        [ENSURE_SET],
+    ),
+    "and goes then": (
+        TO_GROVE,
+        observed(stored(SET), stored(FRONT), cliques=[BOTH]),
+        [ENSURE_SET, "delete DynamoComponentDeployment front"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("plan", "world", "writes"), WRITES.values(), ids=WRITES)
+async def test_writes_and_events(plan, world, writes):
     ledger = Ledger()
     outcome, lines = await carried_out(plan, world, ledger)
     assert ledger.lines == writes
-    assert lines == events
+    assert lines == [line for step in ("ensure", "delete", "create") if (line := reported(step, writes))]
     assert outcome.failure == plan.failure
     assert all(set(family) == {each["metadata"]["uid"] for each in plan.outgoing} for family in ledger.families)
+
+
+def reported(step: str, writes: list[str]) -> str:
+    """The Event about all that a step did."""
+    done = [line.removeprefix(f"{step} ") for line in writes if line.startswith(step)]
+    verb = "Deleted Delete: Deleted" if step == "delete" else "Created Create: Created"
+    return f"Normal {verb} {', '.join(done)}" if done else ""
 
 
 def former(child: KubeObject) -> KubeObject:
@@ -228,29 +202,22 @@ def former(child: KubeObject) -> KubeObject:
     return {**there, "metadata": {**there["metadata"], "uid": "former"}}
 
 
-@pytest.mark.parametrize(
-    ("plan", "world", "writes"),
-    [
-        pytest.param(
-            desiring(SET, outgoing=[stored(FRONT)]),
-            observed(former(SET), stored(FRONT), cliques=[clique("graph-0-a", 2)]),
-            ["ensure PodCliqueSet graph"],
-            id="set",
-        ),
-        pytest.param(
-            desiring(EMPTY_SET, outgoing=[stored(FRONT)]),
-            observed(former(SET), stored(FRONT), cliques=[clique("graph-0-a", 2)]),
-            ["ensure PodCliqueSet graph"],
-            id="set without replicas",
-        ),
-        pytest.param(
-            desiring(FRONT, outgoing=[stored(SET)]),
-            observed(former(FRONT), stored(SET), workloads={"front": deployment("front")}),
-            ["ensure DynamoComponentDeployment front"],
-            id="component deployment",
-        ),
-    ],
-)
+FORMER = {
+    "set": (TO_GROVE, observed(former(SET), stored(FRONT), cliques=[BOTH]), [ENSURE_SET]),
+    "set without replicas": (
+        desiring(EMPTY_SET, outgoing=[stored(FRONT)]),
+        observed(former(SET), stored(FRONT), cliques=[BOTH]),
+        [ENSURE_SET],
+    ),
+    "component deployment": (
+        desiring(FRONT, outgoing=[stored(SET)]),
+        observed(former(FRONT), stored(SET), workloads={"front": deployment("front")}),
+        [ENSURE_FRONT],
+    ),
+}
+
+
+@pytest.mark.parametrize(("plan", "world", "writes"), FORMER.values(), ids=FORMER)
 async def test_what_ran_for_a_former_object_of_the_name_does_not_serve_for_the_one_that_is_created(plan, world, writes):
     ledger = Ledger()
     await carried_out(plan, world, ledger)

@@ -64,43 +64,32 @@ def test_a_graph_is_new_until_it_has_a_status(status, new):
 STARTS = Starts({"One": CheckpointStart("c", "", exists=True)})
 
 
-@pytest.mark.parametrize(
-    ("plan", "outcome", "carried", "rolling"),
-    [
-        pytest.param(
-            Plan(failure=FAILURE),
-            {"failure": FAILURE},
-            {"checkpoints": {"One": {}}, "restart": {"phase": "Completed"}},
-            {"phase": "Completed"},
-            id="not rendered: all stays as it was reported",
-        ),
-        pytest.param(
-            desiring(rollout=Rollout(), restart=RestartPlan(), starts=STARTS),
-            {"failure": FAILURE},
-            {"checkpoints": {"One": {}}},
-            None,
-            id="not all written: checkpoints stay",
-        ),
-        pytest.param(
-            desiring(
-                rollout=Rollout(status={"phase": "InProgress"}),
-                restart=RestartPlan(status={"phase": "Restarting"}),
-                starts=STARTS,
-            ),
-            {"complete": True},
-            {"checkpoints": {"One": {"checkpointName": "c", "ready": False}}, "restart": {"phase": "Restarting"}},
-            {"phase": "InProgress"},
-            id="the plan's word is the newest",
-        ),
-        pytest.param(
-            desiring(rollout=Rollout(), restart=RestartPlan()),
-            {"complete": True},
-            {},
-            None,
-            id="none is needed any more",
-        ),
-    ],
-)
+UNDER_WAY = {"rollout": Rollout(status={"phase": "InProgress"}), "restart": RestartPlan(status={"phase": "Restarting"})}
+#: A plan, what came of it, and what stays of `BEFORE` or is new: checkpoints and the restart, and the rolling update.
+CARRIED = {
+    "not rendered: all stays as it was reported": (
+        Plan(failure=FAILURE),
+        {"failure": FAILURE},
+        {"checkpoints": {"One": {}}, "restart": {"phase": "Completed"}},
+        {"phase": "Completed"},
+    ),
+    "not all written: checkpoints stay": (
+        desiring(rollout=Rollout(), restart=RestartPlan(), starts=STARTS),
+        {"failure": FAILURE},
+        {"checkpoints": {"One": {}}},
+        None,
+    ),
+    "the plan's word is the newest": (
+        desiring(**UNDER_WAY, starts=STARTS),
+        {"complete": True},
+        {"checkpoints": {"One": {"checkpointName": "c", "ready": False}}, "restart": {"phase": "Restarting"}},
+        {"phase": "InProgress"},
+    ),
+    "none is needed any more": (desiring(rollout=Rollout(), restart=RestartPlan()), {"complete": True}, {}, None),
+}
+
+
+@pytest.mark.parametrize(("plan", "outcome", "carried", "rolling"), CARRIED.values(), ids=CARRIED)
 def test_what_is_carried_through(plan, outcome, carried, rolling):
     world = observed(of=stored_graph(status=BEFORE))
     concluded = conclude(plan, CarryOutResult(world, **outcome))

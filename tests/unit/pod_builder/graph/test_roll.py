@@ -1,5 +1,6 @@
 """Step `roll`: which component deployments a rolling update moves, old generations of workers from before hashes among them."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -53,61 +54,41 @@ OLD_PREFILL, OLD_DECODE = component("p-old", "old", component="P"), component("d
 RECREATED = component("g-new", "new", 2, strategy="Recreate")
 
 
-@pytest.mark.parametrize(
-    ("desired", "there", "replicas", "drain"),
-    [
-        pytest.param([NEW], {}, {"g-new": 1}, {}, id="nothing there"),
-        pytest.param([NEW], {"g-new": (NEW, 1)}, {"g-new": 1}, {}, id="only the desired one"),
-        pytest.param([NEW], {"g-old": (OLD, 1)}, {"g-new": 1}, {}, id="one more before one less"),
-        pytest.param(
-            [NEW], {"g-new": (NEW, 1), "g-old": (OLD, 1)}, {"g-new": 1}, {"g-old": 0}, id="the new one serves"
-        ),
-        pytest.param(
-            [NEW], {"g-new": (NEW, 0), "g-old": (OLD, 1)}, {"g-new": 1}, {}, id="the new one does not serve yet"
-        ),
-        pytest.param(
-            [NEW], {"g-old": (OLD, 0)}, {"g-new": 1}, {}, id="an old one that does not serve waits for the new one, too"
-        ),
-        pytest.param(
-            [TWO],
-            {"g-new": (component("g-new", "new", 1), 1), "g-old": (TWO_OLD, 2)},
-            {"g-new": 1},
-            {"g-old": 1},
-            id="by one",
-        ),
-        pytest.param(
-            [PREFILL, DECODE],
-            {"p-new": (PREFILL, 1), "d-new": (DECODE, 0), "p-old": (OLD_PREFILL, 1), "d-old": (OLD_DECODE, 1)},
-            {"p-new": 1, "d-new": 1},
-            {},
-            id="a prefill worker serves nothing without a decode worker",
-        ),
-        pytest.param(
-            [PREFILL, DECODE],
-            {"p-new": (PREFILL, 1), "d-new": (DECODE, 1), "p-old": (OLD_PREFILL, 1), "d-old": (OLD_DECODE, 1)},
-            {"p-new": 1, "d-new": 1},
-            {"p-old": 0, "d-old": 0},
-            id="both serve",
-        ),
-        pytest.param(
-            [RECREATED], {"g-old": (TWO_OLD, 2)}, {"g-new": 0}, {"g-old": 0}, id="Recreate: the old ones first"
-        ),
-        pytest.param(
-            [RECREATED],
-            {"g-old": (component("g-old", "old", 0), 0)},
-            {"g-new": 2},
-            {},
-            id="Recreate: then the new ones",
-        ),
-        pytest.param(
-            [FRONT, NEW],
-            {"g-gone": (component("g-gone", None, component="Gone"), 1)},
-            {"g-front": 1, "g-new": 1},
-            {},
-            id="other",
-        ),
-    ],
-)
+GONE = component("g-gone", None, component="Gone")
+PAIR = {"p-old": (OLD_PREFILL, 1), "d-old": (OLD_DECODE, 1)}
+#: What is desired and what is there; replicas of what is desired, and of what is left.
+REPLICAS = {
+    "nothing there": ([NEW], {}, {"g-new": 1}, {}),
+    "only the desired one": ([NEW], {"g-new": (NEW, 1)}, {"g-new": 1}, {}),
+    "one more before one less": ([NEW], {"g-old": (OLD, 1)}, {"g-new": 1}, {}),
+    "the new one serves": ([NEW], {"g-new": (NEW, 1), "g-old": (OLD, 1)}, {"g-new": 1}, {"g-old": 0}),
+    "the new one does not serve yet": ([NEW], {"g-new": (NEW, 0), "g-old": (OLD, 1)}, {"g-new": 1}, {}),
+    "an old one that does not serve waits for the new one, too": ([NEW], {"g-old": (OLD, 0)}, {"g-new": 1}, {}),
+    "by one": (
+        [TWO],
+        {"g-new": (component("g-new", "new", 1), 1), "g-old": (TWO_OLD, 2)},
+        {"g-new": 1},
+        {"g-old": 1},
+    ),
+    "a prefill worker serves nothing without a decode worker": (
+        [PREFILL, DECODE],
+        {"p-new": (PREFILL, 1), "d-new": (DECODE, 0), **PAIR},
+        {"p-new": 1, "d-new": 1},
+        {},
+    ),
+    "both serve": (
+        [PREFILL, DECODE],
+        {"p-new": (PREFILL, 1), "d-new": (DECODE, 1), **PAIR},
+        {"p-new": 1, "d-new": 1},
+        {"p-old": 0, "d-old": 0},
+    ),
+    "Recreate: the old ones first": ([RECREATED], {"g-old": (TWO_OLD, 2)}, {"g-new": 0}, {"g-old": 0}),
+    "Recreate: then the new ones": ([RECREATED], {"g-old": (component("g-old", "old", 0), 0)}, {"g-new": 2}, {}),
+    "other": ([FRONT, NEW], {"g-gone": (GONE, 1)}, {"g-front": 1, "g-new": 1}, {}),
+}
+
+
+@pytest.mark.parametrize(("desired", "there", "replicas", "drain"), REPLICAS.values(), ids=REPLICAS)
 def test_replicas_of_each_generation(desired, there, replicas, drain):
     assert moves(rolled(desired, there)) == (replicas, drain)
 
@@ -216,61 +197,31 @@ def test_recreate_waits_for_the_last_pod_to_end(phases, replicas):
     assert moves(roll(desiring(RECREATED), world)) == ({"g-new": replicas}, {})
 
 
-@pytest.mark.parametrize(
-    ("there", "previous", "rollout"),
-    [
-        pytest.param({}, None, Rollout(), id="nothing to do"),
-        pytest.param({"g-new": (NEW, 1)}, OVER, Rollout(status=OVER), id="what ended stays reported"),
-        pytest.param(
-            {"g-old": (OLD, 1)},
-            None,
-            Rollout(
-                drain=[],
-                kept=["uid-of-g-old"],
-                components=["Worker"],
-                status={"phase": "InProgress", "startTime": NOW},
-                started=True,
-            ),
-            id="begins",
-        ),
-        pytest.param(
-            {"g-old": (OLD, 1)},
-            OVER,
-            Rollout(
-                drain=[],
-                kept=["uid-of-g-old"],
-                components=["Worker"],
-                status={"phase": "InProgress", "startTime": NOW},
-                started=True,
-            ),
-            id="begins again",
-        ),
-        pytest.param(
-            {"g-new": (NEW, 0), "g-old": (OLD, 1)},
-            RUNNING,
-            Rollout(drain=[], kept=["uid-of-g-old"], components=["Worker"], status=RUNNING),
-            id="goes on",
-        ),
-        pytest.param(
-            {"g-new": (NEW, 1), "g-old": (component("g-old", "old", 0), 0)},
-            RUNNING,
-            Rollout(components=["Worker"], status={**OVER, "endTime": NOW}, completed=True),
-            id="ends: what is left may go",
-        ),
-        pytest.param(
-            {"g-new": (NEW, 1)},
-            RUNNING,
-            Rollout(components=["Worker"], status={**OVER, "endTime": NOW}, completed=True),
-            id="the old ones were deleted meanwhile",
-        ),
-        pytest.param(
-            {"g-new": (NEW, 0)},
-            RUNNING,
-            Rollout(drain=[], kept=[], components=["Worker"], status=RUNNING),
-            id="the old ones were deleted before the new ones serve",
-        ),
-    ],
-)
+WORKER = Rollout(components=["Worker"], status=RUNNING)
+BEGUN = replace(WORKER, drain=[], kept=["uid-of-g-old"], status={"phase": "InProgress", "startTime": NOW}, started=True)
+ENDED = replace(WORKER, status={**OVER, "endTime": NOW}, completed=True)
+#: What is there, what was reported of the update before, and what is now.
+PROGRESS = {
+    "nothing to do": ({}, None, Rollout()),
+    "what ended stays reported": ({"g-new": (NEW, 1)}, OVER, Rollout(status=OVER)),
+    "begins": ({"g-old": (OLD, 1)}, None, BEGUN),
+    "begins again": ({"g-old": (OLD, 1)}, OVER, BEGUN),
+    "goes on": ({"g-new": (NEW, 0), "g-old": (OLD, 1)}, RUNNING, replace(WORKER, drain=[], kept=["uid-of-g-old"])),
+    "ends: what is left may go": (
+        {"g-new": (NEW, 1), "g-old": (component("g-old", "old", 0), 0)},
+        RUNNING,
+        ENDED,
+    ),
+    "the old ones were deleted meanwhile": ({"g-new": (NEW, 1)}, RUNNING, ENDED),
+    "the old ones were deleted before the new ones serve": (
+        {"g-new": (NEW, 0)},
+        RUNNING,
+        replace(WORKER, drain=[], kept=[]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("there", "previous", "rollout"), PROGRESS.values(), ids=PROGRESS)
 def test_the_progress_of_a_rollout(there, previous, rollout):
     plan = rolled([FRONT, NEW], {**there, "g-front": (FRONT, 1)}, previous)
     assert plan.rollout == rollout

@@ -59,84 +59,72 @@ def counted(
     return serving({"P": PREFILL, "D": DECODE}, leftovers, world)
 
 
-@pytest.mark.parametrize(
-    ("available", "pods", "old", "expected"),
-    [
-        pytest.param({}, {}, None, ({"P": 0, "D": 0}, None), id="nothing new is there"),
-        pytest.param({"g-p-new": 1}, {}, None, ({"P": 0, "D": 0}, None), id="a prefill worker without a decode worker"),
-        pytest.param({"g-p-new": 1, "g-d-new": 1}, {}, None, ({"P": 1, "D": 1}, None), id="both"),
-        pytest.param(
-            {"g-p-new": 1, "g-d-new": 1},
-            {"g-d-new": [pod("Ready", "True", 3)], "g-p-new": [pod("Ready", "True", LONG_AGO)]},
-            None,
-            ({"P": 0, "D": 0}, ADMISSION.seconds - 3),
-            id="frontends have not admitted one yet",
-        ),
-        pytest.param(
-            {"g-p-new": 1, "g-d-new": 1},
-            {"g-d-new": [pod("Ready", "True", ADMISSION.seconds)]},
-            None,
-            ({"P": 1, "D": 1}, None),
-            id="frontends have had their time",
-        ),
-        pytest.param(
-            {"g-p-new": 1, "g-d-new": 1},
-            {"g-d-new": [pod("Ready", "True", -LONG_AGO)]},
-            None,
-            ({"P": 1, "D": 1}, None),
-            id="the clock of the node is ahead",
-        ),
-        pytest.param(
-            {"g-p-new": 1},
-            {"g-d-new": [pod("PodScheduled", "False", 60)]},
-            None,
-            ({"P": 0, "D": 0}, None),
-            id="its workload is not observed, so neither are its pods",
-        ),
-        pytest.param(
-            {"g-p-new": 1, "g-d-new": 0},
-            {"g-d-new": [pod("PodScheduled", "False", 60)]},
-            None,
-            ({"P": 0, "D": 0}, NO_ROOM.seconds - 60),
-            id="no node has room for the other one",
-        ),
-        pytest.param(
-            {"g-p-new": 1, "g-d-new": 0},
-            {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds)]},
-            None,
-            ({"P": 1, "D": 0}, None),
-            id="no node had room for long: the update goes on with what there is",
-        ),
-        pytest.param(
-            {"g-p-new": 1},
-            {},
-            {"g-p-old": 1, "g-d-old": 0},
-            ({"P": 0, "D": 0}, None),
-            id="the old generation does not serve just now",
-        ),
-        pytest.param(
-            {"g-p-new": 1, "g-d-new": 0},
-            {"g-d-new": [pod("PodScheduled", "False", 60)]},
-            {"g-p-old": 1, "g-d-old": 0},
-            ({"P": 1, "D": 0}, NO_ROOM.seconds - 60),
-            id="the old generation does not serve, so that no node is kept for it",
-        ),
-    ],
-)
+NEITHER, BOTH_COUNT, PREFILL_COUNTS = {"P": 0, "D": 0}, {"P": 1, "D": 1}, {"P": 1, "D": 0}
+BOTH = {"g-p-new": 1, "g-d-new": 1}
+NO_DECODE = {"g-p-new": 1, "g-d-new": 0}
+OLD_FAILS = {"g-p-old": 1, "g-d-old": 0}
+
+
+def decode(type_: str, status: str, ago: float) -> dict[str, list[KubeObject]]:
+    """The one pod of the new decode worker."""
+    return {"g-d-new": [pod(type_, status, ago)]}
+
+
+#: What is available of the new generation, its pods, what of the old one where not all is; what counts, and until when.
+COUNTS = {
+    "nothing new is there": ({}, {}, None, (NEITHER, None)),
+    "a prefill worker without a decode worker": ({"g-p-new": 1}, {}, None, (NEITHER, None)),
+    "both": (BOTH, {}, None, (BOTH_COUNT, None)),
+    "frontends have not admitted one yet": (
+        BOTH,
+        {**decode("Ready", "True", 3), "g-p-new": [pod("Ready", "True", LONG_AGO)]},
+        None,
+        (NEITHER, ADMISSION.seconds - 3),
+    ),
+    "frontends have had their time": (BOTH, decode("Ready", "True", ADMISSION.seconds), None, (BOTH_COUNT, None)),
+    "the clock of the node is ahead": (BOTH, decode("Ready", "True", -LONG_AGO), None, (BOTH_COUNT, None)),
+    "its workload is not observed, so neither are its pods": (
+        {"g-p-new": 1},
+        decode("PodScheduled", "False", 60),
+        None,
+        (NEITHER, None),
+    ),
+    "no node has room for the other one": (
+        NO_DECODE,
+        decode("PodScheduled", "False", 60),
+        None,
+        (NEITHER, NO_ROOM.seconds - 60),
+    ),
+    "no node had room for long: the update goes on with what there is": (
+        NO_DECODE,
+        decode("PodScheduled", "False", NO_ROOM.seconds),
+        None,
+        (PREFILL_COUNTS, None),
+    ),
+    "the old generation does not serve just now": ({"g-p-new": 1}, {}, OLD_FAILS, (NEITHER, None)),
+    "the old generation does not serve, so that no node is kept for it": (
+        NO_DECODE,
+        decode("PodScheduled", "False", 60),
+        OLD_FAILS,
+        (PREFILL_COUNTS, NO_ROOM.seconds - 60),
+    ),
+}
+
+
+@pytest.mark.parametrize(("available", "pods", "old", "expected"), COUNTS.values(), ids=COUNTS)
 def test_what_counts_of_a_new_generation(available, pods, old, expected):
     result = counted(available, pods, old)
     assert (result.pods, result.again) == expected
 
 
 def test_which_old_generations_serve_and_how_long_they_keep_their_nodes():
-    waits = {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds - 1)]}
+    waits = decode("PodScheduled", "False", NO_ROOM.seconds - 1)
     assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, 1, frozenset({"old"}))
-    waits = {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds)]}
+    waits = decode("PodScheduled", "False", NO_ROOM.seconds)
     assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, None, frozenset({"old"}), no_room=True)
     assert counted({}, old={"g-p-old": 0, "g-d-old": 1}).old == frozenset()
 
 
-BOTH = {"g-p-new": 1, "g-d-new": 1}
 OLD = {"g-p-old": [pod("Ready", "True", LONG_AGO, "p-old")], "g-d-old": [pod("Ready", "True", LONG_AGO, "d-old")]}
 
 
@@ -150,57 +138,38 @@ def ready(ago: float, *containers: str, **own: str) -> dict[str, list[KubeObject
     return {**OLD, **new}
 
 
-@pytest.mark.parametrize(
-    ("pods", "registered", "expected"),
-    [
-        pytest.param(ready(60), {}, ({"P": 1, "D": 1}, None, {}), id="no one registers in Kubernetes"),
-        pytest.param(
-            ready(60), {"d-new": 60.0, "p-new": 60.0}, ({"P": 1, "D": 1}, None, {}), id="only new ones register"
-        ),
-        pytest.param(
-            ready(60),
-            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO},
-            ({"P": 0, "D": 0}, RECHECK, {"D": ["d-new"]}),
-            id="ready, and not registered as the old ones are",
-        ),
-        pytest.param(
-            ready(60),
-            {"p-old": LONG_AGO, "p-new": LONG_AGO},
-            ({"P": 1, "D": 1}, None, {}),
-            id="nor were the old ones of its component",
-        ),
-        pytest.param(
-            ready(60),
-            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO, "d-new": 2.0},
-            ({"P": 0, "D": 0}, ADMISSION.seconds - 2, {}),
-            id="registered late: frontends have not admitted it yet",
-        ),
-        pytest.param(
-            ready(60),
-            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO, "d-new": 30.0},
-            ({"P": 1, "D": 1}, None, {}),
-            id="registered late, and admitted",
-        ),
-        pytest.param(
-            ready(REGISTRATION.seconds),
-            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO},
-            ({"P": 1, "D": 1}, None, {}),
-            id="it has had its time",
-        ),
-        pytest.param(
-            ready(60, **{labels.ROLE: "worker"}),
-            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO},
-            ({"P": 1, "D": 1}, None, {}),
-            id="of an engine on several nodes the leader registers",
-        ),
-        pytest.param(
-            ready(60, "engine-0", "engine-1"),
-            {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO},
-            ({"P": 1, "D": 1}, None, {}),
-            id="engines that fail over within a pod register each under a name of its own",
-        ),
-    ],
-)
+OTHERS = {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO}
+#: The pods, who has registered how long ago, what counts, until when, and which pods have not registered.
+KNOWN = {
+    "no one registers in Kubernetes": (ready(60), {}, (BOTH_COUNT, None, {})),
+    "only new ones register": (ready(60), {"d-new": 60.0, "p-new": 60.0}, (BOTH_COUNT, None, {})),
+    "ready, and not registered as the old ones are": (ready(60), OTHERS, (NEITHER, RECHECK, {"D": ["d-new"]})),
+    "nor were the old ones of its component": (
+        ready(60),
+        {"p-old": LONG_AGO, "p-new": LONG_AGO},
+        (BOTH_COUNT, None, {}),
+    ),
+    "registered late: frontends have not admitted it yet": (
+        ready(60),
+        {**OTHERS, "d-new": 2.0},
+        (NEITHER, ADMISSION.seconds - 2, {}),
+    ),
+    "registered late, and admitted": (ready(60), {**OTHERS, "d-new": 30.0}, (BOTH_COUNT, None, {})),
+    "it has had its time": (ready(REGISTRATION.seconds), OTHERS, (BOTH_COUNT, None, {})),
+    "of an engine on several nodes the leader registers": (
+        ready(60, **{labels.ROLE: "worker"}),
+        OTHERS,
+        (BOTH_COUNT, None, {}),
+    ),
+    "engines that fail over within a pod register each under a name of its own": (
+        ready(60, "engine-0", "engine-1"),
+        OTHERS,
+        (BOTH_COUNT, None, {}),
+    ),
+}
+
+
+@pytest.mark.parametrize(("pods", "registered", "expected"), KNOWN.values(), ids=KNOWN)
 def test_new_workers_that_frontends_cannot_know_do_not_count(pods, registered, expected):
     """Readiness may come before a worker registers, as with probes of the user's own."""
     result = counted(BOTH, pods, registered=registered)
@@ -215,9 +184,8 @@ def test_a_pod_that_is_ready_just_now_and_has_not_registered_is_not_counted_off_
 
 
 def test_nothing_waits_for_registration_where_no_old_generation_serves():
-    registered = {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO}
-    result = counted(BOTH, ready(60), {"g-p-old": 1, "g-d-old": 0}, registered)
-    assert (result.pods, result.unregistered) == ({"P": 1, "D": 1}, {})
+    result = counted(BOTH, ready(60), OLD_FAILS, OTHERS)
+    assert (result.pods, result.unregistered) == (BOTH_COUNT, {})
 
 
 @pytest.mark.parametrize(
