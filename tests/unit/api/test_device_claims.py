@@ -12,6 +12,11 @@ def exactly(class_name: str = "gpu.nvidia.com", **fields: Any) -> dict[str, Any]
     return {"name": "r", "exactly": {"deviceClassName": class_name, **fields}}
 
 
+def first_of(*ways: dict[str, Any]) -> dict[str, Any]:
+    named = [{"name": f"way-{number}", "deviceClassName": "gpu.nvidia.com", **way} for number, way in enumerate(ways)]
+    return {"name": "r", "firstAvailable": named}
+
+
 def claim(*requests: dict[str, Any]) -> dict[str, Any]:
     return {"devices": {"requests": list(requests)}}
 
@@ -30,30 +35,8 @@ def claim(*requests: dict[str, Any]) -> dict[str, Any]:
         (claim(exactly("rdma.nvidia.com", allocationMode="All")), 0),
         (claim(exactly(count=1, adminAccess=True)), 0),
         (claim(exactly(count="two")), 0),
-        (
-            claim(
-                {
-                    "name": "r",
-                    "firstAvailable": [
-                        {"name": "large", "deviceClassName": "gpu.nvidia.com", "count": 2},
-                        {"name": "small", "deviceClassName": "gpu.nvidia.com", "count": 4},
-                    ],
-                }
-            ),
-            4,
-        ),
-        (
-            claim(
-                {
-                    "name": "r",
-                    "firstAvailable": [
-                        {"name": "all", "deviceClassName": "gpu.nvidia.com", "allocationMode": "All"},
-                        {"name": "small", "deviceClassName": "gpu.nvidia.com", "count": 4},
-                    ],
-                }
-            ),
-            None,
-        ),
+        (claim(first_of({"count": 2}, {"count": 4})), 4),
+        (claim(first_of({"allocationMode": "All"}, {"count": 4})), None),
     ],
 )
 def test_gpus_that_a_claim_asks_for(spec: dict[str, Any], expected: int | None) -> None:

@@ -95,48 +95,41 @@ def test_every_error_is_reported_at_once() -> None:
     ]
 
 
+OF_PICKER = "spec.components[0].eppConfig"
+ONE_OF_TWO = f"{OF_PICKER}: exactly one of configMapRef and config must be set"
+BOTH_SET = "{configMapRef: {key: k}, config: {plugins: [], schedulingProfiles: []}}"
+
+
 @pytest.mark.parametrize(
     ("components", "problem"),
     [
         (
-            [{"name": "a", "type": "epp"}, {"name": "b", "type": "epp"}],
+            "[{name: a, type: epp}, {name: b, type: epp}]",
             "spec.components[1].type: a graph has at most one component of type epp; [0] is one already",
         ),
         (
-            [{"name": "Decode"}, {"name": "decode"}],
+            "[{name: Decode}, {name: decode}]",
             "spec.components[1].name: 'decode' is the name of [0] already; case does not count",
         ),
         (
-            [{"name": "a", "type": "worker", "eppConfig": {"configMapRef": {"key": "k"}}}],
-            "spec.components[0].eppConfig: needs type epp; type is worker",
+            "[{name: a, type: worker, eppConfig: {configMapRef: {key: k}}}]",
+            f"{OF_PICKER}: needs type epp; type is worker",
         ),
+        ("[{name: a, eppConfig: {configMapRef: {key: k}}}]", f"{OF_PICKER}: needs type epp; type is not set"),
+        ("[{name: a, type: epp, eppConfig: {}}]", f"{ONE_OF_TWO}; neither is"),
+        (f"[{{name: a, type: epp, eppConfig: {BOTH_SET}}}]", f"{ONE_OF_TWO}; both are set"),
         (
-            [{"name": "a", "eppConfig": {"configMapRef": {"key": "k"}}}],
-            "spec.components[0].eppConfig: needs type epp; type is not set",
-        ),
-        (
-            [{"name": "a", "type": "epp", "eppConfig": {}}],
-            "spec.components[0].eppConfig: exactly one of configMapRef and config must be set; neither is",
-        ),
-        (
-            [
-                {
-                    "name": "a",
-                    "type": "epp",
-                    "eppConfig": {"configMapRef": {"key": "k"}, "config": {"plugins": [], "schedulingProfiles": []}},
-                }
-            ],
-            "spec.components[0].eppConfig: exactly one of configMapRef and config must be set; both are set",
-        ),
-        (
-            [{"name": "a", "experimental": {"checkpoint": {"checkpointRef": ""}}}],
+            "[{name: a, experimental: {checkpoint: {checkpointRef: ''}}}]",
             "spec.components[0].experimental.checkpoint: checkpointRef or identity must be set",
         ),
-        ([{"name": f"c{number}"} for number in range(26)], "spec.components: 26 items, where at most 25 are allowed"),
+        (
+            str([{"name": f"c{number}"} for number in range(26)]),
+            "spec.components: 26 items, where at most 25 are allowed",
+        ),
     ],
 )
-def test_rules_between_fields(components: list[dict[str, Any]], problem: str) -> None:
-    assert refusals(with_components(*components)) == [problem]
+def test_rules_between_fields(components: str, problem: str) -> None:
+    assert refusals(with_components(*yaml.safe_load(components))) == [problem]
 
 
 @pytest.mark.parametrize(

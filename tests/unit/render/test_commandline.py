@@ -38,60 +38,36 @@ def test_a_flag_that_counts(line, expected) -> None:
     assert commandline.read("Worker", line).number("--tensor-parallel-size", "-tp") == expected
 
 
+MODULE = ["python3", "-m", "dynamo.vllm"]
+
+
+def test_flags_come_last_where_no_shell_reads_them() -> None:
+    line = container(MODULE, ["--model", "x"])
+    assert commandline.read("Worker", line).with_flags(FLAGS, "vllm") == (MODULE, ["--model", "x", *FLAGS])
+
+
 @pytest.mark.parametrize(
-    ("line", "command", "args"),
+    ("command", "args"),
     [
-        (
-            container(["python3", "-m", "dynamo.vllm"], ["--model", "x"]),
-            ["python3", "-m", "dynamo.vllm"],
-            ["--model", "x", "--nnodes", "2"],
-        ),
-        (
-            container(["/bin/sh", "-c"], ["python3 -m dynamo.vllm --model x"]),
-            ["/bin/sh", "-c"],
-            ["python3 -m dynamo.vllm --nnodes 2 --model x"],
-        ),
-        (
-            container(["bash", "-c", "set -e; python3 -u -m dynamo.vllm --model x | tee log"]),
-            ["bash", "-c", "set -e; python3 -u -m dynamo.vllm --nnodes 2 --model x | tee log"],
-            [],
-        ),
-        (container(["sh"], ["-c", "python3 -m dynamo.vllm"]), ["sh"], ["-c", "python3 -m dynamo.vllm --nnodes 2"]),
-        (
-            container(["sh", "-c"], ["bash -c 'python3 -m dynamo.vllm'"]),
-            ["sh", "-c"],
-            ["bash -c 'python3 -m dynamo.vllm --nnodes 2'"],
-        ),
-        (
-            container(
-                ["bash", "-c"],
-                ["# was: cd /x; python3 -m dynamo.vllm -v\necho python3 -m dynamo.vllm\nexec python3 -m dynamo.vllm"],
-            ),
-            ["bash", "-c"],
-            [
-                "# was: cd /x; python3 -m dynamo.vllm -v\necho python3 -m dynamo.vllm\nexec python3 -m dynamo.vllm --nnodes 2"
-            ],
-        ),
-        (
-            container(["bash", "-c"], ["echo 'run # 1' ; exec python3 -m dynamo.vllm # python3 -m dynamo.vllm"]),
-            ["bash", "-c"],
-            ["echo 'run # 1' ; exec python3 -m dynamo.vllm --nnodes 2 # python3 -m dynamo.vllm"],
-        ),
-        (
-            container(["bash", "-c"], ["exec python3 \\\n  -m dynamo.vllm \\\n  --model x"]),
-            ["bash", "-c"],
-            ["exec python3 \\\n  -m dynamo.vllm --nnodes 2 \\\n  --model x"],
-        ),
+        (["/bin/sh", "-c"], ["python3 -m dynamo.vllm@ --model x"]),
+        (["bash", "-c", "set -e; python3 -u -m dynamo.vllm@ --model x | tee log"], []),
+        (["sh"], ["-c", "python3 -m dynamo.vllm@"]),
+        (["sh", "-c"], ["bash -c 'python3 -m dynamo.vllm@'"]),
+        (["bash", "-c"], ["# was: cd /x; {0} -v\necho {0}\nexec {0}@".format("python3 -m dynamo.vllm")]),
+        (["bash", "-c"], ["echo 'run # 1' ; exec python3 -m dynamo.vllm@ # python3 -m dynamo.vllm"]),
+        (["bash", "-c"], ["exec python3 \\\n  -m dynamo.vllm@ \\\n  --model x"]),
         # Where everything looks like a comment, the quotes were misread, and the first one it is.
-        (
-            container(["bash", "-c"], ['eval " # exec python3 -m dynamo.vllm"']),
-            ["bash", "-c"],
-            ['eval " # exec python3 -m dynamo.vllm --nnodes 2"'],
-        ),
+        (["bash", "-c"], ['eval " # exec python3 -m dynamo.vllm@"']),
     ],
 )
-def test_flags_come_where_the_engine_sees_them(line, command, args) -> None:
-    assert commandline.read("Worker", line).with_flags(FLAGS, "vllm") == (command, args)
+def test_flags_come_where_the_engine_sees_them(command, args) -> None:
+    """The sign says where."""
+
+    def with_(flags: str) -> list[list[str]]:
+        return [[each.replace("@", flags) for each in words] for words in (command, args)]
+
+    line = container(*with_(""))
+    assert list(commandline.read("Worker", line).with_flags(FLAGS, "vllm")) == with_(" --nnodes 2")
 
 
 def test_arithmetic_takes_a_shell() -> None:

@@ -206,47 +206,37 @@ def test_backend_framework_of_an_existing_component_is_kept() -> None:
     assert results == {"Worker": "vllm", "Frontend": "sglang"}
 
 
-@pytest.mark.parametrize(
-    ("obj", "message"),
-    [
-        (graph(), "spec.components: names no component"),
-        (
-            graph(component(multinode={"nodeCount": 2})),
-            "component Worker: multinode: no multinode orchestrator available",
-        ),
-        (
-            graph(component(experimental={"checkpoint": {"checkpointRef": "c"}})),
-            "component Worker: experimental.checkpoint: .* without checkpoints; set checkpoint.enabled",
-        ),
-        (
-            graph(component("E", "epp", eppConfig={"configMapRef": {"name": "c", "key": "k"}})),
-            "component E: type: no InferencePool",
-        ),
-        (
-            graph(component("a", main=VLLM), component("b", main=SGLANG)),
-            "spec.components: workers run different engines: b runs sglang, a runs vllm",
-        ),
-        (
-            graph(component(main=VLLM), backendFramework="sglang"),
-            "component Worker: backendFramework: says sglang, but the command starts dynamo.vllm",
-        ),
-        (
-            graph(FRONTEND, name="g" * 60),
-            "component Frontend: name: the Service would be named '.*', 69 characters; Kubernetes allows 63",
-        ),
-        (
-            graph(FRONTEND, name="1graph"),
-            "component Frontend: name: the Service would be named '1graph-frontend'; .* letter first",
-        ),
-        (graph(component("A"), component("a")), "component a: name: is the name of A already"),
-        (graph(component("A"), component("A")), "component A: name: is the name of A already"),
-        (
-            graph(component(annotations={"nvidia.com/deployment-rolling-update-max-surge": "some"})),
-            "component Worker: podTemplate.metadata.annotations.*'some' is neither a number of pods nor a percentage",
-        ),
-    ],
-)
-def test_refusals(obj: KubeObject, message: str) -> None:
+REFUSALS = {
+    "spec.components: names no component": graph(),
+    "component Worker: multinode: no multinode orchestrator available": graph(component(multinode={"nodeCount": 2})),
+    "component Worker: experimental.checkpoint: .* without checkpoints; set checkpoint.enabled": graph(
+        component(experimental={"checkpoint": {"checkpointRef": "c"}})
+    ),
+    "component E: type: no InferencePool": graph(
+        component("E", "epp", eppConfig={"configMapRef": {"name": "c", "key": "k"}})
+    ),
+    "spec.components: workers run different engines: b runs sglang, a runs vllm": graph(
+        component("a", main=VLLM), component("b", main=SGLANG)
+    ),
+    "component Worker: backendFramework: says sglang, but the command starts dynamo.vllm": graph(
+        component(main=VLLM), backendFramework="sglang"
+    ),
+    "component Frontend: name: the Service would be named '.*', 69 characters; Kubernetes allows 63": graph(
+        FRONTEND, name="g" * 60
+    ),
+    "component Frontend: name: the Service would be named '1graph-frontend'; .* letter first": graph(
+        FRONTEND, name="1graph"
+    ),
+    "component a: name: is the name of A already": graph(component("A"), component("a")),
+    "component A: name: is the name of A already": graph(component("A"), component("A")),
+    "component Worker: podTemplate.metadata.annotations.*'some' is neither a number of pods nor a percentage": graph(
+        component(annotations={"nvidia.com/deployment-rolling-update-max-surge": "some"})
+    ),
+}
+
+
+@pytest.mark.parametrize(("message", "obj"), REFUSALS.items())
+def test_refusals(message: str, obj: KubeObject) -> None:
     with pytest.raises(render.RenderError, match=message):
         # Past what admission would refuse already: parsing is tolerant of it, as of objects stored before.
         graph_children(obj)
