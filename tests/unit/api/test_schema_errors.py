@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from dynamo_shared.api import legacy, v1alpha1, v1beta1
 from dynamo_shared.api.crds.kinds import CHECKPOINT, DEFINITIONS, MODEL, WORKER_METADATA
 from dynamo_shared.api.field_errors import path_of
@@ -65,146 +66,95 @@ def test_there_is_a_good_manifest_for_each_version_of_each_kind() -> None:
     assert {(model.__name__, version_of(model)) for model, _ in GOOD} == kinds
 
 
-BAD: list[tuple[str, str, Any, list[str]]] = [
+MANY: dict[str, Any] = {f"s{number}": {} for number in range(26)}
+#: What is wrong with a specification of a version and kind.
+BAD: dict[str, list[str]] = {
     (
-        "DynamoGraphDeployment",
-        "v1alpha1",
-        {
-            "backendFramework": "vlm",
-            "components": [],
-            "services": {
-                "Decode": {
-                    "replicas": "2",
-                    "replica": 2,
-                    "podTemplate": {},
-                    "multinode": {"nodeCount": 1},
-                    "gpuMemoryService": {},
-                    "sharedMemory": {},
-                    "resources": {"limits": {"gpu": 1}},
-                    "checkpoint": {"enabled": True},
-                },
-                "x/y": {"volumeMounts": [{"mountPoint": "/x"}]},
-            },
-            "pvcs": [{"name": "a", "create": True, "size": "1Gi"}],
-        },
-        [
-            "spec.backendFramework: 'vlm' is not allowed; one of 'sglang', 'vllm', 'trtllm'",
-            "spec.services.Decode.replicas: must be an integer, not '2'",
-            "spec.services.Decode.multinode.nodeCount: 1 is too small; at least 2",
-            "spec.services.Decode.resources.limits.gpu: must be a string, not 1",
-            "spec.services.Decode.gpuMemoryService.enabled: required, and missing",
-            "spec.services.Decode.replica: no such field; did you mean replicas?",
-            "spec.services.Decode.podTemplate: no such field; v1alpha1 has it in extraPodSpec and extraPodMetadata, "
-            "the container main being mainContainer",
-            'spec.services["x/y"].volumeMounts[0].name: required, and missing',
-            "spec.components: no such field; v1alpha1 has a map, services, whose keys are the names",
-            "spec.services.Decode.sharedMemory: size must be set, or disabled be true",
-            "spec.services.Decode.checkpoint: enabled: true needs checkpointRef or identity",
-            "spec.pvcs[0]: create: true needs storageClass, volumeAccessMode, too",
-        ],
-    ),
+        "v1alpha1 DynamoGraphDeployment: {backendFramework: vlm, components: [], services: {Decode: {replicas: '2', "
+        "replica: 2, podTemplate: {}, multinode: {nodeCount: 1}, gpuMemoryService: {}, sharedMemory: {}, "
+        "resources: {limits: {gpu: 1}}, checkpoint: {enabled: true}}, x/y: {volumeMounts: [{mountPoint: /x}]}}, "
+        "pvcs: [{name: a, create: true, size: 1Gi}]}"
+    ): [
+        "spec.backendFramework: 'vlm' is not allowed; one of 'sglang', 'vllm', 'trtllm'",
+        "spec.services.Decode.replicas: must be an integer, not '2'",
+        "spec.services.Decode.multinode.nodeCount: 1 is too small; at least 2",
+        "spec.services.Decode.resources.limits.gpu: must be a string, not 1",
+        "spec.services.Decode.gpuMemoryService.enabled: required, and missing",
+        "spec.services.Decode.replica: no such field; did you mean replicas?",
+        "spec.services.Decode.podTemplate: no such field; v1alpha1 has it in extraPodSpec and extraPodMetadata, "
+        "the container main being mainContainer",
+        'spec.services["x/y"].volumeMounts[0].name: required, and missing',
+        "spec.components: no such field; v1alpha1 has a map, services, whose keys are the names",
+        "spec.services.Decode.sharedMemory: size must be set, or disabled be true",
+        "spec.services.Decode.checkpoint: enabled: true needs checkpointRef or identity",
+        "spec.pvcs[0]: create: true needs storageClass, volumeAccessMode, too",
+    ],
+    f"v1alpha1 DynamoGraphDeployment: {{services: {MANY}}}": ["spec.services: 26 items, where at most 25 are allowed"],
     (
-        "DynamoGraphDeployment",
-        "v1alpha1",
-        {"services": {f"s{number}": {} for number in range(26)}},
-        ["spec.services: 26 items, where at most 25 are allowed"],
-    ),
+        "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: 5}, failover: {enabled: true, numShadows: 0}, "
+        "ingress: {hosts: x}}"
+    ): [
+        "spec.ingress.hosts: no such field; did you mean host?",
+        "spec.failover.numShadows: 0 is too small; at least 1",
+        'spec.sharedMemory.size: must be a text, such as "5Gi"; a number of bytes is written in quotation marks',
+    ],
+    "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: 0Gi}}": [
+        "spec.sharedMemory.size: '0Gi' is nothing; write an amount such as 8Gi, or disabled: true"
+    ],
+    "v1beta1 DynamoGraphDeploymentScalingAdapter: {dgdRef: {name: '', serviceName: s}, replicas: 3000000000}": [
+        "spec.dgdRef.name: must not be empty",
+        "spec.dgdRef.componentName: required, and missing",
+        "spec.dgdRef.serviceName: no such field; v1beta1 calls it componentName",
+        "spec.replicas: 3000000000 is too large; at most 2147483647",
+    ],
+    "v1alpha1 DynamoGraphDeploymentScalingAdapter: {dgdRef: {name: g, componentName: s}, replicas: -1}": [
+        "spec.dgdRef.serviceName: required, and missing",
+        "spec.dgdRef.componentName: no such field; v1alpha1 calls it serviceName",
+        "spec.replicas: -1 is too small; at least 0",
+    ],
+    "v1beta1 DynamoGraphDeploymentRequest: {model: '', useMocker: true, sla: {ttft: '1'}, overrides: {dgd: []}}": [
+        "spec.model: must not be empty",
+        "spec.sla.ttft: must be a number, not '1'",
+        "spec.overrides.dgd: must be an object, not a list",
+        "spec.useMocker: no such field; v1beta1 has features.mocker.enabled",
+    ],
     (
-        "DynamoComponentDeployment",
-        "v1alpha1",
-        {"sharedMemory": {"size": 5}, "failover": {"enabled": True, "numShadows": 0}, "ingress": {"hosts": "x"}},
-        [
-            "spec.ingress.hosts: no such field; did you mean host?",
-            "spec.failover.numShadows: 0 is too small; at least 1",
-            'spec.sharedMemory.size: must be a text, such as "5Gi"; a number of bytes is written in quotation marks',
-        ],
-    ),
+        "v1alpha1 DynamoGraphDeploymentRequest: {model: m, backend: llama, sla: {}, "
+        "profilingConfig: {resources: {limits: {cpu: 1X}}}}"
+    ): [
+        "spec.backend: 'llama' is not allowed; one of 'auto', 'vllm', 'sglang', 'trtllm'",
+        "spec.profilingConfig.profilerImage: required, and missing",
+        "spec.profilingConfig.resources.limits.cpu: '1X' is not a quantity; examples: 8Gi, 500m, 2, 1e9",
+        "spec.sla: no such field; v1alpha1 has it in profilingConfig.config",
+    ],
+    "v1alpha1 DynamoModel: {modelName: m, modelType: LoRA, source: {}, enabled: true}": [
+        "spec.baseModelName: required, and missing",
+        "spec.modelType: 'LoRA' is not allowed; one of 'base', 'lora', 'adapter'",
+        "spec.source.uri: required, and missing",
+        "spec.enabled: no such field; there are baseModelName, modelName, modelType, source",
+    ],
     (
-        "DynamoComponentDeployment",
-        "v1alpha1",
-        {"sharedMemory": {"size": "0Gi"}},
-        ["spec.sharedMemory.size: '0Gi' is nothing; write an amount such as 8Gi, or disabled: true"],
-    ),
-    (
-        "DynamoGraphDeploymentScalingAdapter",
-        "v1beta1",
-        {"dgdRef": {"name": "", "serviceName": "s"}, "replicas": 3000000000},
-        [
-            "spec.dgdRef.name: must not be empty",
-            "spec.dgdRef.componentName: required, and missing",
-            "spec.dgdRef.serviceName: no such field; v1beta1 calls it componentName",
-            "spec.replicas: 3000000000 is too large; at most 2147483647",
-        ],
-    ),
-    (
-        "DynamoGraphDeploymentScalingAdapter",
-        "v1alpha1",
-        {"dgdRef": {"name": "g", "componentName": "s"}, "replicas": -1},
-        [
-            "spec.dgdRef.serviceName: required, and missing",
-            "spec.dgdRef.componentName: no such field; v1alpha1 calls it serviceName",
-            "spec.replicas: -1 is too small; at least 0",
-        ],
-    ),
-    (
-        "DynamoGraphDeploymentRequest",
-        "v1beta1",
-        {"model": "", "useMocker": True, "sla": {"ttft": "1"}, "overrides": {"dgd": []}},
-        [
-            "spec.model: must not be empty",
-            "spec.sla.ttft: must be a number, not '1'",
-            "spec.overrides.dgd: must be an object, not a list",
-            "spec.useMocker: no such field; v1beta1 has features.mocker.enabled",
-        ],
-    ),
-    (
-        "DynamoGraphDeploymentRequest",
-        "v1alpha1",
-        {"model": "m", "backend": "llama", "sla": {}, "profilingConfig": {"resources": {"limits": {"cpu": "1X"}}}},
-        [
-            "spec.backend: 'llama' is not allowed; one of 'auto', 'vllm', 'sglang', 'trtllm'",
-            "spec.profilingConfig.profilerImage: required, and missing",
-            "spec.profilingConfig.resources.limits.cpu: '1X' is not a quantity; examples: 8Gi, 500m, 2, 1e9",
-            "spec.sla: no such field; v1alpha1 has it in profilingConfig.config",
-        ],
-    ),
-    (
-        "DynamoModel",
-        "v1alpha1",
-        {"modelName": "m", "modelType": "LoRA", "source": {}, "enabled": True},
-        [
-            "spec.baseModelName: required, and missing",
-            "spec.modelType: 'LoRA' is not allowed; one of 'base', 'lora', 'adapter'",
-            "spec.source.uri: required, and missing",
-            "spec.enabled: no such field; there are baseModelName, modelName, modelType, source",
-        ],
-    ),
-    (
-        "DynamoCheckpoint",
-        "v1alpha1",
-        {"identity": {**IDENTITY, "maxModelLen": 0}, "job": {"activeDeadlineSeconds": 0}},
-        [
-            "spec.identity.maxModelLen: 0 is too small; at least 1",
-            "spec.job.podTemplateSpec: required, and missing",
-            "spec.job.activeDeadlineSeconds: 0 is too small; at least 1",
-        ],
-    ),
-    ("DynamoWorkerMetadata", "v1alpha1", {"data": "x"}, ["spec.data: must be an object, not 'x'"]),
-    ("DynamoDeployment", "v1alpha1", {}, ["spec.dynamoNim: required, and missing"]),
-    (
-        "DynamoNimDeployment",
-        "v1alpha1",
-        {"dynamoNamespace": "d", "dynamoTag": "m:C", "serviceName": "C", "replicas": -1},
-        ["spec.dynamoNim: required, and missing", "spec.replicas: -1 is too small; at least 0"],
-    ),
-    ("DynamoNimRequest", "v1alpha1", {"bentoTag": 1}, ["spec.bentoTag: must be a string, not 1"]),
-]
+        "v1alpha1 DynamoCheckpoint: {identity: {model: m, backendFramework: vllm, maxModelLen: 0}, "
+        "job: {activeDeadlineSeconds: 0}}"
+    ): [
+        "spec.identity.maxModelLen: 0 is too small; at least 1",
+        "spec.job.podTemplateSpec: required, and missing",
+        "spec.job.activeDeadlineSeconds: 0 is too small; at least 1",
+    ],
+    "v1alpha1 DynamoWorkerMetadata: {data: x}": ["spec.data: must be an object, not 'x'"],
+    "v1alpha1 DynamoDeployment: {}": ["spec.dynamoNim: required, and missing"],
+    "v1alpha1 DynamoNimDeployment: {dynamoNamespace: d, dynamoTag: 'm:C', serviceName: C, replicas: -1}": [
+        "spec.dynamoNim: required, and missing",
+        "spec.replicas: -1 is too small; at least 0",
+    ],
+    "v1alpha1 DynamoNimRequest: {bentoTag: 1}": ["spec.bentoTag: must be a string, not 1"],
+}
 
 
-@pytest.mark.parametrize(("kind", "version", "spec", "expected"), BAD)
-def test_every_error_is_reported_in_the_words_of_its_version(
-    kind: str, version: str, spec: dict[str, Any], expected: list[str]
-) -> None:
+@pytest.mark.parametrize(("given", "expected"), BAD.items())
+def test_every_error_is_reported_in_the_words_of_its_version(given: str, expected: list[str]) -> None:
+    ((name, spec),) = yaml.safe_load(given).items()
+    version, kind = name.split()
     assert errors(kind, version, spec) == expected
 
 

@@ -16,26 +16,23 @@ def alpha(config: Object | None = None, status: Object | None = None, **spec: An
     if config is not None:
         profiling["config"] = config
     given = {"model": "m", "backend": "vllm", "autoApply": False, "useMocker": False, "enableGpuDiscovery": True}
-    obj: Object = {
-        "apiVersion": ALPHA,
-        "kind": "DynamoGraphDeploymentRequest",
-        "metadata": {"name": "r"},
-        "spec": {**given, **spec, "profilingConfig": profiling},
-    }
-    return obj if status is None else {**obj, "status": status}
+    return _request(ALPHA, status, {**given, **spec, "profilingConfig": profiling})
 
 
 def beta(status: Object | None = None, **spec: Any) -> Object:
     given = {"model": "m", "backend": "vllm", "autoApply": False, "image": "p", "searchStrategy": "thorough"}
-    obj: Object = {
-        "apiVersion": BETA,
-        "kind": "DynamoGraphDeploymentRequest",
-        "metadata": {"name": "r"},
-        "spec": {**given, **spec},
-    }
-    return obj if status is None else {**obj, "status": status}
+    return _request(BETA, status, {**given, **spec})
 
 
+def _request(version: str, status: Object | None, spec: Object) -> Object:
+    type_meta = {"apiVersion": version, "kind": "DynamoGraphDeploymentRequest"}
+    return {**type_meta, "metadata": {"name": "r"}, "spec": spec, **({} if status is None else {"status": status})}
+
+
+OF_PROFILER = {"limits": {"cpu": "4"}, "requests": {"memory": "8Gi"}, "claims": [{"name": "c"}]}
+PROFILER = {"name": "profiler", "resources": OF_PROFILER}
+PLACES: Object = {"tolerations": [{"key": "k"}], "nodeSelector": {"a": "b"}}
+RUNS, MADE = {"name": "g", "created": True, "state": "successful"}, {"kind": "DynamoGraphDeployment"}
 SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
     ("least", alpha(), beta()),
     ("simulated", alpha({"sweep": {"useAiConfigurator": True}}), beta(searchStrategy="rapid")),
@@ -54,54 +51,15 @@ SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
     ),
     (
         "profiler's pod",
-        alpha(
-            profilingConfig={
-                "resources": {"limits": {"cpu": "4"}, "requests": {"memory": "8Gi"}, "claims": [{"name": "c"}]},
-                "tolerations": [{"key": "k"}],
-                "nodeSelector": {"a": "b"},
-            }
-        ),
-        beta(
-            overrides={
-                "profilingJob": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "profiler",
-                                    "resources": {
-                                        "limits": {"cpu": "4"},
-                                        "requests": {"memory": "8Gi"},
-                                        "claims": [{"name": "c"}],
-                                    },
-                                }
-                            ],
-                            "tolerations": [{"key": "k"}],
-                            "nodeSelector": {"a": "b"},
-                        }
-                    }
-                }
-            }
-        ),
+        alpha(profilingConfig={"resources": OF_PROFILER, **PLACES}),
+        beta(overrides={"profilingJob": {"template": {"spec": {"containers": [PROFILER], **PLACES}}}}),
     ),
     ("result", alpha(status={"state": "Failed"}), beta({"phase": "Failed"})),
     (
         "deployed",
-        alpha(
-            status={
-                "state": "Ready",
-                "deployment": {"name": "g", "created": True, "state": "successful"},
-                "generatedDeployment": {"kind": "DynamoGraphDeployment"},
-                "observedGeneration": 2,
-            }
-        ),
+        alpha(status={"state": "Ready", "deployment": RUNS, "generatedDeployment": MADE, "observedGeneration": 2}),
         beta(
-            {
-                "phase": "Deployed",
-                "dgdName": "g",
-                "profilingResults": {"selectedConfig": {"kind": "DynamoGraphDeployment"}},
-                "observedGeneration": 2,
-            }
+            {"phase": "Deployed", "dgdName": "g", "profilingResults": {"selectedConfig": MADE}, "observedGeneration": 2}
         ),
     ),
 ]
