@@ -12,6 +12,8 @@ from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.bus.sizes import MAX_PAYLOAD
 from dynamo_shared.bus.streams import STATE
 
+from tests.building.waiting import until
+
 MIB = 1 << 20
 PODS = "dynamo.state.v1.c.pods.>"
 
@@ -80,9 +82,7 @@ async def test_a_slow_reader_gets_no_more_than_the_window_until_it_goes_on(bus: 
         await bus.publish(subject(number), b"x" * MIB)
     begin = asyncio.Event()
     reading = asyncio.create_task(read(bus, begin))
-    async with asyncio.timeout(30):
-        while len(most) < 7:
-            await asyncio.sleep(0)
+    await until(lambda: len(most) >= 7, within=30)
     begin.set()
     assert len(await reading) == 40
     assert max(most) <= max(WINDOW, 2 * (MAX_PAYLOAD + (64 << 10)))

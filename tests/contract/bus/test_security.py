@@ -11,6 +11,8 @@ import pytest
 from dynamo_devcluster import CertificateAuthority, NatsServer, NatsServerOptions, Programs, ServerTls
 from dynamo_shared.bus import BusHealth, NatsBus, streams
 
+from tests.building.waiting import until
+
 SUBJECT = "dynamo.evt.v1.c.ns.kind.name.ready"
 
 
@@ -106,9 +108,7 @@ async def test_no_password_leaves_where_tls_was_asked_for_and_the_server_offers_
         port = fake.sockets[0].getsockname()[1]
         bus = await NatsBus.connect(servers=(f"tls://127.0.0.1:{port}",), wait=0.5, user="dynamo", password="hush")
         assert bus.health is BusHealth.DEGRADED
-        async with asyncio.timeout(30):
-            while "TLS" not in bus.trouble:
-                await asyncio.sleep(0.01)
+        await until(lambda: "TLS" in bus.trouble, within=30)
         await bus.close()
         await asyncio.wait_for(gone.wait(), 10)
     assert bytes(received) == b""

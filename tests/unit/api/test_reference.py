@@ -56,14 +56,14 @@ def test_tables_hold() -> None:
 
 def test_links_of_all_pages_lead_somewhere() -> None:
     broken = []
-    for page in DOCS.rglob("*.md"):
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")):
         prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
         for target, anchor in re.findall(r"\]\(([^)#:\s]*)(#[^)]*)?\)", prose):
             file = (page.parent / target).resolve() if target else page
             if not file.exists():
-                broken.append(f"{page.relative_to(DOCS)}: {target}")
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
             elif anchor and file.suffix == ".md" and anchor[1:] not in anchors(file):
-                broken.append(f"{page.relative_to(DOCS)}: {target}{anchor}")
+                broken.append(f"{page.relative_to(ROOT)}: {target}{anchor}")
     assert not broken
 
 

@@ -6,30 +6,18 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import render
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.v1beta1 import parse_graph
+
+from .building import component, graph, graph_children, of_kind
 
 CONFIG = render.RenderConfig(grove=True, kai_queues=frozenset({"dynamo", "team-a"}))
 QUEUE = "nvidia.com/kai-scheduler-queue"
 
 
 def clique(config: render.RenderConfig, queue: str = "", **pod: Any) -> KubeObject:
-    graph = {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g", "namespace": "n", "uid": "u", "annotations": {QUEUE: queue} if queue else {}},
-        "spec": {
-            "components": [
-                {
-                    "name": "Worker",
-                    "type": "worker",
-                    "podTemplate": {"spec": {**pod, "containers": [{"name": "main", "image": "i"}]}},
-                }
-            ]
-        },
-    }
-    children = render.graph_children(parse_graph(graph), config)
-    (result,) = [each for each in children if each["kind"] == "PodCliqueSet"]
-    return result["spec"]["template"]["cliques"][0]
+    obj = graph(component(pod=pod), annotations={QUEUE: queue} if queue else {})
+    (result,) = of_kind(graph_children(obj, config), "PodCliqueSet")
+    made: KubeObject = result["spec"]["template"]["cliques"][0]
+    return made
 
 
 @pytest.mark.parametrize("pod", [{}, {"schedulerName": ""}])

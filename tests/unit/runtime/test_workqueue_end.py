@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from tests.building.clock import ManualClock
 from tests.building.tasks import in_background
-from tests.building.waiting import turns
+from tests.building.waiting import turns, until
 
 
 @pytest.fixture
@@ -220,9 +220,7 @@ async def test_a_key_that_is_due_wakes_a_waiting_worker() -> None:
         await turns()
         work.queue.add("later", 0.02)
         work.queue.add("sooner", 0.01)
-        async with asyncio.timeout(5):
-            while work.ended != ["sooner", "later"]:
-                await asyncio.sleep(0.002)
+        await until(lambda: work.ended == ["sooner", "later"], within=5)
 
 
 async def test_handlers_that_never_wait_do_not_keep_others_from_running() -> None:

@@ -11,7 +11,7 @@ from dynamo_shared.runtime.workqueue import HOLD_WITHIN, Result, WorkQueue
 
 from tests.building.clock import ManualClock
 from tests.building.tasks import in_background
-from tests.building.waiting import turns
+from tests.building.waiting import turns, until
 
 
 def queue(clock: ManualClock) -> WorkQueue[str]:
@@ -74,9 +74,7 @@ async def test_workers_finish_everything_in_whatever_mixture(urgent_workers):
     running = asyncio.create_task(work.run(3, handle, urgent_workers=urgent_workers))
     for key in "aBcDeFgH":
         work.add(key)
-    async with asyncio.timeout(5):
-        while len(done) < 9:
-            await asyncio.sleep(0)
+    await until(lambda: len(done) >= 9, within=5)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -103,9 +101,7 @@ async def test_workers_for_urgent_keys_do_them_while_all_others_are_busy_and_not
     await turns()
     assert done == ["B"]
     clock.now += 1
-    async with asyncio.timeout(5):
-        while done != ["B", "C"]:
-            await asyncio.sleep(0.001)
+    await until(lambda: done == ["B", "C"], within=5)
     busy.set()
     await turns()
     assert done == ["B", "C", "a", "b"]

@@ -23,6 +23,9 @@ def stored(version: str, spec: Object, kept: Any) -> Object:
     return {"apiVersion": version, "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
 
 
+MOUNT = {"name": "models", "mountPath": "/models", "subPath": "llama", "readOnly": True}
+
+
 def of_beta(**kept: Any) -> Object:
     """A graph that was written in v1beta1 and that the operator 1.2 stored in v1alpha1."""
     services = {
@@ -33,16 +36,11 @@ def of_beta(**kept: Any) -> Object:
         },
         "Frontend": {"componentType": "frontend"},
     }
-    mount = {"name": "models", "mountPath": "/models", "subPath": "llama", "readOnly": True}
-    worker = {
-        "name": "Worker",
-        "frontendSidecar": "front",
-        "podTemplate": {
-            "metadata": {"name": "x"},
-            "spec": {"containers": [{"name": "main", "resources": {}, "volumeMounts": [mount]}]},
-        },
-        **kept,
+    template = {
+        "metadata": {"name": "x"},
+        "spec": {"containers": [{"name": "main", "resources": {}, "volumeMounts": [MOUNT]}]},
     }
+    worker = {"name": "Worker", "frontendSidecar": "front", "podTemplate": template, **kept}
     return stored(ALPHA, {"services": services}, {"components": [worker, {"name": "Frontend"}]})
 
 
@@ -52,18 +50,8 @@ def test_a_graph_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
     worker, frontend = made["spec"]["components"]
     assert (worker["name"], frontend["name"]) == ("Worker", "Frontend")
     assert worker["frontendSidecar"] == "front"
-    assert worker["podTemplate"] == {
-        "spec": {
-            "containers": [
-                {
-                    "name": "main",
-                    "image": "w:1",
-                    "volumeMounts": [{"name": "models", "mountPath": "/models", "subPath": "llama", "readOnly": True}],
-                },
-                {"name": "front", "image": "f:1"},
-            ]
-        }
-    }
+    main = {"name": "main", "image": "w:1", "volumeMounts": [MOUNT]}
+    assert worker["podTemplate"] == {"spec": {"containers": [main, {"name": "front", "image": "f:1"}]}}
     assert convert(convert(made, ALPHA), BETA) == made
 
 

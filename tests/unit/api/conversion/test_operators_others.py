@@ -43,17 +43,11 @@ def test_a_component_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
     mount = {"name": "models", "mountPath": "/models", "subPath": "llama"}
     pod = {"containers": [{"name": "main", "resources": {}, "volumeMounts": [mount]}]}
     kept = {"name": "worker", "frontendSidecar": "front", "podTemplate": {"metadata": {}, "spec": pod}}
+    main = {"name": "main", "image": "w:1", "volumeMounts": [mount]}
     assert there_and_back(stored(COMPONENT, ALPHA, service, kept), BETA) == {
         "name": "worker",
         "frontendSidecar": "front",
-        "podTemplate": {
-            "spec": {
-                "containers": [
-                    {"name": "main", "image": "w:1", "volumeMounts": [mount]},
-                    {"name": "front", "image": "f:1"},
-                ]
-            }
-        },
+        "podTemplate": {"spec": {"containers": [main, {"name": "front", "image": "f:1"}]}},
     }
 
 
@@ -135,25 +129,19 @@ def test_the_platform_acts_on_it_while_the_request_is_stored_as_it_was() -> None
 def test_a_request_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
     sla = {"ttft": 200, "isl": 3000, "osl": 150}
     profiling = {"profilerImage": "p:1", "config": {"sla": sla}, "resources": {"requests": {"cpu": "2"}}}
-    job = {
-        "backoffLimit": 1,
-        "template": {
-            "metadata": {"creationTimestamp": None},
-            "spec": {
-                "serviceAccountName": "mine",
-                "containers": [
-                    {"name": "side", "image": "s:1", "resources": {}},
-                    {"name": "profiler", "env": [{"name": "A", "value": "b"}], "resources": {}},
-                ],
-            },
-        },
-    }
+    side, profiler = {"name": "side", "image": "s:1"}, {"name": "profiler", "env": [{"name": "A", "value": "b"}]}
+
+    def job(*containers: Object) -> Object:
+        pod = {"serviceAccountName": "mine", "containers": list(containers)}
+        return {"backoffLimit": 1, "template": {"metadata": {"creationTimestamp": None}, "spec": pod}}
+
+    stored_job = job({**side, "resources": {}}, {**profiler, "resources": {}})
     kept = {
         "model": "",
         "hardware": {"gpuSku": "h100_sxm", "totalGpus": 8},
         "workload": {"concurrency": 8},
         "sla": {"e2eLatency": 900},
-        "overrides": {"dgd": {"metadata": {"name": "mine"}}, "profilingJob": job},
+        "overrides": {"dgd": {"metadata": {"name": "mine"}}, "profilingJob": stored_job},
         "searchStrategy": "thorough",
     }
     spec = there_and_back(stored(REQUEST, ALPHA, {"model": "m", "profilingConfig": profiling}, kept), BETA)
@@ -162,19 +150,7 @@ def test_a_request_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
     assert spec["sla"] == {"ttft": 200, "e2eLatency": 900}
     assert spec["searchStrategy"] == "thorough"
     assert spec["overrides"]["dgd"] == {"metadata": {"name": "mine"}}
-    assert spec["overrides"]["profilingJob"] == {
-        "backoffLimit": 1,
-        "template": {
-            "metadata": {"creationTimestamp": None},
-            "spec": {
-                "serviceAccountName": "mine",
-                "containers": [
-                    {"name": "profiler", "env": [{"name": "A", "value": "b"}], "resources": {"requests": {"cpu": "2"}}},
-                    {"name": "side", "image": "s:1"},
-                ],
-            },
-        },
-    }
+    assert spec["overrides"]["profilingJob"] == job({**profiler, "resources": {"requests": {"cpu": "2"}}}, side)
 
 
 @pytest.mark.parametrize(

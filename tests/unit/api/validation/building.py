@@ -65,23 +65,29 @@ def alpha(*parts: str, **fields: Any) -> dict[str, Any]:
 
 
 def beta(*parts: str, **fields: Any) -> dict[str, Any]:
-    """A v1beta1 graph whose components are texts as those of `alpha`; `others` of a pod are its containers next to main."""
+    """A v1beta1 graph whose components are texts as those of `alpha`.
+
+    `others` of a pod are its containers next to main, `log` says whether one stands before it, `metadata` are those of pods.
+    """
     return components(
         *(_component(name, **given) for part in parts for name, given in yaml.safe_load(part).items()), **fields
     )
 
 
 def _service(*, main: Any = None, pod: Any = None, **given: Any) -> dict[str, Any]:
-    return {
-        **alpha_pod(main, **(pod or {})),
-        **{key: value for key, value in service(**given).items() if key != "extraPodSpec"},
-    }
+    made = {key: value for key, value in service(**given).items() if key != "extraPodSpec" or key in given}
+    return {**alpha_pod(main, **(pod or {})), **made}
 
 
-def _component(name: str, *, main: Any = None, pod: Any = None, **given: Any) -> dict[str, Any]:
+def _component(
+    name: str, *, main: Any = None, pod: Any = None, log: bool = False, metadata: Any = None, **given: Any
+) -> dict[str, Any]:
     made = component(name, **given)
-    ((container,), more) = made["podTemplate"]["spec"]["containers"], pod or {}
-    made["podTemplate"] = beta_pod(name, {**container, **(main or {})}, **more)["podTemplate"]
+    (container,) = made["podTemplate"]["spec"]["containers"]
+    template = beta_pod(name, {**container, **(main or {})}, **(pod or {}))["podTemplate"]
+    if log:
+        template["spec"]["containers"].insert(0, {"name": "log", "image": "log:1"})
+    made["podTemplate"] = template if metadata is None else {"metadata": metadata, **template}
     return made
 
 

@@ -66,7 +66,7 @@ CASES = [
                   image: 'engine:1'}]}}}]
             c: {multinode: {}, roles: [{name: leader}, {name: worker, replicas: 1}]}
             d: {multinode: {}, roles: [{name: worker}, {name: worker}, {name: x}]}
-        """,
+            """,
             backendFramework="sglang",
         ),
         "error: spec.components[0].roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",

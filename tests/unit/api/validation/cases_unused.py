@@ -12,6 +12,7 @@ from .building import (
     Case,
     alpha,
     annotated,
+    beta,
     component,
     components,
     manifest,
@@ -21,7 +22,6 @@ from .building import (
 
 GRAPH, COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
-PICKER = {"configMapRef": {"name": "c", "key": "k", "optional": True}}
 SHARED = "is replaced by the platform's /dev/shm: set its size in {}, or {} there to keep this one"
 SHARED_ALPHA = SHARED.format("sharedMemory.size", "disabled: true")
 SHARED_BETA = SHARED.format("sharedMemorySize", "0")
@@ -37,6 +37,17 @@ def template(main: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any
     containers = [{"name": "log", "image": "log:1"}, {"name": "main", "image": "engine:1", **(main or {})}]
     return {"podTemplate": {"spec": {**fields, "containers": containers}}}
 
+
+OFF_GROVE = (
+    'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
+    'warning: metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
+)
+OF_GRAPH = annotated(enable_metrics="False", kai_scheduler_queue="q", grove_update_strategy="OnDelete")
+OF_SPEC = annotated(disable_image_pull_secret_discovery="True")
+NEARLY_READ_ALPHA, NEARLY_READ = (
+    made(f"a: {{{of_pods}: {{annotations: {{nvidia.com/enable-metrics: 'FALSE'}}}}}}", metadata=OF_GRAPH, **OF_SPEC)
+    for made, of_pods in ((alpha, "extraPodMetadata"), (beta, "log: true, metadata"))
+)
 
 CASES = [
     Case(
@@ -59,13 +70,13 @@ CASES = [
     ),
     Case(
         "beta: what nothing reads",
-        components(
-            component("a", modelRef={"name": "m", "revision": "r"}),
-            component("b", "epp", eppConfig=PICKER),
-            component("c", experimental={"checkpoint": {"checkpointRef": "r", "identity": IDENTITY}}),
-            component("d", **template(terminationGracePeriodSeconds=0)),
-            component("e", **template(terminationGracePeriodSeconds=1)),
-            component("f", "planner", **template(serviceAccountName="mine")),
+        beta(
+            "a: {modelRef: {name: m, revision: r}}",
+            "b: {kind: epp, eppConfig: {configMapRef: {name: c, key: k, optional: true}}}",
+            "c: {experimental: {checkpoint: {checkpointRef: r, identity: {model: m, backendFramework: vllm}}}}",
+            "d: {log: true, pod: {terminationGracePeriodSeconds: 0}}",
+            "e: {log: true, pod: {terminationGracePeriodSeconds: 1}}",
+            "f: {kind: planner, log: true, pod: {serviceAccountName: mine}}",
         ),
         "warning: spec.components[0].modelRef.revision: has no effect: engines load the revision that their own flags name, such as --revision",
         "warning: spec.components[1].eppConfig.configMapRef.optional: has no effect: an endpoint picker does not start without its configuration",
@@ -88,10 +99,10 @@ CASES = [
     ),
     Case(
         "beta: shared memory of the author's",
-        components(
-            component("a", **template({"volumeMounts": [{"name": "s", "mountPath": "/dev/shm"}]})),
-            component("b", **template(volumes=[{"name": "v"}, {"name": "shared-memory"}]), sharedMemorySize="1Gi"),
-            component("c", **template(volumes=[{"name": "shared-memory"}]), sharedMemorySize=0),
+        beta(
+            "a: {log: true, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}}",
+            "b: {log: true, sharedMemorySize: 1Gi, pod: {volumes: [{name: v}, {name: shared-memory}]}}",
+            "c: {log: true, sharedMemorySize: 0, pod: {volumes: [{name: shared-memory}]}}",
         ),
         f"warning: spec.components[0].podTemplate.spec.containers[1].volumeMounts[0]: {SHARED_BETA}",
         f"warning: spec.components[1].podTemplate.spec.volumes[1]: {SHARED_BETA}",
@@ -117,16 +128,15 @@ CASES = [
     ),
     Case(
         "beta: ports without the one that is asked",
-        components(
-            component("a", "planner", **template({"ports": [{"containerPort": 9085, "name": "metrics"}]})),
-            component("b", **template({"ports": []})),
-            component(
-                "c",
-                "epp",
-                eppConfig={"configMapRef": {"name": "c", "key": "k"}},
-                **template({"ports": [{"containerPort": 9002}]}),
-            ),
-        ),
+        beta("""
+            a: {kind: planner, log: true, main: {ports: [{containerPort: 9085, name: metrics}]}}
+            b: {log: true, main: {ports: []}}
+            c:
+              kind: epp
+              log: true
+              eppConfig: {configMapRef: {name: c, key: k}}
+              main: {ports: [{containerPort: 9002}]}
+        """),
         "warning: spec.components[0].podTemplate.spec.containers[1].ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
     ),
     Case(
@@ -141,27 +151,17 @@ CASES = [
     ),
     Case(
         "beta: engines that listen elsewhere than they are asked",
-        components(
-            component("a", "worker", **template({"env": [{"name": "DYN_SYSTEM_PORT", "value": "8081"}]})),
-            component(
-                "b",
-                "frontend",
-                **template(
-                    {
-                        "env": [{"name": "DYN_HTTP_PORT", "value": "9000"}],
-                        "ports": [{"containerPort": 9000, "name": "http"}],
-                    }
-                ),
-            ),
-            component("c", "planner", **template({"env": [{"name": "DYN_SYSTEM_PORT"}]})),
-            component("d", "frontend", **template({"args": ["-m", "dynamo.frontend", "--http-port", "9000"]})),
-            component("e", "frontend", **template({"args": ["python3 -m dynamo.frontend --http-port=8000 -x"]})),
-            component(
-                "f",
-                "frontend",
-                **template({"command": ["x", "--http-port 80"], "env": [{"name": "DYN_HTTP_PORT", "value": "8"}]}),
-            ),
-        ),
+        beta("""
+            a: {log: true, main: {env: [{name: DYN_SYSTEM_PORT, value: '8081'}]}}
+            b:
+              kind: frontend
+              log: true
+              main: {env: [{name: DYN_HTTP_PORT, value: '9000'}], ports: [{containerPort: 9000, name: http}]}
+            c: {kind: planner, log: true, main: {env: [{name: DYN_SYSTEM_PORT}]}}
+            d: {kind: frontend, log: true, main: {args: [-m, dynamo.frontend, --http-port, '9000']}}
+            e: {kind: frontend, log: true, main: {args: [python3 -m dynamo.frontend --http-port=8000 -x]}}
+            f: {kind: frontend, log: true, main: {command: [x, --http-port 80], env: [{name: DYN_HTTP_PORT, value: '8'}]}}
+        """),
         "warning: spec.components[0].podTemplate.spec.containers[1].env[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
         "warning: spec.components[3].podTemplate.spec.containers[1].args: it listens there, and probes and the Service ask port http, which is 8000: leave --http-port out",
         "warning: spec.components[5].podTemplate.spec.containers[1].command: it listens there, and probes and the Service ask port http, which is 8000: leave --http-port out",
@@ -215,88 +215,27 @@ CASES = [
             facts=facts,
         )
         for version, made, at, facts, queue in (
-            (
-                ALPHA,
-                alpha(
-                    "a: {extraPodMetadata: {annotations: {nvidia.com/enable-metrics: 'FALSE'}}}",
-                    metadata=annotated(
-                        enable_metrics="False", kai_scheduler_queue="q", grove_update_strategy="OnDelete"
-                    ),
-                    **annotated(disable_image_pull_secret_discovery="True"),
-                ),
-                "services.a.extraPodMetadata",
-                PLAIN,
-                (
-                    'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
-                    'warning: metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
-                ),
-            ),
-            (
-                BETA,
-                components(
-                    component(
-                        "a", podTemplate={"metadata": annotated(enable_metrics="FALSE"), **template()["podTemplate"]}
-                    ),
-                    metadata=annotated(
-                        enable_metrics="False", kai_scheduler_queue="q", grove_update_strategy="OnDelete"
-                    ),
-                    **annotated(disable_image_pull_secret_discovery="True"),
-                ),
-                "components[0].podTemplate.metadata",
-                GROVE,
-                (),
-            ),
-            (
-                BETA + " off Grove",
-                components(
-                    component(
-                        "a", podTemplate={"metadata": annotated(enable_metrics="FALSE"), **template()["podTemplate"]}
-                    ),
-                    metadata=annotated(
-                        enable_metrics="False", kai_scheduler_queue="q", grove_update_strategy="OnDelete"
-                    ),
-                    **annotated(disable_image_pull_secret_discovery="True"),
-                ),
-                "components[0].podTemplate.metadata",
-                PLAIN,
-                (
-                    'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
-                    'warning: metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
-                ),
-            ),
+            (ALPHA, NEARLY_READ_ALPHA, "services.a.extraPodMetadata", PLAIN, OFF_GROVE),
+            (BETA, NEARLY_READ, "components[0].podTemplate.metadata", GROVE, ()),
+            (f"{BETA} off Grove", NEARLY_READ, "components[0].podTemplate.metadata", PLAIN, OFF_GROVE),
         )
     ),
     Case(
         "beta: metadata of pods",
-        components(
-            component(
-                "a",
-                podTemplate={
-                    "metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}, "name": "x", "finalizers": ["a/b"]},
-                    "spec": template()["podTemplate"]["spec"],
-                },
-            )
-        ),
+        beta("a: {log: true, metadata: {labels: {a: b}, annotations: {a: b}, name: x, finalizers: [a/b]}}"),
         "warning: spec.components[0].podTemplate.metadata.name: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
         "warning: spec.components[0].podTemplate.metadata.finalizers: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
     ),
     Case(
         "alpha: what needs another field",
-        services(
-            {
-                "a": service(
-                    resources={
-                        "limits": {"gpuType": "amd.com/gpu", "custom": {"x/gpu": "1"}},
-                        "requests": {"gpuType": "x/gpu", "gpu": "1"},
-                    }
-                ),
-                "b": service(sharedMemory={"disabled": True, "size": "1Gi"}),
-                "c": service(subComponentType="prefill"),
-                "d": service(subComponentType="encode"),
-                "e": service("frontend", subComponentType="decode"),
-                "f": service(serviceName="g"),
-                "g": service(serviceName="g"),
-            },
+        alpha(
+            "a: {resources: {limits: {gpuType: amd.com/gpu, custom: {x/gpu: '1'}}, requests: {gpuType: x/gpu, gpu: '1'}}}",
+            "b: {sharedMemory: {disabled: true, size: 1Gi}}",
+            "c: {subComponentType: prefill}",
+            "d: {subComponentType: encode}",
+            "e: {kind: frontend, subComponentType: decode}",
+            "f: {serviceName: g}",
+            "g: {serviceName: g}",
             pvcs=[
                 {"name": "a", "size": "1Gi", "storageClass": "", "volumeAccessMode": "ReadWriteOnce"},
                 {"name": "b", "create": True, "size": "1Gi", "storageClass": "s", "volumeAccessMode": "ReadWriteOnce"},
@@ -359,21 +298,12 @@ CASES = [
     ),
     Case(
         "alpha: what a VirtualService does not use",
-        services(
-            {
-                "a": service(
-                    "frontend",
-                    ingress={
-                        "enabled": True,
-                        "host": "h",
-                        "useVirtualService": True,
-                        "virtualServiceGateway": "g",
-                        "tls": {"secretName": "s"},
-                        "ingressControllerClassName": "c",
-                    },
-                )
-            }
-        ),
+        alpha("""
+            a:
+              kind: frontend
+              ingress: {enabled: true, host: h, useVirtualService: true, virtualServiceGateway: g, tls: {secretName: s},
+                  ingressControllerClassName: c}
+        """),
         "warning: spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
         "warning: spec.services.a.ingress.ingressControllerClassName: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
         "warning: spec.services.a.ingress.tls: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",

@@ -15,6 +15,7 @@ from dynamo_profiler.profiling.simulation.wire import JobStatus, SimulationSweep
 from dynamo_shared.aio import ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
+from tests.building.waiting import until
 from tests.unit.profiler.profiling.profiling_world import FAKE
 
 
@@ -199,9 +200,7 @@ async def test_an_idle_worker_ends():
     async with WorkerPool(settings().model_copy(update={"idle": 0.05}), FAKE) as pool:
         reported = Reports()
         await pool.run(job(), reported)
-        async with asyncio.timeout(10):
-            while pool.workers:
-                await asyncio.sleep(0.01)
+        await until(lambda: not pool.workers, within=10)
         assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
 
 
@@ -226,9 +225,7 @@ async def test_workers_end_with_the_service():
         (worker,) = pool._all
         assert worker.process.stdin is not None
         worker.process.stdin.close()
-        async with asyncio.timeout(10):
-            while worker.alive:
-                await asyncio.sleep(0.01)
+        await until(lambda: not worker.alive, within=10)
 
 
 async def test_a_worker_is_not_a_child_of_the_services_group():
