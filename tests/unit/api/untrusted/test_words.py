@@ -26,6 +26,9 @@ SECRET = "s3cr3t-Aa1Bb2Cc3Dd4"
         f"password = '{SECRET} with a space'",
         f'{{"api_key": "{SECRET}"}}',
         f"HF_TOKEN={SECRET}",
+        # Letters that an expression without regard to case takes for those of the alphabet.
+        f"ba\u017f\u0131c {SECRET}",
+        f"\u017fecret={SECRET}",
         f"python -m engine --token {SECRET}",
         f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET.replace('-', '')}\n-----END RSA PRIVATE KEY-----",
     ],

@@ -45,11 +45,26 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1{MASK}",
     ),
 )
-#: One of these stands in every text that a pattern changes; most texts have none.
-_SUSPECT = re.compile(
-    r"[@?]|PRIVATE KEY|bearer|basic|hf_|gh[oprsu]_|github_pat_|glpat-|sk-|nvapi-|xox|AKIA|ASIA|eyJ"
-    r"|passw|secret|token|key|credential|authorization",
-    re.IGNORECASE,
+#: One of these stands in every text that a pattern changes; most texts have none. Looking for each takes a tenth of the time
+#: of an expression of all.
+_SUSPECT = (
+    *(
+        "@",
+        "?",
+        "key",
+        "bearer",
+        "basic",
+        "hf_",
+        "gho_",
+        "ghp_",
+        "ghr_",
+        "ghs_",
+        "ghu_",
+        "github_pat_",
+        "glpat-",
+        "sk-",
+    ),
+    *("nvapi-", "xox", "akia", "asia", "eyj", "passw", "secret", "token", "credential", "authorization"),
 )
 
 #: What a terminal acts on, and what hides or reorders text: all control characters but tab and line break, what sets the
@@ -68,11 +83,16 @@ def escaped(text: str) -> str:
 def redacted(text: str) -> str:
     """A text without what looks like a password, a token or a key; of a very long text only the beginning."""
     text = text[:_READ]
-    if _SUSPECT.search(text) is None:
+    # Letters of other alphabets may stand for those of a pattern that leaves the case open.
+    if text.isascii() and not _is_suspect(text.lower()):
         return text
     for pattern, mask in _PATTERNS:
         text = pattern.sub(mask, text)
     return text
+
+
+def _is_suspect(lower: str) -> bool:
+    return any(word in lower for word in _SUSPECT)
 
 
 def quoted(text: str, limit: int = _LONGEST) -> str:
