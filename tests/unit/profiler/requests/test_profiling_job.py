@@ -1,6 +1,7 @@
 """The profiling Job, what overrides make of it, and what is concluded from how it goes."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from dynamo_profiler.profiling.results import ProfilingRequest
 from dynamo_profiler.requests.thorough import MeasuringBudget, relay
 from dynamo_profiler.requests.thorough.job import profiling_job
-from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
+from dynamo_profiler.requests.thorough.outcome import JobOutcome, end_of, failure, step_of
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.request_parts import spec_of
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
@@ -190,21 +191,42 @@ def pod(message: str = "", exit_code: int = 1) -> dict[str, Any]:
     return {"status": {"containerStatuses": [{"name": "profiler", "state": ended}]}}
 
 
+NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
+
+
+def end_of_job(job: dict[str, Any]) -> JobOutcome | None:
+    return end_of(job, NOW)
+
+
+@pytest.mark.parametrize(("since", "fails"), [("00:54:59", True), ("00:55:01", False), ("", False)])
+def test_a_job_that_waits_for_a_pod_on_a_lost_node_has_failed_after_a_while(since: str, fails: bool) -> None:
+    """Kubernetes says that a Job has failed when its pods have ended, which a node that is lost does not confirm."""
+    job = job_status("FailureTarget", "BackoffLimitExceeded", "limit reached")
+    job["status"]["conditions"][0]["lastTransitionTime"] = since and f"2026-01-01T{since}Z"
+    ended = end_of_job(job)
+    words = "limit reached; its pod has not ended since then: is its node lost?"
+    assert ended == (JobOutcome(False, "BackoffLimitExceeded", words) if fails else None)
+    job["spec"] = {"template": {"spec": {"terminationGracePeriodSeconds": 600}}}
+    assert end_of_job(job) is None, "its pod may take longer"
+
+
 def test_the_profilers_own_word_comes_before_the_jobs() -> None:
     output = {"data": {"profiler_status": "failed", "profiler_error": "no candidate fits", "phase": "SweepingDecode"}}
-    failed = failure(output, end_of(job_status("Complete")), [])
+    failed = failure(output, end_of_job(job_status("Complete")), [])
     assert failed is not None
     assert str(failed) == "no candidate fits"
 
 
 def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
-    failed = failure(None, end_of(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [pod("CUDA error\n")])
+    failed = failure(
+        None, end_of_job(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [pod("CUDA error\n")]
+    )
     assert failed is not None
     assert str(failed) == (
         "the profiling Job failed: limit reached; its last lines: CUDA error; "
         "`kubectl logs` of the profiling pod has the whole"
     )
-    late = failure(None, end_of(job_status("Failed", "DeadlineExceeded", "too long")), [pod()])
+    late = failure(None, end_of_job(job_status("Failed", "DeadlineExceeded", "too long")), [pod()])
     assert late is not None
     assert late.reason == "BudgetExceeded"
     assert "exit code 1" in str(late)
@@ -250,13 +272,15 @@ def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
 )
 def test_a_job_whose_pod_was_ended_reports_by_what(status: dict[str, Any], said: str) -> None:
     """Its log ends in the middle, and the Job knows its limit of attempts alone."""
-    failed = failure(None, end_of(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [{"status": status}])
+    failed = failure(
+        None, end_of_job(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [{"status": status}]
+    )
     assert failed is not None
     assert said in str(failed)
 
 
 def test_a_job_under_way_has_not_failed_and_reports_where_it_is() -> None:
-    assert failure(None, end_of({"status": {}}), []) is None
+    assert failure(None, end_of_job({"status": {}}), []) is None
     output = {"data": {"phase": "SweepingDecode", "message": "4 of 9"}}
     assert step_of(output, []) == (ProfilingPhase.SWEEPING_DECODE, "4 of 9")
     assert step_of({"data": {"phase": "Nonsense", "message": "?"}}, [])[0] is ProfilingPhase.INITIALIZING

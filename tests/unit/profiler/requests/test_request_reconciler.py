@@ -59,6 +59,10 @@ SELECTED = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": "qwen-dgd
 REFUSED = Forbidden(403, "Forbidden", "exceeded quota")
 
 
+def _now() -> datetime:
+    return datetime(2026, 1, 2, tzinfo=UTC)
+
+
 def request(phase: str = "", said: str = "", *, spec: Any = None, metadata: Any = None, **status: Any) -> KubeObject:
     """A request in a phase, with conditions. One that is not new was observed."""
     known = {"phase": phase, "observedGeneration": 1, "conditions": conditions(said)} if phase else {}
@@ -161,11 +165,11 @@ class World:
             StatusWriter(kube, self.cache, self.clock),
             self.announced,
             self.profilings,
-            ThoroughProfiling(kube, self.cache, self.read, lambda _: "image", budget, "profiling", candidates),
+            ThoroughProfiling(kube, self.cache, self.read, lambda _: "image", budget, "profiling", candidates, _now),
             GraphDeployer(kube, self.cache, self.announced),
             HardwareFinder(self.cache, DcgmExporters(kube, self.clock, Dcgm()), 32, True),
             Facts,
-            lambda: datetime(2026, 1, 2, tzinfo=UTC),
+            _now,
         )
 
     async def profile(self, asked: ProfilingRequest, progress: Progress) -> ProfilingResult:

@@ -66,6 +66,7 @@ class RequestController(Controller):
             MeasuringBudget(planner.thorough.time_limit, planner.thorough.gpu_hours),
             settings.rbac.dgdr_profiling_cluster_role_name,
             require_candidates,
+            now,
         )
         requests = RequestReconciler(
             self.kube,

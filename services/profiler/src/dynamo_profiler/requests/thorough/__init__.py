@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeAlias
 
 import structlog
@@ -67,6 +68,7 @@ class ThoroughProfiling:
     budget: MeasuringBudget
     cluster_role: str
     require_candidates: RequireCandidates
+    now: Callable[[], datetime]
 
     async def begin(self, obj: KubeObject, request: ProfilingRequest) -> bool:
         """Creates the Job; False where that of an earlier request of the name, which is deleted, goes first.
@@ -102,7 +104,7 @@ class ThoroughProfiling:
         """How a Job goes. What the profiler wrote counts, however its Job ended and whether or not that is still there."""
         name = names.job(request.name)
         job = await self._job(obj, request)
-        ended = end_of(job) if job is not None else None
+        ended = end_of(job, self.now()) if job is not None else None
         key = ObjectKey(request.namespace, names.output(request.name))
         output = _of(obj, self.cache.get(CONFIG_MAPS, key))
         if (job is None or ended is not None) and _data(output).get(names.STATUS) not in names.LAST:

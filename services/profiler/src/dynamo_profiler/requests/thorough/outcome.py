@@ -1,10 +1,12 @@
 """How a profiling Job goes, and what came of it, from the Job, its pods and the output ConfigMap. Pure."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import NamedTuple
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.untrusted.words import last_of, quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.kube.events import newest_refusal
@@ -14,6 +16,8 @@ from dynamo_profiler.requests.thorough import names
 
 #: Of what a profiler wrote last, in a status, without what looks like a secret. The whole is in its log. Characters.
 TAIL = 400
+#: The condition of a Job that fails as soon as its pods have ended, and how long these may take beyond their own. Seconds.
+_FAILING, END_WITHIN = "FailureTarget", 300.0
 #: What comes before the reason in a refusal of the API server.
 _FORBIDDEN = " is forbidden: "
 
@@ -26,12 +30,23 @@ class JobOutcome(NamedTuple):
     message: str
 
 
-def end_of(job: KubeObject) -> JobOutcome | None:
-    """How a Job ended; None while it runs."""
-    for type_, succeeded in (("Complete", True), ("Failed", False)):
+def end_of(job: KubeObject, now: datetime) -> JobOutcome | None:
+    """How a Job ended; None while it runs, or its pod may still hand something over.
+
+    From Kubernetes 1.31 on, a Job has failed only when its pod has ended: on a node that is lost, that takes as long as it is.
+    """
+    for type_, succeeded in (("Complete", True), ("Failed", False), (_FAILING, False)):
         entry = objects.condition(job, type_)
-        if entry is not None and entry["status"] == "True":
-            return JobOutcome(succeeded, entry.get("reason", ""), entry.get("message", ""))
+        if entry is None or entry["status"] != "True":
+            continue
+        message = entry.get("message", "")
+        if type_ == _FAILING:
+            pod = ((job.get("spec") or {}).get("template") or {}).get("spec") or {}
+            since, grace = times.moment(entry.get("lastTransitionTime") or ""), pod.get("terminationGracePeriodSeconds")
+            if since is None or (now - since).total_seconds() < END_WITHIN + (grace or 0):
+                continue
+            message += "; its pod has not ended since then: is its node lost?"
+        return JobOutcome(succeeded, entry.get("reason", ""), message)
     return None
 
 
