@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from dynamo_planner.core.decision import Decision
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning.controller import RETRY_AFTER, Plans, _Running
@@ -30,7 +31,8 @@ from dynamo_shared.api.resources import (
     ObjectKey,
 )
 from dynamo_shared.bus.commands import CommandSender
-from dynamo_shared.bus.errors import BusUnavailableError
+from dynamo_shared.bus.errors import BusUnavailableError, StreamNotFoundError
+from dynamo_shared.bus.streams import COMMANDS
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.runtime import Result
@@ -166,6 +168,20 @@ async def test_a_reconcile_begins_no_planning_of_a_graph_that_was_given_away_mea
     await shared.give_away()
     await reconciling
     assert list(controller._runners) == []
+
+
+async def test_a_replica_that_was_paused_sends_no_command_for_a_graph_that_another_one_has_by_now() -> None:
+    """Its command would be the newest, and its decision is the oldest."""
+    shared = Shared()
+    controller, _ = plans(shared)
+    sender = controller._scale_sender(plan())
+    shared.mine = False
+    acted = await sender(Decision(replicas={Pool.DECODE: 9}, reason="r"))
+    assert (acted.answer, acted.answered) == ("another replica plans this graph now", False)
+    assert not await sender.withdraw()
+    with pytest.raises(StreamNotFoundError):
+        # The first command makes it.
+        await controller.context.bus.stream_state(COMMANDS)
 
 
 async def test_no_planning_begins_of_a_graph_that_is_given_away_while_its_former_plan_is_withdrawn(

@@ -207,7 +207,7 @@ class Plans(Controller):
 
     def _scale_sender(self, plan: PlannedGraph) -> ScaleSender:
         sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)
-        return ScaleSender(sender, plan, now().isoformat())
+        return ScaleSender(sender, plan, now().isoformat(), lambda: self.ownership.owns(plan.graph))
 
     def _ended(self, key: ObjectKey, runner: asyncio.Task[None]) -> None:
         """A runner that ends by itself has failed: a new one starts after a pause."""

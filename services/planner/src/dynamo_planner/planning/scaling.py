@@ -1,5 +1,7 @@
 """Asking the scaler for replicas: the planner writes none itself."""
 
+from collections.abc import Callable
+
 import structlog
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusError
@@ -18,17 +20,25 @@ log = structlog.get_logger("dynamo.planner.planning")
 
 
 class ScaleSender:
-    """Sends scale commands of a plan. `moment` makes each its own: a decision that is made twice at once is one command."""
+    """Sends scale commands of a plan. `moment` makes each its own: a decision that is made twice at once is one command.
 
-    def __init__(self, sender: CommandSender, plan: PlannedGraph, moment: str) -> None:
+    `may_send` is asked before each: a process that was paused may not know yet that another replica plans the graph.
+    """
+
+    def __init__(
+        self, sender: CommandSender, plan: PlannedGraph, moment: str, may_send: Callable[[], bool] = lambda: True
+    ) -> None:
         self._sender = sender
         self._plan = plan
         self._moment = moment
+        self._may_send = may_send
         self._count = 0
 
     async def withdraw(self) -> bool:
         """What was asked for before, and waits, is desired no longer. Whether the scaler learns of it: NATS may be away."""
         graph = self._plan.graph
+        if not self._may_send():
+            return False
         data = self._data([], WITHDRAWN, withdraw=True)
         try:
             await self._sender.send("scaler", "scale", graph.namespace, data, request=self._request())
@@ -62,6 +72,8 @@ class ScaleSender:
         ]
         data = self._data(targets, decision.reason)
         command = self._sender.command("scaler", "scale", plan.graph.namespace, data, request).id
+        if not self._may_send():
+            return Acted(command, "another replica plans this graph now", done=False, answered=False)
         try:
             done, answer = await self._sender.ask(
                 "scaler", "scale", plan.graph.namespace, data, request=request, timeout=ANSWER_WITHIN
