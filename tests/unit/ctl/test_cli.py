@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -241,3 +242,16 @@ def test_a_caller_without_standard_streams_gets_the_exit_code(closed: str, tmp_p
     program = [sys.executable, "-m", "dynamo_ctl", "get", f"--kubeconfig={kubeconfig}"]
     done = subprocess.run(["/bin/sh", "-c", command, "sh", *program], check=False, timeout=60)
     assert done.returncode == ExitCode.UNREACHABLE
+
+
+def test_what_is_printed_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
+    """Words of others have letters that a terminal's encoding may lack: the command ended with an internal error."""
+    manifest = tmp_path / "graph.yaml"
+    manifest.write_text(
+        "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: g, annotations: {team: Łódź}}\nspec: {}\n",
+        encoding="utf-8",
+    )
+    program = [sys.executable, "-m", "dynamo_ctl", "convert", "--to", "v1alpha1", str(manifest)]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(program, env=environment, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, "team: Łódź".encode() in done.stdout) == (0, True), done.stderr

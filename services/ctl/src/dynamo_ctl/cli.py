@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -94,11 +94,12 @@ DEBUG = "DYNAMOCTL_DEBUG"
 
 def main() -> None:
     """Entry point of `dynamoctl`."""
-    # A caller may have closed them (`>&-`): sockets would get their numbers.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            # It lasts as long as the process.
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+        # A caller may have closed them (`>&-`): sockets would get their numbers. They last as long as the process.
+        stream: Any = getattr(sys, name) or Path(os.devnull).open(mode)  # noqa: SIM115
+        # As kubectl, whatever the locale: what others wrote may have any letters.
+        stream.reconfigure(encoding="utf-8", errors="strict" if mode == "r" else "backslashreplace")
+        setattr(sys, name, stream)
     sys.exit(invoke(sys.argv[1:]))
 
 
