@@ -40,6 +40,15 @@ class Draft:
     problems: list[FieldProblem] = field(default_factory=list)
     """why there can be no manifest"""
 
+    def put(self, path: str, value: Any, *source: str | int) -> None:
+        """A field of the manifest gets the value of a field of the intent; what it is in is made where it is not there."""
+        *above, last = parts_of(path)
+        place: Any = self.manifest
+        for part in above:
+            place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
+        place[last] = value
+        self.came_from(path, *source)
+
     def came_from(self, path: str, *source: str | int) -> None:
         """A field of the manifest is what a field of the intent says."""
         self.origins[parts_of(path)] = pointer(source)

@@ -28,33 +28,24 @@ TYPICAL_PROMPT = 4000
 def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -> Draft:
     """The graph. What the intent says of objectives has no place in it."""
     backend = _backend(intent)
-    metadata: KubeObject = {"name": intent.name, "namespace": namespace}
-    spec: KubeObject = {"backendFramework": backend}
-    draft = Draft(
-        {
-            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-            "metadata": metadata,
-            "spec": spec,
-        }
-    )
-    draft.came_from("metadata.name", "name")
-    draft.came_from("spec.backendFramework", "backend")
+    draft = Draft({**DYNAMO_GRAPH_DEPLOYMENTS.type_meta})
+    draft.put("metadata.name", intent.name, "name")
+    draft.manifest["metadata"]["namespace"] = namespace
+    draft.put("spec.backendFramework", backend, "backend")
     if intent.backend in (None, Backend.AUTO):
         draft.refuse("backend", why=f"mode graph needs an engine: one of {', '.join(BACKENDS)}; auto is for objectives")
     for key, given in (("labels", intent.labels), ("annotations", intent.annotations)):
         if given:
             # On the graph for who looks for it, and in its spec for what it becomes.
-            metadata[key], spec[key] = dict(given), dict(given)
-            draft.came_from(f"metadata.{key}", key)
-            draft.came_from(f"spec.{key}", key)
+            draft.put(f"metadata.{key}", dict(given), key)
+            draft.put(f"spec.{key}", dict(given), key)
     if priority := intent.placement.priority_class:
         # For the gangs of Grove; other schedulers read it in the pods, which have it, too.
-        spec["priorityClassName"] = priority
-        draft.came_from("spec.priorityClassName", "placement", "priorityClass")
+        draft.put("spec.priorityClassName", priority, "placement", "priorityClass")
     if topology := intent.placement.topology:
-        spec["topologyConstraint"] = {"clusterTopologyName": topology.name, "packDomain": topology.domain}
-        draft.came_from("spec.topologyConstraint", "placement", "topology")
-    spec["components"] = []
+        constraint = {"clusterTopologyName": topology.name, "packDomain": topology.domain}
+        draft.put("spec.topologyConstraint", constraint, "placement", "topology")
+    draft.manifest["spec"]["components"] = []
     writer = _Writer(intent, platform, backend, draft)
     writer.frontend()
     for role in _roles(intent):
@@ -95,19 +86,18 @@ class _Writer:
 
     def frontend(self) -> None:
         """The frontend, with the router's mode."""
-        path, pod, container = self._component(FRONTEND, "frontend", "frontend")
+        path, container = self._component(FRONTEND, "frontend", "frontend")
         if router := self._intent.serving.router:
             container["env"] = [{"name": DYN_ROUTER_MODE, "value": router.value}]
             self._draft.came_from(f"{path}.podTemplate.spec.containers[0].env[0]", "serving", "router")
-        self._everywhere(path, pod)
+        self._everywhere(path)
 
     def worker(self, role: Role) -> None:
         """An engine with its arguments, GPUs, volumes and secrets."""
         intent, draft = self._intent, self._draft
         name, kind = COMPONENTS[role]
-        path, pod, container = self._component(name, kind, name)
-        component = self._components[-1]
-        engine, nodes = self._engine(path, component)
+        path, container = self._component(name, kind, name)
+        engine, nodes = self._engine(path)
         main = f"{path}.podTemplate.spec.containers[0]"
         command = self._command(role, engine)
         container["command"], container["args"] = list(command.command), list(command.args)
@@ -126,18 +116,18 @@ class _Writer:
             for index, key in enumerate(sorted(intent.engine.env)):
                 draft.came_from(f"{main}.env[{index}]", "engine", "env", key)
         self._resources(main, container, engine.gpus // nodes)
-        self._storage(path, pod, container, component)
-        self._everywhere(path, pod)
+        self._storage(path, container)
+        self._everywhere(path)
         if product := intent.hardware.gpu_product:
-            pod["nodeSelector"] = {**pod.get("nodeSelector", {}), GPU_PRODUCT: product}
-            draft.came_from(f"{path}.podTemplate.spec.nodeSelector", "hardware", "gpuProduct")
+            selector = {**intent.placement.node_selector, GPU_PRODUCT: product}
+            draft.put(f"{path}.podTemplate.spec.nodeSelector", selector, "hardware", "gpuProduct")
         if intent.serving.autoscaling:
-            component["scalingAdapter"] = {}
-            draft.came_from(f"{path}.scalingAdapter", "serving", "autoscaling")
+            draft.put(f"{path}.scalingAdapter", {}, "serving", "autoscaling")
         if intent.hardware.shared_memory is not None:
-            component["sharedMemorySize"] = intent.hardware.shared_memory
-            draft.came_from(f"{path}.sharedMemorySize", "hardware", "sharedMemory")
-        self._reference(path, component)
+            draft.put(f"{path}.sharedMemorySize", intent.hardware.shared_memory, "hardware", "sharedMemory")
+        # What DynamoModels find the component by.
+        model, revision = intent.model, {"revision": intent.model.revision} if intent.model.revision else {}
+        draft.put(f"{path}.modelRef", {"name": model.served_name or model.name, **revision}, "model", "name")
 
     def report(self) -> None:
         """Fields that only an objective has a place for, and those that do not fit the serving mode."""
@@ -170,8 +160,8 @@ class _Writer:
                 other = "disaggregated" if name != "worker" else "aggregated"
                 draft.cannot_express("serving", "replicas", name, why=f"only graphs with serving.mode {other} have it")
 
-    def _component(self, name: str, kind: str, count: str) -> tuple[str, KubeObject, KubeObject]:
-        """Adds a component; its path, pod spec and main container."""
+    def _component(self, name: str, kind: str, count: str) -> tuple[str, KubeObject]:
+        """Adds a component; its path, and its main container."""
         path = f"spec.components[{len(self._components)}]"
         counts = self._intent.serving.replicas
         replicas = getattr(counts, count) if counts is not None else None
@@ -181,11 +171,11 @@ class _Writer:
         self._draft.came_from(f"{path}.replicas", "serving", "replicas", count)
         container: KubeObject = {"name": MAIN, "image": self._image}
         self._draft.came_from(f"{path}.podTemplate.spec.containers[0].image", "images", "runtime")
-        pod: KubeObject = {"containers": [container]}
-        self._components.append({"name": name, "type": kind, "replicas": replicas, "podTemplate": {"spec": pod}})
-        return path, pod, container
+        template = {"spec": {"containers": [container]}}
+        self._components.append({"name": name, "type": kind, "replicas": replicas, "podTemplate": template})
+        return path, container
 
-    def _engine(self, path: str, component: KubeObject) -> tuple[EngineLayout, int]:
+    def _engine(self, path: str) -> tuple[EngineLayout, int]:
         """The engine and how many nodes it spans: as few as hold its GPUs in equal shares."""
         sizes, hardware, draft = self._intent.parallelism, self._intent.hardware, self._draft
         pipeline, data = sizes.pipeline or 1, sizes.data or 1
@@ -211,8 +201,7 @@ class _Writer:
             share = next(each for each in range(min(hardware.gpus_per_node, total), 0, -1) if total % each == 0)
             nodes = total // share
         if nodes > 1:
-            component["multinode"] = {"nodeCount": nodes}
-            draft.came_from(f"{path}.multinode", "hardware", "gpusPerNode")
+            draft.put(f"{path}.multinode", {"nodeCount": nodes}, "hardware", "gpusPerNode")
         return (
             EngineLayout(
                 tp=tensor,
@@ -273,22 +262,20 @@ class _Writer:
                 self._draft.came_from(f"{main}.resources.{kind}.{name}", "hardware", name)
         self._draft.came_from(f"{main}.resources", "hardware", "gpusPerReplica")
 
-    def _storage(self, path: str, pod: KubeObject, container: KubeObject, component: KubeObject) -> None:
-        intent, draft = self._intent, self._draft
+    def _storage(self, path: str, container: KubeObject) -> None:
+        intent, draft, pod = self._intent, self._draft, f"{path}.podTemplate.spec"
         if cache := intent.model.cache:
-            pod["volumes"] = [{"name": VOLUME, "persistentVolumeClaim": {"claimName": cache.claim}}]
-            container["volumeMounts"] = [{"name": VOLUME, "mountPath": cache.mount_path}]
+            volume = {"name": VOLUME, "persistentVolumeClaim": {"claimName": cache.claim}}
+            draft.put(f"{pod}.volumes", [volume], "model", "cache", "claim")
+            mount = {"name": VOLUME, "mountPath": cache.mount_path}
+            draft.put(f"{pod}.containers[0].volumeMounts", [mount], "model", "cache", "mountPath")
             if not cache.path and "HF_HOME" not in intent.engine.env:
                 # A volume without a path is Hugging Face's cache, as downloads into it leave it.
                 container.setdefault("env", []).append({"name": "HF_HOME", "value": cache.mount_path})
-            draft.came_from(f"{path}.podTemplate.spec.volumes", "model", "cache", "claim")
-            draft.came_from(f"{path}.podTemplate.spec.containers[0].volumeMounts", "model", "cache", "mountPath")
         if kernels := intent.compilation_cache:
-            component["compilationCache"] = {
-                "pvcName": kernels.claim,
-                **({"mountPath": kernels.mount_path} if kernels.mount_path else {}),
-            }
-            draft.came_from(f"{path}.compilationCache.pvcName", "compilationCache", "claim")
+            draft.put(f"{path}.compilationCache.pvcName", kernels.claim, "compilationCache", "claim")
+            if kernels.mount_path:
+                draft.put(f"{path}.compilationCache.mountPath", kernels.mount_path, "compilationCache", "mountPath")
             draft.came_from(f"{path}.compilationCache", "compilationCache", "mountPath")
         secret = intent.model.token_secret or self._platform.model_secret
         sources: list[KubeObject] = [{"secretRef": {"name": each}} for each in intent.engine.env_secrets]
@@ -299,17 +286,13 @@ class _Writer:
             )
             sources.append({"secretRef": reference})
             if not intent.model.token_secret:
-                draft.default(
-                    f"{path}.podTemplate.spec.containers[0].envFrom", secret, "the platform's Secret of models"
-                )
+                draft.default(f"{pod}.containers[0].envFrom", secret, "the platform's Secret of models")
         if sources:
-            container["envFrom"] = sources
             for index in range(len(intent.engine.env_secrets)):
-                source = ("engine", "envSecrets", index)
-                draft.came_from(f"{path}.podTemplate.spec.containers[0].envFrom[{index}]", *source)
-            draft.came_from(f"{path}.podTemplate.spec.containers[0].envFrom", "model", "tokenSecret")
+                draft.came_from(f"{pod}.containers[0].envFrom[{index}]", "engine", "envSecrets", index)
+            draft.put(f"{pod}.containers[0].envFrom", sources, "model", "tokenSecret")
 
-    def _everywhere(self, path: str, pod: KubeObject) -> None:
+    def _everywhere(self, path: str) -> None:
         """What pods of all components have."""
         intent, spec = self._intent, f"{path}.podTemplate.spec"
         placement = intent.placement
@@ -321,17 +304,7 @@ class _Writer:
             ("schedulerName", placement.scheduler, ("placement", "scheduler")),
         ):
             if value:
-                pod[field] = value
-                self._draft.came_from(f"{spec}.{field}", *source)
+                self._draft.put(f"{spec}.{field}", value, *source)
                 if isinstance(value, list):
                     for index in range(len(value)):
                         self._draft.came_from(f"{spec}.{field}[{index}]", *source, index)
-
-    def _reference(self, path: str, component: KubeObject) -> None:
-        """What DynamoModels find the component by."""
-        model = self._intent.model
-        component["modelRef"] = {
-            "name": model.served_name or model.name,
-            **({"revision": model.revision} if model.revision else {}),
-        }
-        self._draft.came_from(f"{path}.modelRef", "model", "name")

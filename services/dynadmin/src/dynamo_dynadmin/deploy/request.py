@@ -77,104 +77,75 @@ def in_words_of_the_form(message: str) -> str:
 
 def draft_of(intent: DeployIntent, namespace: str) -> Draft:
     """The request. What describes a single engine has no place in it."""
-    metadata: KubeObject = {"name": intent.name, "namespace": namespace}
-    spec: KubeObject = {"model": intent.model.name}
-    draft = Draft(
-        {
-            **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
-            "metadata": metadata,
-            "spec": spec,
-        }
-    )
-    draft.came_from("metadata.name", "name")
-    draft.came_from("spec.model", "model", "name")
+    draft = Draft({**DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta})
+    draft.put("metadata.name", intent.name, "name")
+    draft.manifest["metadata"]["namespace"] = namespace
+    draft.put("spec.model", intent.model.name, "model", "name")
     if intent.backend is not None:
-        spec["backend"] = intent.backend.value
-        draft.came_from("spec.backend", "backend")
+        draft.put("spec.backend", intent.backend.value, "backend")
     if intent.images.runtime is not None:
-        spec["image"] = intent.images.runtime
-        draft.came_from("spec.image", "images", "runtime")
+        draft.put("spec.image", intent.images.runtime, "images", "runtime")
         draft.warnings.append(
             "images.runtime is the image of the profiling job; images of engines are derived from it, with its tag"
         )
-    _direct(intent, spec, draft)
+    _direct(intent, draft)
     if cache := intent.model.cache:
-        spec["modelCache"] = {
-            "pvcName": cache.claim,
-            **({"pvcModelPath": cache.path} if cache.path else {}),
-            "pvcMountPath": cache.mount_path,
-        }
-        draft.came_from("spec.modelCache", "model", "cache")
-    _features(intent, spec, draft)
-    _overrides(intent, metadata, spec, draft)
+        model_path = {"pvcModelPath": cache.path} if cache.path else {}
+        volume = {"pvcName": cache.claim, **model_path, "pvcMountPath": cache.mount_path}
+        draft.put("spec.modelCache", volume, "model", "cache")
+    _features(intent, draft)
+    _overrides(intent, draft)
     _report(intent, draft)
     for path, (value, why) in _DEFAULTS.items():
-        if not _given(spec, path):
+        if not _given(draft.manifest["spec"], path):
             draft.default(f"spec.{path}", value, why)
     return draft
 
 
-def _direct(intent: DeployIntent, spec: KubeObject, draft: Draft) -> None:
+def _direct(intent: DeployIntent, draft: Draft) -> None:
     for path, group, field in _DIRECT:
         section = getattr(intent, group)
         value = getattr(section, field)
-        if value is None:
-            continue
-        parent, _, last = path.rpartition(".")
-        target = spec.setdefault(parent, {}) if parent else spec
-        target[last] = value if isinstance(value, (bool, int, float)) else str(value)
-        draft.came_from(f"spec.{path}", group, section.alias_of(field))
+        if value is not None:
+            plain = value if isinstance(value, (bool, int, float)) else str(value)
+            draft.put(f"spec.{path}", plain, group, section.alias_of(field))
 
 
-def _features(intent: DeployIntent, spec: KubeObject, draft: Draft) -> None:
+def _features(intent: DeployIntent, draft: Draft) -> None:
     if intent.planner is not None:
-        spec.setdefault("features", {})["planner"] = dict(intent.planner)
-        draft.came_from("spec.features.planner", "planner")
+        draft.put("spec.features.planner", dict(intent.planner), "planner")
     if intent.mocker is not None:
-        spec.setdefault("features", {})["mocker"] = {"enabled": intent.mocker}
-        draft.came_from("spec.features.mocker", "mocker")
+        draft.put("spec.features.mocker", {"enabled": intent.mocker}, "mocker")
     if (router := intent.serving.router) is RouterMode.KV:
-        spec.setdefault("features", {})["kvRouter"] = {"enabled": True}
-        draft.came_from("spec.features.kvRouter", "serving", "router")
+        draft.put("spec.features.kvRouter", {"enabled": True}, "serving", "router")
     elif router is not None:
         draft.cannot_express("serving", "router", why=_ONLY_KV)
 
 
-def _overrides(intent: DeployIntent, metadata: KubeObject, spec: KubeObject, draft: Draft) -> None:
+def _overrides(intent: DeployIntent, draft: Draft) -> None:
     """What can only be said of the graph that profiling selects, and of the job that does so."""
-    graph: KubeObject = {}
+    graph, pod = "spec.overrides.dgd", "spec.overrides.profilingJob.template.spec"
     for key, given in (("labels", intent.labels), ("annotations", intent.annotations)):
         if given:
-            metadata[key] = dict(given)
-            draft.came_from(f"metadata.{key}", key)
-            graph.setdefault("spec", {})[key] = dict(given)
-            graph.setdefault("metadata", {})[key] = dict(given)
-            draft.came_from(f"spec.overrides.dgd.spec.{key}", key)
+            draft.put(f"metadata.{key}", dict(given), key)
+            draft.put(f"{graph}.spec.{key}", dict(given), key)
+            draft.manifest["spec"]["overrides"]["dgd"].setdefault("metadata", {})[key] = dict(given)
     if intent.engine.env:
         variables = [{"name": key, "value": value} for key, value in sorted(intent.engine.env.items())]
-        graph.setdefault("spec", {})["env"] = variables
-        draft.came_from("spec.overrides.dgd.spec.env", "engine", "env")
+        draft.put(f"{graph}.spec.env", variables, "engine", "env")
     if topology := intent.placement.topology:
         constraint = {"clusterTopologyName": topology.name, "packDomain": topology.domain}
-        graph.setdefault("spec", {})["topologyConstraint"] = constraint
-        draft.came_from("spec.overrides.dgd.spec.topologyConstraint", "placement", "topology")
-    if graph:
-        spec["overrides"] = {
-            "dgd": {
-                **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-                **graph,
-            }
-        }
+        draft.put(f"{graph}.spec.topologyConstraint", constraint, "placement", "topology")
+    if overrides := draft.manifest["spec"].get("overrides"):
+        overrides["dgd"] = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, **overrides["dgd"]}
     # Profiling gives engines what its job has of these.
-    pod: KubeObject = {}
     if intent.placement.tolerations:
-        pod["tolerations"] = [dict(each) for each in intent.placement.tolerations]
-        draft.came_from("spec.overrides.profilingJob.template.spec.tolerations", "placement", "tolerations")
+        draft.put(
+            f"{pod}.tolerations", [dict(each) for each in intent.placement.tolerations], "placement", "tolerations"
+        )
     if intent.images.pull_secrets:
-        pod["imagePullSecrets"] = [{"name": each} for each in intent.images.pull_secrets]
-        draft.came_from("spec.overrides.profilingJob.template.spec.imagePullSecrets", "images", "pullSecrets")
-    if pod:
-        spec.setdefault("overrides", {})["profilingJob"] = {"template": {"spec": pod}}
+        secrets = [{"name": each} for each in intent.images.pull_secrets]
+        draft.put(f"{pod}.imagePullSecrets", secrets, "images", "pullSecrets")
 
 
 def _report(intent: DeployIntent, draft: Draft) -> None:
