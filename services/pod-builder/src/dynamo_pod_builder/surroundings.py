@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
 import structlog
@@ -59,34 +59,27 @@ def is_component_account(account: KubeObject | None) -> bool:
     return account is not None and objects.labels(account).get(labels.COMPONENT_POD) == "true"
 
 
+@dataclass(eq=False)
 class PullSecretLists:
     """The pull secrets of namespaces; `changed` is called with a namespace whose secrets are others than before.
 
     Empty where the platform may not list secrets.
     """
 
-    def __init__(
-        self,
-        kube: KubeClient,
-        announcer: Announcer,
-        *,
-        in_use: Callable[[str], bool],
-        changed: Callable[[str], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._kube = kube
-        self._announcer = announcer
-        self._in_use = in_use
-        self._changed = changed
-        self._clock = clock
-        self._known: Newest[str, _Known] = Newest(CAPACITY)
-        self._listing: Joined[str, _Known] = Joined()
-        self._forbidden = False
+    kube: KubeClient
+    announcer: Announcer
+    _: KW_ONLY
+    in_use: Callable[[str], bool]
+    changed: Callable[[str], None]
+    clock: Callable[[], float]
+    _known: Newest[str, _Known] = field(default_factory=lambda: Newest(CAPACITY), init=False)
+    _listing: Joined[str, _Known] = field(default_factory=Joined, init=False)
+    _forbidden: bool = field(default=False, init=False)
 
     async def of(self, namespace: str) -> PullSecrets:
         """Those of a namespace, at most `REFRESH` old. Raises KubeError where they are not known and cannot be listed."""
         known = self._known.get(namespace)
-        if known is None or self._clock() - known.at >= REFRESH:
+        if known is None or self.clock() - known.at >= REFRESH:
             # Of several components that ask at the same time one lists.
             known = await self._listing.result(namespace, partial(self._list, namespace, known))
         # One that waited for the list may find it pushed out by others.
@@ -98,7 +91,7 @@ class PullSecretLists:
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
             for namespace in list(self._known):
-                if not self._in_use(namespace):
+                if not self.in_use(namespace):
                     self._known.pop(namespace, None)
                     continue
                 try:
@@ -110,7 +103,7 @@ class PullSecretLists:
         listed: list[KubeObject] = []
         try:
             for type_ in TYPES:
-                listed += await self._kube.list(SECRETS, namespace, field_selector=f"type={type_}")
+                listed += await self.kube.list(SECRETS, namespace, field_selector=f"type={type_}")
         except Forbidden as error:
             if not self._forbidden:
                 log.warning("image pull secrets are not looked for: secrets may not be listed", error=str(error))
@@ -134,16 +127,16 @@ class PullSecretLists:
     def _keep(
         self, namespace: str, before: _Known | None, secrets: PullSecrets, malformed: tuple[Malformed, ...]
     ) -> _Known:
-        known = self._known[namespace] = _Known(secrets, malformed, self._clock())
+        known = self._known[namespace] = _Known(secrets, malformed, self.clock())
         if before is not None and before.secrets != secrets:
-            self._changed(namespace)
+            self.changed(namespace)
         return known
 
     def _report(self, namespace: str, malformed: Malformed, secret: KubeObject) -> None:
         log.warning("malformed pull secret", namespace=namespace, secret=malformed.name, problem=malformed.message)
         without_content = {key: secret[key] for key in ("apiVersion", "kind", "metadata")}
         words = f"{malformed.message}; the namespace's other pull secrets are used"
-        self._announcer.announce(without_content, events.PULL_SECRET_MALFORMED(words))
+        self.announcer.announce(without_content, events.PULL_SECRET_MALFORMED(words))
 
 
 @dataclass(frozen=True, slots=True)

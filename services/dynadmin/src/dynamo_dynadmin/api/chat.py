@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
@@ -43,26 +44,20 @@ SIMULATED = "the pods of this graph are on simulated nodes, which run nothing: n
 _FAILURES = ("bad-request", "not-found", "unavailable")
 
 
+@dataclass(eq=False)
 class Chat:
     """Chats with graphs. `within` bounds an answer; seconds. `simulated` says whether all pods of a graph run nothing."""
 
-    def __init__(
-        self,
-        reading: CollectionReader,
-        streams: Streams,
-        within: float,
-        simulated: Callable[[Call], bool] = lambda _: False,
-    ) -> None:
-        self._reading = reading
-        self._streams = streams
-        self._within = within
-        self._simulated = simulated
-        self._chats = AtOnce("chats", of_a_user=OF_A_USER, total=IN_ALL)
+    reading: CollectionReader
+    streams: Streams
+    within: float
+    simulated: Callable[[Call], bool] = lambda _: False
+    _chats: AtOnce = field(default_factory=lambda: AtOnce("chats", of_a_user=OF_A_USER, total=IN_ALL), init=False)
 
     async def models(self, call: Call) -> web.StreamResponse:
         """Which Service answers, and the models that it serves now."""
         service = await self._service(call)
-        await self._reading.require(call, _act("get", service))
+        await self.reading.require(call, _act("get", service))
         with self._explained(call):
             return call.answer({"service": service.name, "models": await _served(call, service)})
 
@@ -71,7 +66,7 @@ class Chat:
         body = _body(await call.object())
         service = await self._service(call)
         act = _act("create", service)
-        await self._reading.require(call, act)
+        await self.reading.require(call, act)
         with self._chats.taken(call.caller.limited_as), self._explained(call):
             return await self._answered(call, body, service, act)
 
@@ -81,7 +76,7 @@ class Chat:
         try:
             yield
         except ProblemError as problem:
-            if problem.kind in _FAILURES and self._simulated(call):
+            if problem.kind in _FAILURES and self.simulated(call):
                 raise ProblemError("conflict", SIMULATED) from problem
             raise
 
@@ -92,20 +87,20 @@ class Chat:
         sent = request(body, model)
         if "text/event-stream" not in call.request.headers.get("Accept", ""):
             return await self._whole(call, service, sent, model)
-        async with self._streams.opened(call, [act]) as stream:
+        async with self.streams.opened(call, [act]) as stream:
             try:
-                async with asyncio.timeout(self._within):
+                async with asyncio.timeout(self.within):
                     await self._streamed(call, service, sent, stream, model)
             except TimeoutError:
-                raise StreamEnded("failed", f"no whole answer within {self._within:g} s") from None
+                raise StreamEnded("failed", f"no whole answer within {self.within:g} s") from None
             except (Garbled, KubeError) as error:
-                raise StreamEnded("failed", SIMULATED if self._simulated(call) else _refused(error).detail) from error
+                raise StreamEnded("failed", SIMULATED if self.simulated(call) else _refused(error).detail) from error
         return stream.response
 
     async def _whole(self, call: Call, service: ObjectKey, sent: bytes, model: str) -> web.StreamResponse:
         started, completion = time.monotonic(), Completion(model)
         try:
-            async with asyncio.timeout(self._within):
+            async with asyncio.timeout(self.within):
                 async with aclosing(_lines(call, service, sent)) as lines:
                     async for line in lines:
                         if call.request.transport is None:
@@ -114,7 +109,7 @@ class Chat:
                         if (chunk := chunk_of(line)) is not None:
                             completion.take(chunk, time.monotonic() - started)
         except TimeoutError:
-            raise ProblemError("unavailable", f"no whole answer within {self._within:g} s") from None
+            raise ProblemError("unavailable", f"no whole answer within {self.within:g} s") from None
         except (Garbled, KubeError) as error:
             raise _refused(error) from error
         texts = {"text": "".join(completion.text), "reasoning": "".join(completion.reasoning)}
@@ -122,7 +117,7 @@ class Chat:
 
     async def _streamed(self, call: Call, service: ObjectKey, sent: bytes, stream: Stream, model: str) -> None:
         started, completion = time.monotonic(), Completion(model)
-        async with Pulse(_lines(call, service, sent), stream, lambda: self._streams.heartbeat) as pulse:
+        async with Pulse(_lines(call, service, sent), stream, lambda: self.streams.heartbeat) as pulse:
             async for line in pulse:
                 at = time.monotonic() - started
                 chunk = chunk_of(line) if line is not None else None
@@ -140,7 +135,7 @@ class Chat:
         return ObjectKey(call.namespace, frontend_service(call.name, frontend))
 
     async def _only_model(self, call: Call, service: ObjectKey) -> str:
-        if not await self._reading.may(call, _act("get", service)):
+        if not await self.reading.may(call, _act("get", service)):
             detail = "required: the frontend's list of models needs `get` of services/proxy, which you do not have"
             raise invalid([FieldProblem("/model", detail)])
         served = await _served(call, service)

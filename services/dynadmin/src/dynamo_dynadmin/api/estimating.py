@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -34,45 +35,36 @@ _AS_GRAPH = "what the same GPUs and backend do at their best; not the graph exac
 _Answer = Callable[[Report], Coroutine[Any, Any, dict[str, Any]]]
 
 
+@dataclass(eq=False)
 class Estimating:
     """Answers estimates."""
 
-    def __init__(
-        self,
-        hub: Hub,
-        reading: CollectionReader,
-        streams: Streams,
-        *,
-        platform: PlatformDefaults,
-        simulation: Simulation | None,
-        turns: CallerSlots,
-        within: float,
-    ) -> None:
-        self._hub = hub
-        self._reading = reading
-        self._streams = streams
-        self._platform = platform
-        self._simulation = simulation
-        self._within = within
-        self._turns = turns
-        self._cache: Newest[str, dict[str, Any]] = Newest(CACHED)
+    hub: Hub
+    reading: CollectionReader
+    streams: Streams
+    _: KW_ONLY
+    platform: PlatformDefaults
+    simulation: Simulation | None
+    turns: CallerSlots
+    within: float
+    _cache: Newest[str, dict[str, Any]] = field(default_factory=lambda: Newest(CACHED), init=False)
 
     async def estimate(self, call: Call) -> web.StreamResponse:
         """The estimate; as server-sent events where the caller accepts them."""
-        if self._simulation is None:
+        if self.simulation is None:
             raise ProblemError("unavailable", NO_SIMULATION)
         intent = read_intent(await call.body())
         objective, remarks = as_objective(intent)
-        made = translate(objective, call.namespace, self._platform)
+        made = translate(objective, call.namespace, self.platform)
         act = ResourceAttributes("create", DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, call.namespace)
-        await self._reading.require(call, act)
+        await self.reading.require(call, act)
         nodes: list[KubeObject] = []
-        if await self._reading.may(call, ResourceAttributes("list", NODES)):
-            nodes = self._hub.entries(NODES).objects()
-        simulate = partial(self._simulation.estimate, made.manifest, nodes)
+        if await self.reading.may(call, ResourceAttributes("list", NODES)):
+            nodes = self.hub.entries(NODES).objects()
+        simulate = partial(self.simulation.estimate, made.manifest, nodes)
         answer = partial(self._answer, call.caller.limited_as, _key(made.manifest, nodes), simulate, remarks)
         if "text/event-stream" in call.request.headers.get("Accept", ""):
-            async with self._streams.opened(call, [act]) as stream:
+            async with self.streams.opened(call, [act]) as stream:
                 await self._streamed(answer, stream)
             return stream.response
         try:
@@ -97,7 +89,7 @@ class Estimating:
         task = asyncio.create_task(answer(report), name="estimate")
         task.add_done_callback(lambda _: report("", None))
         try:
-            async with Pulse(reported(), stream, lambda: self._streams.heartbeat) as pulse:
+            async with Pulse(reported(), stream, lambda: self.streams.heartbeat) as pulse:
                 async for item in pulse:
                     if item is not None and item[0]:
                         await stream.send(*item)
@@ -117,12 +109,12 @@ class Estimating:
         if (kept := self._cache.used(key)) is not None:
             return {**kept, "cached": True, "notes": [*remarks, *kept["notes"]]}
         started = time.monotonic()
-        async with self._turns.taken(caller):
+        async with self.turns.taken(caller):
             try:
-                async with asyncio.timeout(self._within):
+                async with asyncio.timeout(self.within):
                     result = await simulate(report)
             except TimeoutError:
-                raise NotSimulated(f"no estimate within {self._within:g} s; try again, or a smaller model") from None
+                raise NotSimulated(f"no estimate within {self.within:g} s; try again, or a smaller model") from None
         answer = {**result, "seconds": round(time.monotonic() - started, 3), "cached": False}
         self._cache[key] = answer
         return {**answer, "notes": [*remarks, *answer["notes"]]}

@@ -5,6 +5,7 @@ What the graph's planner reads (PlannerConfig, profile) is read with the rights 
 
 import asyncio
 import time
+from dataclasses import KW_ONLY, dataclass
 
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
@@ -28,36 +29,28 @@ from dynamo_dynadmin.identity.access import ResourceAttributes
 _READ = 2000
 
 
+@dataclass(eq=False)
 class Replaying:
     """Answers replays. `within` bounds one; seconds."""
 
-    def __init__(
-        self,
-        decisions: DecisionReader,
-        details: Details,
-        reading: CollectionReader,
-        *,
-        simulation: Simulation | None,
-        turns: CallerSlots,
-        within: float,
-    ) -> None:
-        self._decisions = decisions
-        self._details = details
-        self._reading = reading
-        self._simulation = simulation
-        self._turns = turns
-        self._within = within
+    decisions: DecisionReader
+    details: Details
+    reading: CollectionReader
+    _: KW_ONLY
+    simulation: Simulation | None
+    turns: CallerSlots
+    within: float
 
     async def replay(self, call: Call) -> web.StreamResponse:
         """Both runs, and what was assumed."""
-        if self._simulation is None:
+        if self.simulation is None:
             raise ProblemError("unavailable", NO_SIMULATION)
         body = validated(ReplayBody, await call.object())
         graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(call.namespace, call.name))
         started = time.monotonic()
         try:
-            config, profile = self._simulation.config_maps(graph)
-            async with self._turns.taken(call.caller.limited_as), asyncio.timeout(self._within):
+            config, profile = self.simulation.config_maps(graph)
+            async with self.turns.taken(call.caller.limited_as), asyncio.timeout(self.within):
                 traffic = await self._traffic(call, graph, body)
                 asked = ReplayCase(
                     graph=graph,
@@ -69,14 +62,14 @@ class Replaying:
                     replicas=traffic.replicas,
                     startup=body.startup_seconds,
                 )
-                result = await self._simulation.replay(asked)
+                result = await self.simulation.replay(asked)
         except NotSimulated as error:
             if not error.field:
                 raise ProblemError("conflict", str(error)) from None
             place = pointer(("changes", error.field))
             raise ProblemError("invalid", str(error), errors=[FieldProblem(place, str(error))]) from None
         except TimeoutError:
-            text = f"no replay within {self._within:g} s; try again, or replay fewer seconds"
+            text = f"no replay within {self.within:g} s; try again, or replay fewer seconds"
             raise ProblemError("unavailable", text, headers={"Retry-After": "5"}) from None
         steps = [
             {
@@ -108,7 +101,7 @@ class Replaying:
             return ObservedTraffic(steps=tuple(steps), replicas={}, remarks=("traffic as it was sent",))
         metadata = graph["metadata"]
         key = ObjectKey(metadata["namespace"], metadata["name"])
-        rows, _ = await self._decisions.history(call, key, metadata["uid"], _READ)
+        rows, _ = await self.decisions.history(call, key, metadata["uid"], _READ)
         result = observed(rows, body.seconds)
         if result is None:
             raise NotSimulated(
@@ -117,6 +110,6 @@ class Replaying:
         return result
 
     async def _pods(self, call: Call) -> list[KubeObject]:
-        if not await self._reading.may(call, ResourceAttributes("list", PODS, call.namespace)):
+        if not await self.reading.may(call, ResourceAttributes("list", PODS, call.namespace)):
             return []
-        return await self._details.pods_of(call, DEPLOYMENTS)
+        return await self.details.pods_of(call, DEPLOYMENTS)

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from dataclasses import dataclass, field
 
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.oidc import token_expiry
@@ -16,19 +17,14 @@ REMEMBERED = 30.0
 _ENTRIES = 4096
 
 
+@dataclass(eq=False)
 class Tokens:
     """Whose token is it? Answers are remembered for a moment, by a hash of the token."""
 
-    def __init__(
-        self,
-        kube: KubeClient,
-        audiences: tuple[str, ...] = (),
-        issuer: Issuer | None = None,
-    ) -> None:
-        self._kube = kube
-        self._audiences = audiences
-        self._issuer = issuer
-        self._known: Newest[str, tuple[float, Caller]] = Newest(_ENTRIES)
+    kube: KubeClient
+    audiences: tuple[str, ...] = ()
+    issuer: Issuer | None = None
+    _known: Newest[str, tuple[float, Caller]] = field(default_factory=lambda: Newest(_ENTRIES), init=False)
 
     async def caller(self, token: str) -> Caller:
         """Whose token it is. Unidentified, Disallowed, and KubeError where the API server cannot be asked."""
@@ -36,8 +32,8 @@ class Tokens:
             return known
         # A token ends by the time of day, and what is remembered of it by a clock that only grows.
         now, passed = time.time(), time.monotonic()
-        if self._issuer is not None and not self.is_of_cluster(token):
-            caller = await self._issuer.caller(token)
+        if self.issuer is not None and not self.is_of_cluster(token):
+            caller = await self.issuer.caller(token)
         else:
             caller = await self._reviewed(token)
         self._current(caller, now)
@@ -53,7 +49,7 @@ class Tokens:
 
     def is_of_cluster(self, token: str) -> bool:
         """Whether the API server is asked about it, and not the configured issuer's keys."""
-        return self._issuer is None or not self._issuer.knows(token)
+        return self.issuer is None or not self.issuer.knows(token)
 
     def _current(self, caller: Caller, now: float) -> Caller:
         if caller.expires is not None and now >= caller.expires + LEEWAY:
@@ -61,12 +57,12 @@ class Tokens:
         return caller
 
     async def _reviewed(self, token: str) -> Caller:
-        status = await review_token(self._kube, token, self._audiences)
+        status = await review_token(self.kube, token, self.audiences)
         if not status.get("authenticated"):
             raise Unidentified("the cluster does not know this token, or it has expired; log in again")
-        if self._audiences and not set(self._audiences) & set(status.get("audiences") or ()):
+        if self.audiences and not set(self.audiences) & set(status.get("audiences") or ()):
             # An authenticator that knows no audiences answers without them.
-            raise Unidentified(f"the token is not for {', '.join(self._audiences)}")
+            raise Unidentified(f"the token is not for {', '.join(self.audiences)}")
         user = status.get("user") or {}
         identity = identity_of(
             str(user.get("username") or ""), str(user.get("uid") or ""), user.get("groups") or (), user.get("extra")
