@@ -22,7 +22,7 @@ from dynamo_shared.bus.nats import NatsBus
 from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.runtime import Settings
 from dynamo_shared.runtime.connections import nats_options
-from dynamo_shared.wire.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
 from dynamo_shared.wire.specifications.planning import PlanData
 from playwright.async_api import Browser
 

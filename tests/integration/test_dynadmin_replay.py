@@ -17,7 +17,7 @@ from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
-from dynamo_shared.wire.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
 from dynamo_shared.wire.specifications.planning import PlanData
 
 from .dynadmin import EVERYTHING, Api, account, dynadmin

@@ -16,7 +16,9 @@ from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Traffic
 from dynamo_planner.inputs import InputUnavailable
 from dynamo_planner.inputs.forward_passes import subject
-from dynamo_planner.inputs.prometheus import PrometheusClient, PrometheusOptions, TrafficReader
+from dynamo_planner.inputs.prometheus.client import PrometheusClient
+from dynamo_planner.inputs.prometheus.options import PrometheusOptions
+from dynamo_planner.inputs.prometheus.traffic import TrafficReader
 from dynamo_planner.inputs.runtime_feed import RuntimeFeed, runtime_nats_options, watch_engines
 from dynamo_shared.aio import ended
 from dynamo_shared.api.contracts.planner import MetricsSource, Mode

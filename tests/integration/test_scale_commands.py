@@ -29,7 +29,8 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, Settings
 from dynamo_shared.state import ObjectCache
 from dynamo_shared.wire import cloudevents, subjects
-from dynamo_shared.wire.specifications import CommandResult, ScaleData, ScaleTarget
+from dynamo_shared.wire.specifications.platform import CommandResult
+from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 from dynamo_watcher.app import WatcherService
 
 from .platform import eventually, frontend, graph, platform, settings, until_event, until_state, worker

@@ -19,7 +19,8 @@ from dynamo_shared.bus.commands import (
 from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.wire import cloudevents, subjects
-from dynamo_shared.wire.specifications import CommandResult, ScaleData, ScaleTarget
+from dynamo_shared.wire.specifications.platform import CommandResult
+from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 
 from tests.building.tasks import in_background
 from tests.building.waiting import until

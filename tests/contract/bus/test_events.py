@@ -12,7 +12,7 @@ from dynamo_shared.bus import Bus, EventPublisher, streams
 from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.wire import cloudevents
 from dynamo_shared.wire.cloudevents import Event
-from dynamo_shared.wire.specifications import deployment_data
+from dynamo_shared.wire.specifications.deployment import deployment_data
 
 from tests.building.tasks import in_background
 

@@ -21,7 +21,8 @@ from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.wire import cloudevents, subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS
-from dynamo_shared.wire.specifications import ASKED, COMMANDS, EVENTS
+from dynamo_shared.wire.specifications import COMMANDS, EVENTS
+from dynamo_shared.wire.specifications.base import ASKED
 
 from tests.building.tasks import in_background
 

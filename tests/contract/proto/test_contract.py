@@ -15,7 +15,8 @@ import yaml
 from dynamo_shared.bus import streams
 from dynamo_shared.state.messages import SyncedMarker
 from dynamo_shared.wire import cloudevents, subjects
-from dynamo_shared.wire.specifications import BY_TYPE, DeploymentData
+from dynamo_shared.wire.specifications import BY_TYPE
+from dynamo_shared.wire.specifications.deployment import DeploymentData
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message as ProtoMessage

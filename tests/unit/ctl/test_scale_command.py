@@ -10,7 +10,7 @@ from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_shared.bus import EventPublisher, streams
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, Handler
 from dynamo_shared.wire import cloudevents
-from dynamo_shared.wire.specifications import ScaleData
+from dynamo_shared.wire.specifications.scaling import ScaleData
 
 from tests.building.memory_bus import MemoryBus
 from tests.building.tasks import in_background

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from dynamo_shared.runtime.facts import Announcer, EventReason, Fact
-from dynamo_shared.wire.specifications import CommandResult
+from dynamo_shared.wire.specifications.platform import CommandResult
 
 OBJECT = {"kind": "DynamoModel", "metadata": {"name": "one"}}
 DATA = CommandResult(service="scaler", verb="scale")

@@ -31,7 +31,7 @@ from dynamo_shared.kube.errors import Forbidden, Unavailable
 from dynamo_shared.runtime.facts import Announcer, Fact
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
 from dynamo_shared.state import ObjectCache
-from dynamo_shared.wire.specifications import ScaleTarget
+from dynamo_shared.wire.specifications.scaling import ScaleTarget
 from prometheus_client import CollectorRegistry
 
 from tests.building.memory_kube import MemoryKube

@@ -6,7 +6,7 @@ import pytest
 from dynamo_scaler.commands.request import ScaleRequest, namespace_of
 from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.wire import cloudevents
-from dynamo_shared.wire.specifications import ScaleData, ScaleTarget
+from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 
 
 def command(source: str = "/clusters/c/namespaces/team", time: str = "2026-01-01T00:00:00Z") -> cloudevents.Event:

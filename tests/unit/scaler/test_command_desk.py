@@ -19,7 +19,7 @@ from dynamo_shared.bus.commands import Answered, CommandRefusedError
 from dynamo_shared.kube.errors import KubeError, NotServed, Unavailable
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
 from dynamo_shared.state.versions import Version
-from dynamo_shared.wire.specifications import COMMAND, CommandResult
+from dynamo_shared.wire.specifications.platform import COMMAND, CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
 

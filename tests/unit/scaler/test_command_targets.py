@@ -4,7 +4,7 @@ import pytest
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.commands.targets import resolve
 from dynamo_shared.bus.commands import CommandRefusedError
-from dynamo_shared.wire.specifications import ScaleTarget
+from dynamo_shared.wire.specifications.scaling import ScaleTarget
 
 FRONTEND, PREFILL, FIRST, SECOND = (PoolKey("n", "g", name) for name in ("Frontend", "Prefill", "Short", "Long"))
 POOLS = [

@@ -9,7 +9,8 @@ from dynamo_shared.bus import streams
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state import messages
 from dynamo_shared.wire import subjects
-from dynamo_shared.wire.specifications import BY_TYPE, COMMANDS, CommandSpec, EventSpec
+from dynamo_shared.wire.specifications import BY_TYPE, COMMANDS
+from dynamo_shared.wire.specifications.base import CommandSpec, EventSpec
 
 from tools.generate.wire import schemas
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from dynamo_shared.bus import streams
-from dynamo_shared.wire.specifications import COMMANDS, EVENTS, CommandSpec, EventSpec
+from dynamo_shared.wire.specifications import COMMANDS, EVENTS
+from dynamo_shared.wire.specifications.base import CommandSpec, EventSpec
 
 from tools.generate.reference.fields import fields, limits_of, type_of
 from tools.generate.reference.markdown import code, page, table

@@ -4,21 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from dynamo_shared.wire.specifications import (
-    CheckpointData,
-    CommandResult,
-    ComponentCounts,
-    DeploymentData,
-    ResyncData,
-    ScaleData,
-    ScaleTarget,
-    ScalingAdapterData,
-)
-from dynamo_shared.wire.specifications.deployment import ComponentDeploymentData
+from dynamo_shared.wire.specifications.checkpoint import CheckpointData
+from dynamo_shared.wire.specifications.deployment import ComponentCounts, ComponentDeploymentData, DeploymentData
 from dynamo_shared.wire.specifications.discovery import AdapterData, DynamoModelData
 from dynamo_shared.wire.specifications.image import ImageData
 from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 from dynamo_shared.wire.specifications.planning import PlanAlternative, PlanData, RequestData
+from dynamo_shared.wire.specifications.platform import CommandResult, ResyncData
+from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget, ScalingAdapterData
 from dynamo_shared.wire.specifications.scaling_decisions import BudgetFigures, ScaledComponent, ScalingDecision
 from dynamo_shared.wire.specifications.workers import ModelCard, ServedModelData, WorkerData
 

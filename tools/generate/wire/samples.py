@@ -11,15 +11,10 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.state import messages
 from dynamo_shared.state.versions import Version
 from dynamo_shared.wire import cloudevents, subjects
-from dynamo_shared.wire.specifications import (
-    COMMAND,
-    COMMANDS,
-    EVENTS,
-    PLATFORM,
-    CheckpointData,
-    CommandSpec,
-    EventSpec,
-)
+from dynamo_shared.wire.specifications import COMMANDS, EVENTS
+from dynamo_shared.wire.specifications.base import CommandSpec, EventSpec
+from dynamo_shared.wire.specifications.checkpoint import CheckpointData
+from dynamo_shared.wire.specifications.platform import COMMAND, PLATFORM
 
 from tools.generate.wire.sample_data import CHANGED, DATA, NAME, NAMESPACE
 

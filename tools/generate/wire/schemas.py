@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 from dynamo_shared.state import messages
 from dynamo_shared.wire import cloudevents
-from dynamo_shared.wire.specifications import BY_TYPE, CommandSpec, EventSpec
+from dynamo_shared.wire.specifications import BY_TYPE
+from dynamo_shared.wire.specifications.base import CommandSpec, EventSpec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

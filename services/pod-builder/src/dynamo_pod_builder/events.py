@@ -7,7 +7,8 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.wording import many
 from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact
-from dynamo_shared.wire.specifications import checkpoint_data, component_deployment_data, deployment_data
+from dynamo_shared.wire.specifications.checkpoint import checkpoint_data
+from dynamo_shared.wire.specifications.deployment import component_deployment_data, deployment_data
 from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 
 from dynamo_pod_builder.applying import SetBack

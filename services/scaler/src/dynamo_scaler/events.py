@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.runtime.facts import EventReason, Fact
-from dynamo_shared.wire.specifications import ScalingAdapterData
+from dynamo_shared.wire.specifications.scaling import ScalingAdapterData
 from dynamo_shared.wire.specifications.scaling_decisions import BudgetFigures, ScaledComponent, ScalingDecision
 
 from dynamo_scaler.adapters.status import ConditionState

@@ -8,7 +8,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import Bus, EventPublisher, streams
 from dynamo_shared.state.publisher import StatePublisher
-from dynamo_shared.wire.specifications import PLATFORM, ResyncData
+from dynamo_shared.wire.specifications.platform import PLATFORM, ResyncData
 
 from dynamo_watcher.follower import Follower, Lookup, Source
 from dynamo_watcher.metrics import WatcherMetrics

@@ -30,7 +30,9 @@ from dynamo_shared.bus.events import EventPublisher
 from dynamo_shared.bus.protocol import Bus, ConsumerSpec, Delivery, Message, Start
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.wire import cloudevents, subjects
-from dynamo_shared.wire.specifications import COMMAND, COMMANDS, CommandResult, CommandSpec, find, fit
+from dynamo_shared.wire.specifications import COMMANDS, find, fit
+from dynamo_shared.wire.specifications.base import CommandSpec
+from dynamo_shared.wire.specifications.platform import COMMAND, CommandResult
 
 MAX_DELIVERIES = 5
 

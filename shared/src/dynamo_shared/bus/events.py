@@ -28,7 +28,8 @@ from dynamo_shared.bus.errors import (
 )
 from dynamo_shared.bus.protocol import Ack, Bus, OutgoingMessage
 from dynamo_shared.wire import cloudevents, subjects
-from dynamo_shared.wire.specifications import EventIdentity, EventSpec, find, fit
+from dynamo_shared.wire.specifications import find, fit
+from dynamo_shared.wire.specifications.base import EventIdentity, EventSpec
 
 CAPACITY = 10_000
 """Events that wait at most: at 2 KiB each about 20 MiB, and 100 deployments with all their changes for hours."""

@@ -27,7 +27,8 @@ from dynamo_shared.bus.commands import consumer_name
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.wire import subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS
-from dynamo_shared.wire.specifications import ASKED, COMMANDS, EVENTS
+from dynamo_shared.wire.specifications import COMMANDS, EVENTS
+from dynamo_shared.wire.specifications.base import ASKED
 
 WATCHER = "watcher"
 DISCOVERY = "model-discovery"

@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_planner.core.observing import Missing
-from dynamo_planner.inputs.prometheus import PrometheusClient, PrometheusError, PrometheusOptions
-from dynamo_planner.inputs.prometheus.client import MAX_SERIES
+from dynamo_planner.inputs.prometheus.client import MAX_SERIES, PrometheusClient, PrometheusError
+from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 from dynamo_shared.runtime.endpoints import serving
 
 

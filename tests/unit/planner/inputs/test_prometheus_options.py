@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 from dynamo_planner.inputs import InputError
-from dynamo_planner.inputs.prometheus import prometheus_options
+from dynamo_planner.inputs.prometheus.options import prometheus_options
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.runtime.settings.planner import Prometheus
 

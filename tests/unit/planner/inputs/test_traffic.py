@@ -5,9 +5,9 @@ import math
 import pytest
 from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
 from dynamo_planner.inputs import InputUnavailable
-from dynamo_planner.inputs.prometheus import PrometheusError, SeriesValue, Track, TrafficReader
-from dynamo_planner.inputs.prometheus.client import SeriesValues
+from dynamo_planner.inputs.prometheus.client import PrometheusError, SeriesValue, SeriesValues, Track
 from dynamo_planner.inputs.prometheus.queries import Queries
+from dynamo_planner.inputs.prometheus.traffic import TrafficReader
 from dynamo_shared.api.contracts.planner import MetricsSource
 
 NOW = 1_000_000.0

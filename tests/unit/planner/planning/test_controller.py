@@ -40,7 +40,7 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.routes import CacheChange
 from dynamo_shared.runtime.settings import Settings
-from dynamo_shared.wire.specifications import ScaleData
+from dynamo_shared.wire.specifications.scaling import ScaleData
 from prometheus_client import CollectorRegistry
 
 from tests.building.memory_bus import MemoryBus

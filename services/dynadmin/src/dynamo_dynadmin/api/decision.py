@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from dynamo_shared.wire.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
 
 PLANS = ("planned", "plan-held")
 SCALINGS = ("scale-applied", "scale-held", "scale-refused", "scale-advised")

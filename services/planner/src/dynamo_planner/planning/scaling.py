@@ -5,8 +5,7 @@ from collections.abc import Callable
 import structlog
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusError
-from dynamo_shared.wire.specifications import ScaleData, ScaleTarget
-from dynamo_shared.wire.specifications.scaling import PLANNER
+from dynamo_shared.wire.specifications.scaling import PLANNER, ScaleData, ScaleTarget
 
 from dynamo_planner.core.decision import Decision
 from dynamo_planner.planning.plans import PlannedGraph

@@ -6,7 +6,7 @@ from dynamo_shared.bus.commands import Answered, CommandRefusedError
 from dynamo_shared.bus.errors import BusError
 from dynamo_shared.newest import Newest
 from dynamo_shared.wire import cloudevents, subjects
-from dynamo_shared.wire.specifications import COMMAND, CommandResult
+from dynamo_shared.wire.specifications.platform import COMMAND, CommandResult
 
 COMPLETED, FAILED = "completed", "failed"
 #: Answers that are remembered here; EVENTS has all of a week.

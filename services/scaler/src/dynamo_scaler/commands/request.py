@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.wire import cloudevents
 from dynamo_shared.wire.cloudevents import Event
-from dynamo_shared.wire.specifications import ScaleData, ScaleTarget
+from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 
 from dynamo_scaler.budgets.intents import Intent
 

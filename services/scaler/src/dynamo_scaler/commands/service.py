@@ -13,7 +13,7 @@ from dynamo_shared.runtime import ServiceContext
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state import ObjectCache
 from dynamo_shared.wire.cloudevents import Event
-from dynamo_shared.wire.specifications import ScaleData
+from dynamo_shared.wire.specifications.scaling import ScaleData
 
 from dynamo_scaler.commands.admission import CommandAdmission
 from dynamo_scaler.commands.answers import Answers

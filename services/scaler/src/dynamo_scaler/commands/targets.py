@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dynamo_shared.bus.commands import CommandRefusedError
-from dynamo_shared.wire.specifications import ScaleTarget
+from dynamo_shared.wire.specifications.scaling import ScaleTarget
 
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.commands.request import INVALID

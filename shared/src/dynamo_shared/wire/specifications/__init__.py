@@ -19,44 +19,7 @@ from dynamo_shared.wire.specifications import (
     scaling,
     workers,
 )
-from dynamo_shared.wire.specifications.base import ASKED, CommandSpec, EventIdentity, EventSpec, Int64
-from dynamo_shared.wire.specifications.checkpoint import CheckpointData, checkpoint_data
-from dynamo_shared.wire.specifications.deployment import (
-    GRAPH_DEPLOYMENT,
-    ComponentCounts,
-    DeploymentData,
-    component_deployment_data,
-    deployment_data,
-)
-from dynamo_shared.wire.specifications.platform import COMMAND, PLATFORM, CommandResult, ResyncData
-from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget, ScalingAdapterData
-
-__all__ = [
-    "ASKED",
-    "BY_TYPE",
-    "COMMAND",
-    "COMMANDS",
-    "EVENTS",
-    "GRAPH_DEPLOYMENT",
-    "PLATFORM",
-    "CheckpointData",
-    "CommandResult",
-    "CommandSpec",
-    "ComponentCounts",
-    "DeploymentData",
-    "EventIdentity",
-    "EventSpec",
-    "Int64",
-    "ResyncData",
-    "ScaleData",
-    "ScaleTarget",
-    "ScalingAdapterData",
-    "checkpoint_data",
-    "component_deployment_data",
-    "deployment_data",
-    "find",
-    "fit",
-]
+from dynamo_shared.wire.specifications.base import CommandSpec, EventSpec, Int64
 
 EVENTS: tuple[EventSpec, ...] = (
     *deployment.EVENTS,

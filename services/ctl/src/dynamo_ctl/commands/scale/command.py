@@ -10,7 +10,8 @@ from dynamo_shared.bus import BusUnavailableError
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.protocol import Bus
 from dynamo_shared.bus.streams import STATE
-from dynamo_shared.wire.specifications import CommandResult, ScaleData, ScaleTarget
+from dynamo_shared.wire.specifications.platform import CommandResult
+from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 
 from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError, ExitCode
