@@ -11,9 +11,14 @@ _SIGNS = {"True": "+", "False": "-", "Unknown": "?"}
 _STATUSES = {sign: status for status, sign in _SIGNS.items()}
 
 
-def table(rows: Mapping[str, tuple[Callable[[], Any], str]]) -> pytest.MarkDecorator:
+def rows(names: str, given: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """Parameters of these names, separated by commas, by what a row is about."""
+    return pytest.mark.parametrize(names, given.values(), ids=given)
+
+
+def table(worlds: Mapping[str, tuple[Callable[[], Any], str]]) -> pytest.MarkDecorator:
     """Parameters `given`, which makes what there is, and `outcome`, by what a row is about."""
-    return pytest.mark.parametrize(("given", "outcome"), rows.values(), ids=rows)
+    return rows("given, outcome", worlds)
 
 
 def conditions(said: str) -> list[KubeObject]:

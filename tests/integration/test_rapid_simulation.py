@@ -14,6 +14,8 @@ from dynamo_shared.api.manifest import load_manifest
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 from dynamo_shared.runtime.settings.planner import Planner
 
+from tests.building.tables import rows
+
 pytestmark = [pytest.mark.timeout(300), pytest.mark.long]
 
 FRONTEND = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend:latest"
@@ -82,14 +84,12 @@ async def test_the_figures_are_those_of_the_tables(profiler: RapidProfiler):
     assert max(point.tokens_per_second_per_gpu or 0 for point in best) <= 646.0 * 1.02
 
 
-@pytest.mark.parametrize(
-    ("spec", "serving", "remarks"),
-    [
-        pytest.param({"hardware": H200_8, "sla": {"itl": 50.0}}, None, [], id="no load"),
-        pytest.param(
-            {"hardware": H200_16, "workload": {"requestRate": 1.0}, "sla": {"itl": 50.0}}, None, [], id="rate"
-        ),
-        pytest.param(
+@rows(
+    "spec, serving, remarks",
+    {
+        "no load": ({"hardware": H200_8, "sla": {"itl": 50.0}}, None, []),
+        "rate": ({"hardware": H200_16, "workload": {"requestRate": 1.0}, "sla": {"itl": 50.0}}, None, []),
+        "e2e latency": (
             {
                 "hardware": H200_16,
                 "workload": {"requestRate": 1.0},
@@ -97,18 +97,11 @@ async def test_the_figures_are_those_of_the_tables(profiler: RapidProfiler):
             },
             None,
             [],
-            id="e2e latency",
         ),
-        pytest.param(
-            {"hardware": H200_8, "sla": {"itl": 50.0}, "features": {"planner": PLANNED}}, "disagg", [], id="planner"
-        ),
-        pytest.param(
-            {"hardware": H200_2, "sla": {"ttft": 5.0, "itl": 1.0}}, None, ["ObjectiveNotMet"], id="beyond all engines"
-        ),
-        pytest.param(
-            {"hardware": H200_2, "workload": {"requestRate": 500.0}}, None, ["LoadNotServed"], id="beyond all GPUs"
-        ),
-    ],
+        "planner": ({"hardware": H200_8, "sla": {"itl": 50.0}, "features": {"planner": PLANNED}}, "disagg", []),
+        "beyond all engines": ({"hardware": H200_2, "sla": {"ttft": 5.0, "itl": 1.0}}, None, ["ObjectiveNotMet"]),
+        "beyond all GPUs": ({"hardware": H200_2, "workload": {"requestRate": 500.0}}, None, ["LoadNotServed"]),
+    },
 )
 async def test_a_model_that_is_known(
     profiler: RapidProfiler, spec: dict[str, Any], serving: str | None, remarks: list[str]

@@ -18,6 +18,8 @@ from dynamo_shared.kube.errors import (
     WebhookUnavailable,
 )
 
+from tests.building.tables import rows
+
 AWAY = WebhookUnavailable(500, "InternalError", 'failed calling webhook "a.b": EOF')
 OLD = {"kind": "DynamoGraphDeployment", "name": "g", "uid": "old", "controller": True}
 
@@ -97,32 +99,24 @@ def _invalid(number: int) -> Invalid:
     return Invalid(422, "Invalid", f"bad field {number}")
 
 
-@pytest.mark.parametrize(
-    ("errors", "reason", "message"),
-    [
-        ([QUOTA, _invalid(1)], "RefusedByApiServer", "403 Forbidden: quota; 422 Invalid: bad field 1"),
-        ([QUOTA, QUOTA], "RefusedByApiServer", "403 Forbidden: quota"),
-        ([REMAINS, TAKEN], "NameTaken", f"{TAKEN}; {REMAINS}"),
-        ([AWAY, QUOTA], "RefusedByApiServer", f"403 Forbidden: quota; {AWAY}"),
-        (
+@rows(
+    "errors, reason, message",
+    {
+        "each is named": ([QUOTA, _invalid(1)], "RefusedByApiServer", "403 Forbidden: quota; 422 Invalid: bad field 1"),
+        "once each": ([QUOTA, QUOTA], "RefusedByApiServer", "403 Forbidden: quota"),
+        "what ends by itself comes last": ([REMAINS, TAKEN], "NameTaken", f"{TAKEN}; {REMAINS}"),
+        "what others mend, too": ([AWAY, QUOTA], "RefusedByApiServer", f"403 Forbidden: quota; {AWAY}"),
+        "four in full": (
             [_invalid(number) for number in range(4)],
             "RefusedByApiServer",
             "; ".join(f"422 Invalid: bad field {number}" for number in range(4)),
         ),
-        (
+        "of five the rest is counted": (
             [_invalid(number) for number in range(5)],
             "RefusedByApiServer",
             "422 Invalid: bad field 0; 422 Invalid: bad field 1; 422 Invalid: bad field 2; 2 more objects are refused",
         ),
-    ],
-    ids=[
-        "each is named",
-        "once each",
-        "what ends by itself comes last",
-        "what others mend, too",
-        "four in full",
-        "of five the rest is counted",
-    ],
+    },
 )
 def test_several_refusals_are_one_failure(errors, reason, message):
     failure = failure_of(SeveralRefusals(errors))
@@ -130,20 +124,20 @@ def test_several_refusals_are_one_failure(errors, reason, message):
     assert retry_after(failure) == 60.0
 
 
-@pytest.mark.parametrize(
-    ("errors", "raised"),
-    [
-        ([QUOTA, Unavailable(503, "ServiceUnavailable", "away"), TAKEN], Unavailable),
-        ([QUOTA, NamespaceTerminating(403, "Forbidden", "ns is being terminated"), TAKEN], NamespaceTerminating),
-        ([None, QUOTA, None], Forbidden),
-        ([QUOTA, TAKEN], SeveralRefusals),
-    ],
-    ids=[
-        "what another try may mend comes first",
-        "what goes with its namespace has not failed",
-        "one refusal",
-        "several refusals",
-    ],
+@rows(
+    "errors, raised",
+    {
+        "what another try may mend comes first": (
+            [QUOTA, Unavailable(503, "ServiceUnavailable", "away"), TAKEN],
+            Unavailable,
+        ),
+        "what goes with its namespace has not failed": (
+            [QUOTA, NamespaceTerminating(403, "Forbidden", "ns is being terminated"), TAKEN],
+            NamespaceTerminating,
+        ),
+        "one refusal": ([None, QUOTA, None], Forbidden),
+        "several refusals": ([QUOTA, TAKEN], SeveralRefusals),
+    },
 )
 async def test_of_writes_that_are_sent_together_all_end_and_one_error_is_raised(errors, raised):
     ended = []

@@ -14,6 +14,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, OPERATOR_ORIGIN_VERSION, RESTART_AT
 from dynamo_shared.api.v1beta1 import parse_graph
 
+from tests.building.tables import rows
 from tests.unit.render.building import CONFIG, component, component_children, graph, graph_children, of_kind
 from tests.unit.render.recorded import CASES, canonical_module, load
 from tests.unit.render.test_conformance import BETTER, NAMESPACE, graphs, is_refused, slug
@@ -94,34 +95,25 @@ def test_the_same_pods_keep_their_names_and_hash():
     ]
 
 
-@pytest.mark.parametrize(
-    ("there", "names"),
-    [
-        pytest.param([], PLAIN, id="nothing there"),
-        pytest.param(under(OLD, DESIRED)[:1], PLAIN, id="a component is missing"),
-        pytest.param(changed(under(OLD, DESIRED), replicas=7), ADOPTED, id="another number of pods"),
-        pytest.param(annotated(under(OLD, DESIRED), **{RESTART_AT: "x"}), ADOPTED, id="restarted once"),
-        pytest.param(
-            annotated(under(OLD, DESIRED), **{OPERATOR_ORIGIN_VERSION: "0.9.0"}), ADOPTED, id="another origin"
-        ),
-        pytest.param(annotated(under(OLD, DESIRED), team="a"), PLAIN, id="an annotation of pods differs"),
-        pytest.param(changed(under(OLD, DESIRED), type="prefill"), PLAIN, id="another type"),
-        pytest.param(
-            changed(under(OLD, DESIRED), sharedMemorySize="1Gi"), PLAIN, id="one worker differs: none is taken"
-        ),
-        pytest.param(changed(under(OLD, DESIRED), multinode={"nodeCount": "x"}), PLAIN, id="not to be read"),
-        pytest.param(
-            [*under(OLD, DESIRED), *under(current_hash(DESIRED), DESIRED)[:1]], PLAIN, id="the desired one has begun"
-        ),
-        pytest.param(
+@rows(
+    "there, names",
+    {
+        "nothing there": ([], PLAIN),
+        "a component is missing": (under(OLD, DESIRED)[:1], PLAIN),
+        "another number of pods": (changed(under(OLD, DESIRED), replicas=7), ADOPTED),
+        "restarted once": (annotated(under(OLD, DESIRED), **{RESTART_AT: "x"}), ADOPTED),
+        "another origin": (annotated(under(OLD, DESIRED), **{OPERATOR_ORIGIN_VERSION: "0.9.0"}), ADOPTED),
+        "an annotation of pods differs": (annotated(under(OLD, DESIRED), team="a"), PLAIN),
+        "another type": (changed(under(OLD, DESIRED), type="prefill"), PLAIN),
+        "one worker differs: none is taken": (changed(under(OLD, DESIRED), sharedMemorySize="1Gi"), PLAIN),
+        "not to be read": (changed(under(OLD, DESIRED), multinode={"nodeCount": "x"}), PLAIN),
+        "the desired one has begun": ([*under(OLD, DESIRED), *under(current_hash(DESIRED), DESIRED)[:1]], PLAIN),
+        "back to one of two": (
             [*changed(under("feed0000", DESIRED), sharedMemorySize="1Gi"), *under(OLD, DESIRED)],
             ADOPTED,
-            id="back to one of two",
         ),
-        pytest.param(
-            [*under("feed0000", DESIRED, "2025-01-01T00:00:00Z"), *under(OLD, DESIRED)], ADOPTED, id="the newest of two"
-        ),
-    ],
+        "the newest of two": ([*under("feed0000", DESIRED, "2025-01-01T00:00:00Z"), *under(OLD, DESIRED)], ADOPTED),
+    },
 )
 def test_what_is_adopted(there, names):
     assert names_after(DESIRED, there) == names

@@ -17,6 +17,7 @@ from dynamo_pod_builder.status.graph import graph_status
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
+from tests.building.tables import rows
 from tests.unit.announced import Announced
 from tests.unit.written import Written
 
@@ -101,30 +102,26 @@ def test_what_is_carried_through(plan, outcome, carried, rolling):
 NEW, OLD, SET = component("g-new", "new"), component("g-old", "old"), pod_clique_set()
 
 
-@pytest.mark.parametrize(
-    ("plan", "there", "parts"),
-    [
-        pytest.param(desiring(NEW), [], [("g-new", True, False)], id="not there yet"),
-        pytest.param(desiring(NEW), [NEW], [("g-new", True, True)], id="there"),
-        pytest.param(
-            desiring(NEW), [NEW, OLD], [("g-new", True, True), ("g-old", False, True)], id="an old generation"
-        ),
-        pytest.param(Plan(), [OLD], [("g-old", True, True)], id="not rendered: what is there counts"),
-        pytest.param(desiring(SET), [SET], [("graph-0-one", True, True)], id="on"),
-        pytest.param(
+@rows(
+    "plan, there, parts",
+    {
+        "not there yet": (desiring(NEW), [], [("g-new", True, False)]),
+        "there": (desiring(NEW), [NEW], [("g-new", True, True)]),
+        "an old generation": (desiring(NEW), [NEW, OLD], [("g-new", True, True), ("g-old", False, True)]),
+        "not rendered: what is there counts": (Plan(), [OLD], [("g-old", True, True)]),
+        "on": (desiring(SET), [SET], [("graph-0-one", True, True)]),
+        "to Grove": (
             desiring(SET, outgoing=[stored(OLD)]),
             [SET, OLD],
             [("graph-0-one", True, True), ("g-old", False, True)],
-            id="to Grove",
         ),
-        pytest.param(
+        "from Grove": (
             desiring(NEW, outgoing=[stored(SET)]),
             [SET, NEW],
             [("g-new", True, True), ("graph-0-one", False, True)],
-            id="from Grove",
         ),
-        pytest.param(desiring(NEW, outgoing=[stored(SET)]), [NEW], [("g-new", True, True)], id="the set was deleted"),
-    ],
+        "the set was deleted": (desiring(NEW, outgoing=[stored(SET)]), [NEW], [("g-new", True, True)]),
+    },
 )
 def test_what_runs_a_component(plan, there, parts):
     children = [stored(each, status={"observedGeneration": 1}) for each in there]
@@ -193,18 +190,18 @@ def at_zero(replicas: int, total: int, ready: int, **status: Any) -> KubeObject:
     return {**there, "status": {**there["status"], "replicas": total, "readyReplicas": ready, **status}}
 
 
-@pytest.mark.parametrize(
-    ("desired", "there", "state"),
-    [
-        pytest.param(0, None, "pending", id="Grove has made nothing yet"),
-        pytest.param(0, at_zero(1, 1, 1), "pending", id="as Grove made it, and it serves"),
-        pytest.param(0, at_zero(0, 1, 1, observedGeneration=0), "pending", id="scaled, and not observed"),
-        pytest.param(0, at_zero(0, 1, 1), "pending", id="observed, and a pod is left"),
-        pytest.param(0, at_zero(0, 0, 0, updatedReplicas=1), "successful", id="none is left"),
-        pytest.param(1, at_zero(0, 0, 0), "pending", id="to be scaled up"),
-        pytest.param(1, at_zero(1, 1, 0), "pending", id="scaled up, and does not serve yet"),
-        pytest.param(1, at_zero(1, 1, 1), "successful", id="serves"),
-    ],
+@rows(
+    "desired, there, state",
+    {
+        "Grove has made nothing yet": (0, None, "pending"),
+        "as Grove made it, and it serves": (0, at_zero(1, 1, 1), "pending"),
+        "scaled, and not observed": (0, at_zero(0, 1, 1, observedGeneration=0), "pending"),
+        "observed, and a pod is left": (0, at_zero(0, 1, 1), "pending"),
+        "none is left": (0, at_zero(0, 0, 0, updatedReplicas=1), "successful"),
+        "to be scaled up": (1, at_zero(0, 0, 0), "pending"),
+        "scaled up, and does not serve yet": (1, at_zero(1, 1, 0), "pending"),
+        "serves": (1, at_zero(1, 1, 1), "successful"),
+    },
 )
 def test_on_grove_a_component_of_no_replicas_is_ready_when_it_has_none(desired, there, state):
     """Grove takes no 0 at first, and says of such a set never that it has acted on it."""
@@ -242,30 +239,20 @@ STARTING = {
 }
 
 
-@pytest.mark.parametrize(
-    ("plan", "outcome", "pods", "delay"),
-    [
-        pytest.param(desiring(NEW), {}, [], None, id="events suffice"),
-        pytest.param(Plan(failure=FAILURE), {"failure": FAILURE}, [], None, id="only a change of the graph can help"),
-        pytest.param(desiring(NEW), {"failure": REFUSED}, [], 60.0, id="refused by the API server"),
-        pytest.param(
-            desiring(NEW), {"failure": REFUSED, "again": 30.0}, [], 30.0, id="refused, and left to another owner"
-        ),
-        pytest.param(desiring(NEW), {"again": 30.0}, [], 30.0, id="an object is left to another owner"),
-        pytest.param(
-            desiring(NEW, restart=RestartPlan(status={"phase": "Restarting"})),
-            {"again": 30.0},
-            [],
-            10.0,
-            id="a restart",
-        ),
-        pytest.param(
-            desiring(NEW, restart=RestartPlan(status={"phase": "Completed"})), {}, [], None, id="a restart that is over"
-        ),
-        pytest.param(desiring(NEW, rollout=Rollout(again=3.0)), {}, [], 3.0, id="frontends admit a new worker"),
-        pytest.param(desiring(SET), {}, [STARTING], 30.0, id="a pod on Grove that would have started by then"),
-        pytest.param(desiring(NEW), {}, [STARTING], None, id="components check pods themselves"),
-    ],
+@rows(
+    "plan, outcome, pods, delay",
+    {
+        "events suffice": (desiring(NEW), {}, [], None),
+        "only a change of the graph can help": (Plan(failure=FAILURE), {"failure": FAILURE}, [], None),
+        "refused by the API server": (desiring(NEW), {"failure": REFUSED}, [], 60.0),
+        "refused, and left to another owner": (desiring(NEW), {"failure": REFUSED, "again": 30.0}, [], 30.0),
+        "an object is left to another owner": (desiring(NEW), {"again": 30.0}, [], 30.0),
+        "a restart": (desiring(NEW, restart=RestartPlan(status={"phase": "Restarting"})), {"again": 30.0}, [], 10.0),
+        "a restart that is over": (desiring(NEW, restart=RestartPlan(status={"phase": "Completed"})), {}, [], None),
+        "frontends admit a new worker": (desiring(NEW, rollout=Rollout(again=3.0)), {}, [], 3.0),
+        "a pod on Grove that would have started by then": (desiring(SET), {}, [STARTING], 30.0),
+        "components check pods themselves": (desiring(NEW), {}, [STARTING], None),
+    },
 )
 def test_when_the_next_reconcile_is_due(plan, outcome, pods, delay):
     world = observed(cliques=[clique("graph-0-one", ready=0)], pods={"graph-0-one": pods})
