@@ -9,6 +9,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,6 +39,8 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.kube.errors import KubeError, NotFound
+
+from tests.stage.balancer import balanced
 
 from .admission import Admission, admission_platform, bare_control_plane
 from .platform import eventually
@@ -331,60 +334,20 @@ async def test_what_is_turned_away_as_too_much_comes_again_by_itself(plane, kube
         assert (await creating)["metadata"]["name"] == "later"
 
 
-class Balancer:
-    """Passes TCP connections on to replicas that are ready, as a Service does; those it passed on stay where they are."""
-
-    def __init__(self, replicas: dict[int, LocalHttp]) -> None:
-        self.replicas = replicas
-        self.ready: set[int] = set(replicas)
-        self._turn = 0
-
-    @contextlib.asynccontextmanager
-    async def listening(self, port: int) -> AsyncIterator[None]:
-        server = await asyncio.start_server(self._connected, "127.0.0.1", port)
-        checking = asyncio.create_task(self._check())
-        try:
-            yield
-        finally:
-            checking.cancel()
-            server.close()
-
-    async def _check(self) -> None:
-        while True:
-            for port, health in self.replicas.items():
-                (self.ready.add if await health.ok("/readyz") else self.ready.discard)(port)
-            await asyncio.sleep(0.1)
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        ready = sorted(self.ready)
-        self._turn += 1
-        there_reader, there = await asyncio.open_connection("127.0.0.1", ready[self._turn % len(ready)])
-        await asyncio.gather(_pipe(reader, there), _pipe(there_reader, writer))
-
-
-async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
-
-
 async def test_a_replica_that_goes_away_loses_no_request(plane, kube):
-    front, ports = free_port(), (free_port(), free_port())
-    # Both are registered under the balancer's address; each listens at its own.
-    shared: dict[str, Any] = {"url": f"https://127.0.0.1:{front}", "PLATFORM__ADMISSION__DRAIN": "1s"}
+    ports = free_port(), free_port()
     async with contextlib.AsyncExitStack() as stack:
+        balancer = await stack.enter_async_context(balanced())
+        # Both are registered under the balancer's address; each listens at its own.
+        shared: dict[str, Any] = {"url": balancer.url, "PLATFORM__ADMISSION__DRAIN": "1s"}
         going = contextlib.AsyncExitStack()
         await stack.enter_async_context(going)
         first = await going.enter_async_context(admission_platform(plane, port=ports[0], **shared))
         second = await stack.enter_async_context(admission_platform(plane, port=ports[1], **shared))
         assert first.running is not None
         assert second.running is not None
-        balancer = Balancer(
-            {up.port: LocalHttp(up.running.health_port) for up in (first, second) if up.running is not None}
-        )
-        await stack.enter_async_context(balancer.listening(front))
+        replicas: Any = ((first.running, first.port), (second.running, second.port))
+        balancer.backends = [SimpleNamespace(health_port=up.health_port, webhook_port=port) for up, port in replicas]
         stop, answered = asyncio.Event(), [0]
 
         async def load(number: int) -> None:
@@ -396,7 +359,7 @@ async def test_a_replica_that_goes_away_loses_no_request(plane, kube):
         await eventually(lambda: _enough(answered, 50), "requests flow")
         before = answered[0]
         await going.aclose()
-        assert balancer.ready == {ports[1]}
+        assert [each.webhook_port for each in balancer.ready] == [ports[1]]
         await eventually(lambda: _enough(answered, before + 100), "requests go on")
         stop.set()
         await asyncio.gather(*loads)

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Protocol
 
 from dynamo_shared.aio import ended
 
@@ -13,13 +14,20 @@ from .service import Service
 PROBE_EVERY, PROBE_WITHIN = 0.5, 1.0
 
 
+class Backend(Protocol):
+    """A replica of admission: where it serves, and where it says whether it is ready."""
+
+    health_port: int
+    webhook_port: int
+
+
 class Balancer:
-    """Connections in turn to those of `backends` that answered their last probe."""
+    """Connections in turn to those of `backends` that answered their last probe, which are `ready`."""
 
     def __init__(self) -> None:
-        self.backends: Sequence[Service] = ()
+        self.backends: Sequence[Backend] = ()
         self.port = 0
-        self._ready: list[Service] = []
+        self.ready: list[Backend] = []
         self._turn = itertools.count()
 
     @property
@@ -35,10 +43,10 @@ class Balancer:
         """Follow which servers are ready, until cancelled."""
         while True:
             answers = await asyncio.gather(*(self._is_ready(each) for each in self.backends))
-            self._ready = [each for each, ready in zip(self.backends, answers, strict=True) if ready]
+            self.ready = [each for each, ready in zip(self.backends, answers, strict=True) if ready]
             await asyncio.sleep(PROBE_EVERY)
 
-    async def _is_ready(self, service: Service) -> bool:
+    async def _is_ready(self, service: Backend) -> bool:
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
             async with asyncio.timeout(PROBE_WITHIN):
                 reader, writer = await asyncio.open_connection("127.0.0.1", service.health_port)
@@ -51,7 +59,7 @@ class Balancer:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
-        ready = self._ready or list(self.backends)
+        ready = self.ready or list(self.backends)
         try:
             if not ready:
                 return
