@@ -10,6 +10,7 @@ from dynamo_planner.core.reference.engines import Engines
 from dynamo_planner.core.reference.throughput import Throughput
 from dynamo_planner.core.warmup import Interval
 
+from tests.building.tables import rows
 from tests.unit.planner.core.reference_cases import (
     BOTH,
     DM,
@@ -47,6 +48,53 @@ def test_case_4_with_reactive_scaling_it_is_a_lower_bound():
     assert effects.explanation.inputs["lower_bounds"] == {"prefill": 3, "decode": 3}
 
 
+ALONE = {"mode": "prefill", "max_gpu_budget": -1}
+#: What is configured, what engines do, what was observed, and how many replicas there are to be.
+PLANNED = {
+    "case 5: a time to the first token that one engine cannot keep": (
+        {"mode": "prefill", "ttft_ms": 200},
+        PM,
+        {"traffic": requests(1)},
+        {P: 6},
+    ),
+    "case 6: without cache hits": (ALONE, PM, {"traffic": requests(500, isl=4000, hits=0.0)}, {P: 34}),
+    "case 6: cache hits need fewer replicas": (ALONE, PM, {"traffic": requests(500, isl=4000, hits=0.8)}, {P: 7}),
+    "a single decode pool": ({"mode": "decode"}, DM, {"traffic": requests(100)}, {D: 3}),
+    "one pool for both stands in the place of decode": (
+        {"mode": "agg", "ttft_ms": 4000, "itl_ms": 3000},
+        BOTH,
+        {"traffic": requests(20)},
+        {D: 1},
+    ),
+    "a graph that no one used yet has its minimum": (
+        {"min_endpoint": 2},
+        BOTH,
+        {"traffic": requests(0, isl=0, osl=0)},
+        {P: 2, D: 2},
+    ),
+    "the budget is kept": ({"max_gpu_budget": 4}, BOTH, {"traffic": requests(100)}, {P: 2, D: 2}),
+    "each pool may have a minimum of its own": (
+        {"ttft_ms": 2000, "prefill_min_endpoint": 2, "decode_min_endpoint": 3},
+        BOTH,
+        {"traffic": requests(1)},
+        {P: 2, D: 3},
+    ),
+    "steps are limited where the configuration asks for it": (
+        {**ALONE, "max_throughput_scaling_replicas": 4},
+        PM,
+        {"traffic": requests(500, isl=4000), "prefill": 2},
+        {P: 6},
+    ),
+}
+
+
+@rows("fields, profile, given, replicas", PLANNED)
+def test_replicas_of_one_interval(fields, profile, given, replicas):
+    effects = throughput_tick(ReferencePolicy(config(**fields), profile=profile), observed(**given))
+    assert effects.decision is not None
+    assert effects.decision.replicas == replicas
+
+
 @pytest.mark.parametrize("predictor", ["constant", "kalman"])
 def test_of_a_long_trace_predictors_learn_what_they_would_remember(predictor: str) -> None:
     made = config(load_predictor=predictor)
@@ -54,37 +102,6 @@ def test_of_a_long_trace_predictors_learn_what_they_would_remember(predictor: st
     long, short = (Throughput(made, Engines(made, BOTH), warmup=each) for each in (trace, trace[-HISTORY:]))
     assert long._requests.steps == long._isl.steps == HISTORY
     assert long.plan(requests(100), {}).predictions == short.plan(requests(100), {}).predictions
-
-
-def test_case_5_latency_floor():
-    policy = ReferencePolicy(config(mode="prefill", ttft_ms=200), profile=PM)
-    effects = throughput_tick(policy, observed(traffic=requests(1)))
-    assert effects.decision is not None
-    assert effects.decision.replicas == {P: 6}
-
-
-def test_case_6_cache_hits_need_fewer_replicas():
-    counts = []
-    for hits in (0.0, 0.8):
-        policy = ReferencePolicy(config(mode="prefill", max_gpu_budget=-1), profile=PM)
-        effects = throughput_tick(policy, observed(traffic=requests(500, isl=4000, hits=hits)))
-        assert effects.decision is not None
-        counts.append(effects.decision.replicas[P])
-    assert counts == [34, 7]
-
-
-def test_a_single_decode_pool():
-    effects = throughput_tick(ReferencePolicy(config(mode="decode"), profile=DM), observed(traffic=requests(100)))
-    assert effects.decision is not None
-    assert effects.decision.replicas == {D: 3}
-
-
-def test_one_pool_for_both_stands_in_the_place_of_decode():
-    policy = ReferencePolicy(config(mode="agg", ttft_ms=4000, itl_ms=3000), profile=BOTH)
-    effects = throughput_tick(policy, observed(traffic=requests(20)))
-    assert effects.decision is not None
-    assert set(effects.decision.replicas) == {D}
-    assert effects.decision.replicas[D] >= 1
 
 
 @pytest.mark.parametrize(("profile", "ready"), [(PM, P), (DM, D)])
@@ -148,34 +165,6 @@ def test_no_requests_is_a_number():
     effects = throughput_tick(policy, observed(120.0, traffic=requests(0)))
     assert effects.decision is not None
     assert effects.decision.replicas == {P: 1, D: 1}
-
-
-def test_a_graph_that_no_one_used_yet_has_its_minimum():
-    effects = throughput_tick(
-        ReferencePolicy(config(min_endpoint=2), profile=BOTH), observed(traffic=requests(0, isl=0, osl=0))
-    )
-    assert effects.decision is not None
-    assert effects.decision.replicas == {P: 2, D: 2}
-
-
-def test_the_budget_is_kept():
-    effects = throughput_tick(ReferencePolicy(config(max_gpu_budget=4), profile=BOTH), observed(traffic=requests(100)))
-    assert effects.decision is not None
-    assert effects.decision.replicas == {P: 2, D: 2}
-
-
-def test_each_pool_may_have_a_minimum_of_its_own():
-    policy = ReferencePolicy(config(ttft_ms=2000, prefill_min_endpoint=2, decode_min_endpoint=3), profile=BOTH)
-    effects = throughput_tick(policy, observed(traffic=requests(1)))
-    assert effects.decision is not None
-    assert effects.decision.replicas == {P: 2, D: 3}
-
-
-def test_steps_are_limited_where_the_configuration_asks_for_it():
-    policy = ReferencePolicy(config(mode="prefill", max_gpu_budget=-1, max_throughput_scaling_replicas=4), profile=PM)
-    effects = throughput_tick(policy, observed(traffic=requests(500, isl=4000), prefill=2))
-    assert effects.decision is not None
-    assert effects.decision.replicas == {P: 6}
 
 
 def test_the_lower_bound_raises_replicas_at_the_same_tick():
