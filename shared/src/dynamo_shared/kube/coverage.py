@@ -86,13 +86,11 @@ def _missing(desired: Any, observed: Any, path: str, key: str, *, amounts: bool)
 
 def _missing_in_object(desired: dict[str, Any], observed: dict[str, Any], path: str, *, amounts: bool) -> str:
     for key, value in desired.items():
-        if value is None:
-            continue
-        inner = f"{path}.{key}" if path else key
         there = observed.get(key)
-        if type(there) is type(value) and there == value:
+        if value is None or (type(there) is type(value) and there == value):
             # So most parts come back. As in lists: 1 and true within them are equal in Python alone.
             continue
+        inner = f"{path}.{key}" if path else key
         if there is None:
             if key in _EMPTY_COUNTS or not _is_nothing(value):
                 return inner

@@ -106,7 +106,7 @@ class Ledger:
     def count(self, resource: Resource) -> int:
         """Objects of a resource."""
         table = self._tables.get(resource.id)
-        return len(table.rows) - sum(id_ == resource.id for id_ in self._tombstones.values()) if table else 0
+        return len(table.rows) - [*self._tombstones.values()].count(resource.id) if table else 0
 
     def total(self) -> int:
         """Objects of all resources."""
