@@ -5,12 +5,12 @@ import hashlib
 import json
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any
 
 from aiohttp import web
+from dynamo_shared.aio import ended
 from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
@@ -99,9 +99,7 @@ class Estimating:
             except (NotSimulated, ProblemError) as error:
                 raise StreamEnded("failed", in_words_of_the_form(str(error))) from None
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+            await ended(task)
 
     async def _answer(
         self, caller: str, key: str, simulate: _Answer, remarks: list[str], report: Report
