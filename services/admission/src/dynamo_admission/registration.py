@@ -91,28 +91,14 @@ def path_of(webhook: Webhook) -> str:
 
 def configurations(registration: Registration) -> list[tuple[Resource, KubeObject]]:
     """Both webhook configurations, as they are applied."""
-    return [
-        (
-            MUTATING_WEBHOOK_CONFIGURATIONS,
-            _configuration(
-                MUTATING_WEBHOOK_CONFIGURATIONS,
-                registration,
-                # Defaults are added, too, to what another webhook writes after this one.
-                [{**_review(Webhook.MUTATE, registration), "reinvocationPolicy": "IfNeeded"}],
-            ),
-        ),
-        (
-            VALIDATING_WEBHOOK_CONFIGURATIONS,
-            _configuration(
-                VALIDATING_WEBHOOK_CONFIGURATIONS,
-                registration,
-                [
-                    _review(Webhook.VALIDATE, registration),
-                    _webhook(Webhook.SCALE, registration, [_scale_rule()]),
-                ],
-            ),
-        ),
-    ]
+    # Defaults are added, too, to what another webhook writes after this one.
+    mutating = [{**_review(Webhook.MUTATE, registration), "reinvocationPolicy": "IfNeeded"}]
+    scaling = _webhook(Webhook.SCALE, registration, [_scale_rule()])
+    webhooks = {
+        MUTATING_WEBHOOK_CONFIGURATIONS: mutating,
+        VALIDATING_WEBHOOK_CONFIGURATIONS: [_review(Webhook.VALIDATE, registration), scaling],
+    }
+    return [(resource, _configuration(resource, registration, each)) for resource, each in webhooks.items()]
 
 
 def conversion(resource: Resource, registration: Registration) -> KubeObject:

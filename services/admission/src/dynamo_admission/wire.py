@@ -114,19 +114,13 @@ _encode = msgspec.json.Encoder().encode
 
 def read_admission(body: bytes) -> AdmissionRequest:
     """The request of a review. BadReview where it is not a review; RecursionError where it is nested too deeply to be read."""
-    review: AdmissionReview = _read(_admission, body)
-    if (review.api_version, review.kind) != (ADMISSION_API, ADMISSION_KIND):
-        raise BadReview(f"a {ADMISSION_KIND} of {ADMISSION_API} is expected, not {review.kind} of {review.api_version}")
+    review: AdmissionReview = _read(_admission, body, ADMISSION_API, ADMISSION_KIND)
     return review.request
 
 
 def read_conversion(body: bytes) -> ConversionRequest:
     """The objects of a review. BadReview where it is not a review; RecursionError where it is nested too deeply to be read."""
-    review: ConversionReview = _read(_conversion, body)
-    if (review.api_version, review.kind) != (CONVERSION_API, CONVERSION_KIND):
-        raise BadReview(
-            f"a {CONVERSION_KIND} of {CONVERSION_API} is expected, not {review.kind} of {review.api_version}"
-        )
+    review: ConversionReview = _read(_conversion, body, CONVERSION_API, CONVERSION_KIND)
     return review.request
 
 
@@ -159,10 +153,13 @@ def conversion_failure(uid: str, message: str) -> bytes:
     return _encode(_ConversionAnswer(_ConversionResponse(uid, ReviewStatus("Failure", message))))
 
 
-def _read(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+def _read(decoder: msgspec.json.Decoder[Any], body: bytes, api: str, kind: str) -> Any:
     try:
-        return decoder.decode(body)
+        review = decoder.decode(body)
     except msgspec.ValidationError as error:
         raise BadReview(f"not a review: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadReview(f"not JSON: {error}") from error
+    if (review.api_version, review.kind) != (api, kind):
+        raise BadReview(f"a {kind} of {api} is expected, not {review.kind} of {review.api_version}")
+    return review

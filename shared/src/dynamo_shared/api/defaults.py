@@ -8,6 +8,7 @@ Defaults that a schema can state are the API server's; these depend on other fie
 import operator
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
@@ -68,12 +69,8 @@ def with_roles(obj: KubeObject) -> KubeObject:
     return obj
 
 
-def _graph_v1alpha1(obj: KubeObject, platform_version: str) -> KubeObject:
-    return _with_origin(_with_each(obj, _SERVICES, _with_replicas), platform_version)
-
-
-def _graph_v1beta1(obj: KubeObject, platform_version: str) -> KubeObject:
-    return _with_origin(_with_each(obj, _COMPONENTS, _with_replicas), platform_version)
+def _graph(obj: KubeObject, platform_version: str, *, components: str) -> KubeObject:
+    return _with_origin(_with_each(obj, components, _with_replicas), platform_version)
 
 
 def _component_v1beta1(obj: KubeObject, _platform_version: str) -> KubeObject:
@@ -102,8 +99,8 @@ def _request_v1beta1(obj: KubeObject, platform_version: str) -> KubeObject:
 
 
 _DEFAULTERS: dict[tuple[str, str], Callable[[KubeObject, str], KubeObject]] = {
-    ("DynamoGraphDeployment", "v1alpha1"): _graph_v1alpha1,
-    ("DynamoGraphDeployment", "v1beta1"): _graph_v1beta1,
+    ("DynamoGraphDeployment", "v1alpha1"): partial(_graph, components=_SERVICES),
+    ("DynamoGraphDeployment", "v1beta1"): partial(_graph, components=_COMPONENTS),
     ("DynamoComponentDeployment", "v1beta1"): _component_v1beta1,
     ("DynamoGraphDeploymentRequest", "v1alpha1"): _request_v1alpha1,
     ("DynamoGraphDeploymentRequest", "v1beta1"): _request_v1beta1,

@@ -14,7 +14,6 @@ import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SCALING_INTENTS
 from dynamo_shared.api.untrusted import json_text
-from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.wire.specifications.base import Count
 
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
@@ -63,13 +62,7 @@ class OpenIntent:
 
 def read(graph: KubeObject) -> dict[str, Intent]:
     """Intents of a graph by component; none where the annotation is not valid."""
-    text = graph["metadata"].get("annotations", {}).get(SCALING_INTENTS)
-    if not text:
-        return {}
-    try:
-        return json_text.decode_as(text, dict[str, Intent], SETTINGS)
-    except json_text.InvalidJson:
-        return {}
+    return json_text.annotated(graph, SCALING_INTENTS, dict[str, Intent])
 
 
 def written(intents: Mapping[str, Intent]) -> str | None:

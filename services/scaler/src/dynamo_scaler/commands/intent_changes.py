@@ -1,6 +1,7 @@
 """How a decision changes intents. Pure."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 
 import msgspec
 from dynamo_shared.api.resources import ObjectKey
@@ -16,6 +17,8 @@ IntentChanges = dict[ObjectKey, dict[str, Intent | None]]
 
 #: An intent that is asked for again and again is written again only after this part of its life time.
 _REFRESH = 0.25
+#: What makes an intent another one than that of the same component before it.
+_said = attrgetter("replicas", "current", "held", "reason")
 #: Characters of a message that are remembered: a graph has up to 25 components, and its annotations a limit.
 _LONGEST = 400
 
@@ -32,12 +35,8 @@ def intents_after(
         key = verdict.pool.key
         intent = _intent(request, decision, verdict, now)
         before = known.get(key)
-        if (
-            intent is not None
-            and before is not None
-            and _same(intent, before)
-            and now < before.at + _REFRESH * lifetime
-        ):
+        is_same = intent is not None and before is not None and _said(intent) == _said(before)
+        if is_same and now < known[key].at + _REFRESH * lifetime:
             continue
         changes.setdefault(key.graph_key, {})[key.component] = intent
     for verdict in decision.partners:
@@ -97,13 +96,4 @@ def _intent(request: ScaleRequest, decision: CommandDecision, verdict: PoolVerdi
         requester=request.requester,
         request_reason=request.reason,
         sent=request.sent,
-    )
-
-
-def _same(one: Intent, other: Intent) -> bool:
-    return (one.replicas, one.current, one.held, one.reason) == (
-        other.replicas,
-        other.current,
-        other.held,
-        other.reason,
     )

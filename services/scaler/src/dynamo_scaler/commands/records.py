@@ -10,7 +10,6 @@ import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LAST_SCALED
 from dynamo_shared.api.untrusted import json_text
-from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.wire.specifications.base import Count
 
 #: Earlier commands that are remembered: a command is delivered five times at most, and others may come between.
@@ -37,13 +36,7 @@ class ScalingRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
 
 def read(obj: KubeObject | None) -> dict[str, ScalingRecord]:
     """Records of an object by component; none where the annotation is not valid."""
-    text = (obj or {"metadata": {}})["metadata"].get("annotations", {}).get(LAST_SCALED)
-    if not text:
-        return {}
-    try:
-        return json_text.decode_as(text, dict[str, ScalingRecord], SETTINGS)
-    except json_text.InvalidJson:
-        return {}
+    return json_text.annotated(obj, LAST_SCALED, dict[str, ScalingRecord]) if obj is not None else {}
 
 
 def latest(objects: Iterable[KubeObject | None], component: str) -> ScalingRecord | None:

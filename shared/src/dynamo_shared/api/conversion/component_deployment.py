@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from dynamo_shared.api.conversion import component, component_lens, status
-from dynamo_shared.api.conversion.lens import Lens, by_place
+from dynamo_shared.api.conversion.lens import Lens, by_place, of_parts
 from dynamo_shared.api.conversion.pieces import Pieces
 
 #: What both versions take for the name of a component.
@@ -28,26 +28,22 @@ def lens_to_alpha(object_name: Any) -> Lens:
 
 def to_beta(body: dict[str, Any], object_name: Any) -> dict[str, Any]:
     """v1beta1 DCD of a v1alpha1 one."""
-    result: dict[str, Any] = {}
-    spec = body.get("spec")
-    if isinstance(spec, dict):
+
+    def convert(spec: dict[str, Any]) -> dict[str, Any]:
         name = _name(spec.get("serviceName"), object_name)
-        result["spec"] = {**({"name": name} if name else {}), **_engine(spec), **component.to_beta(spec)}
-    if isinstance(body.get("status"), dict):
-        result["status"] = status.component_to_beta(body["status"])
-    return result
+        return {**({"name": name} if name else {}), **_engine(spec), **component.to_beta(spec)}
+
+    return of_parts(body, convert, status.component_to_beta)
 
 
 def to_alpha(body: dict[str, Any], object_name: Any) -> dict[str, Any]:
     """v1alpha1 DCD of a v1beta1 one."""
-    result: dict[str, Any] = {}
-    spec = body.get("spec")
-    if isinstance(spec, dict):
+
+    def convert(spec: dict[str, Any]) -> dict[str, Any]:
         name = _name(spec.get("name"), object_name)
-        result["spec"] = {**({"serviceName": name} if name else {}), **_engine(spec), **component.to_alpha(spec)}
-    if isinstance(body.get("status"), dict):
-        result["status"] = status.component_to_alpha(body["status"])
-    return result
+        return {**({"serviceName": name} if name else {}), **_engine(spec), **component.to_alpha(spec)}
+
+    return of_parts(body, convert, status.component_to_alpha)
 
 
 def marked(body: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from dynamo_shared.api.conversion import component_lens, status
 from dynamo_shared.api.conversion.envelope import Kept
-from dynamo_shared.api.conversion.lens import Lens, carry
+from dynamo_shared.api.conversion.lens import Lens, carry, of_parts
 from dynamo_shared.api.untrusted.reading import mapping
 
 _SAME = (
@@ -53,28 +53,22 @@ def convert(body: dict[str, Any], kept: Kept, target: str) -> tuple[dict[str, An
 
 def frame_to_beta(frame: dict[str, Any]) -> dict[str, Any]:
     """v1beta1 graph without its components."""
-    result: dict[str, Any] = {}
-    spec = frame.get("spec")
-    if isinstance(spec, dict):
-        result["spec"] = _spec(spec, "envs", "env", "topologyProfile", "clusterTopologyName")
-        if spec.get("services") == {}:
-            result["spec"]["components"] = []
-    if isinstance(frame.get("status"), dict):
-        result["status"] = status.graph_to_beta(frame["status"])
-    return result
+
+    def convert(spec: dict[str, Any]) -> dict[str, Any]:
+        nothing: dict[str, Any] = {"components": []} if spec.get("services") == {} else {}
+        return {**_spec(spec, "envs", "env", "topologyProfile", "clusterTopologyName"), **nothing}
+
+    return of_parts(frame, convert, status.graph_to_beta)
 
 
 def frame_to_alpha(frame: dict[str, Any]) -> dict[str, Any]:
     """v1alpha1 graph without its services."""
-    result: dict[str, Any] = {}
-    spec = frame.get("spec")
-    if isinstance(spec, dict):
-        result["spec"] = _spec(spec, "env", "envs", "clusterTopologyName", "topologyProfile")
-        if spec.get("components") == []:
-            result["spec"]["services"] = {}
-    if isinstance(frame.get("status"), dict):
-        result["status"] = status.graph_to_alpha(frame["status"])
-    return result
+
+    def convert(spec: dict[str, Any]) -> dict[str, Any]:
+        nothing: dict[str, Any] = {"services": {}} if spec.get("components") == [] else {}
+        return {**_spec(spec, "env", "envs", "clusterTopologyName", "topologyProfile"), **nothing}
+
+    return of_parts(frame, convert, status.graph_to_alpha)
 
 
 def _spec(spec: dict[str, Any], env: str, env_there: str, topology: str, topology_there: str) -> dict[str, Any]:

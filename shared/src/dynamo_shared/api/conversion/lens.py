@@ -16,6 +16,14 @@ from dynamo_shared.api.conversion.pieces import KEYS, Keys, Pieces, difference, 
 MAX_TRIALS = 100
 
 
+def of_parts(
+    body: dict[str, Any], spec: Callable[[dict[str, Any]], Any], status: Callable[[dict[str, Any]], Any]
+) -> dict[str, Any]:
+    """What becomes of an object's spec and of its status, each where it is an object itself."""
+    converters = {"spec": spec, "status": status}
+    return {name: convert(body[name]) for name, convert in converters.items() if isinstance(body.get(name), dict)}
+
+
 def by_place(piece: list[Any]) -> str:
     """Pieces at nearly the same place belong together."""
     return repr(piece[0][:5])

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from dynamo_shared.api.conversion.amounts import SIDES, as_text, claims_of
-from dynamo_shared.api.conversion.lens import Lens
+from dynamo_shared.api.conversion.lens import Lens, of_parts
 from dynamo_shared.api.conversion.pieces import KEYS, Keys
 from dynamo_shared.api.conversion.pod import filled, objects, texts
 from dynamo_shared.api.conversion.request_status import status_to_alpha, status_to_beta
@@ -29,24 +29,12 @@ _INT32 = 2**31
 
 def to_beta(body: dict[str, Any]) -> dict[str, Any]:
     """v1beta1 request of a v1alpha1 one. What is not understood is left out."""
-    result: dict[str, Any] = {}
-    spec = body.get("spec")
-    if isinstance(spec, dict):
-        result["spec"] = _spec_to_beta(spec)
-    if isinstance(body.get("status"), dict):
-        result["status"] = status_to_beta(body["status"])
-    return result
+    return of_parts(body, _spec_to_beta, status_to_beta)
 
 
 def to_alpha(body: dict[str, Any], *, namespace: str | None = None) -> dict[str, Any]:
     """v1alpha1 request of a v1beta1 one, which is in a namespace. What is not understood is left out."""
-    result: dict[str, Any] = {}
-    spec = body.get("spec")
-    if isinstance(spec, dict):
-        result["spec"] = _spec_to_alpha(spec)
-    if isinstance(body.get("status"), dict):
-        result["status"] = status_to_alpha(body["status"], namespace)
-    return result
+    return of_parts(body, _spec_to_alpha, partial(status_to_alpha, namespace=namespace))
 
 
 def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dynamo_shared.api.conversion.lens import Lens
+from dynamo_shared.api.conversion.lens import Lens, of_parts
 
 _STATUS = ("replicas", "selector", "lastScaleTime", "conditions")
 
@@ -18,20 +18,21 @@ def to_alpha(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _adapter(body: dict[str, Any], here: str, there: str) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    spec = body.get("spec")
-    if isinstance(spec, dict):
-        result["spec"] = {"replicas": spec["replicas"]} if "replicas" in spec else {}
+    names = (("name", "name"), (here, there))
+
+    def convert(spec: dict[str, Any]) -> dict[str, Any]:
+        result = {"replicas": spec["replicas"]} if "replicas" in spec else {}
         reference = spec.get("dgdRef")
         if isinstance(reference, dict):
-            result["spec"]["dgdRef"] = {
-                new: reference[old] for old, new in (("name", "name"), (here, there)) if old in reference
-            }
-    status = body.get("status")
-    if isinstance(status, dict):
-        # v1beta1 always counts replicas.
-        result["status"] = {"replicas": 0, **{name: status[name] for name in _STATUS if name in status}}
-    return result
+            result["dgdRef"] = {new: reference[old] for old, new in names if old in reference}
+        return result
+
+    return of_parts(body, convert, _status)
+
+
+def _status(status: dict[str, Any]) -> dict[str, Any]:
+    # v1beta1 always counts replicas.
+    return {"replicas": 0, **{name: status[name] for name in _STATUS if name in status}}
 
 
 TO_BETA = Lens(to_beta, to_alpha)

@@ -5,7 +5,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.untrusted.limits import MANIFEST, ReadLimits, check_bounds
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted.limits import MANIFEST, SETTINGS, ReadLimits, check_bounds
 
 T = TypeVar("T")
 
@@ -39,3 +40,11 @@ def decode_as(text: str | bytes, type_: type[T], limits: ReadLimits = MANIFEST) 
         return msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
         raise InvalidJson(str(error)[:200]) from error
+
+
+def annotated(obj: KubeObject, name: str, type_: type[T]) -> T:
+    """The value of an annotation as a msgspec type; an empty one where there is none, or it is not such a value."""
+    try:
+        return decode_as(obj["metadata"].get("annotations", {}).get(name) or "{}", type_, SETTINGS)
+    except InvalidJson:
+        return msgspec.convert({}, type_)
