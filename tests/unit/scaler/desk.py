@@ -131,42 +131,37 @@ class Desk:
         """Hear of everything that others wrote."""
         self.kube.publish(self.cache)
 
+    def having(self, name: str, *, adapters: bool = True, gpus: int = 1, **replicas: int) -> Desk:
+        """This one, with a graph."""
+        self.graph(name, adapters=adapters, gpus=gpus, **replicas)
+        return self
+
     def graph(self, name: str, *, adapters: bool = True, gpus: int = 1, **replicas: int) -> None:
         """A graph that is as it should be."""
+        main = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
         components = [
             {
                 "name": component,
                 "type": component.lower(),
                 "replicas": n,
                 **({"scalingAdapter": {}} if adapters else {}),
-                "podTemplate": {
-                    "spec": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": gpus}}}]}
-                },
+                "podTemplate": {"spec": {"containers": [main]}},
             }
             for component, n in replicas.items()
         ]
-        self.kube.put(
-            {
-                **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-                "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"},
-                "spec": {"components": components},
-                "status": {"observedGeneration": 1, "state": "successful"},
-            },
-        )
+        metadata = {"name": name, "namespace": "team", "uid": f"uid-{name}"}
+        spec, status = {"components": components}, {"observedGeneration": 1, "state": "successful"}
+        self.kube.put({**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec, "status": status})
+        owner = {"kind": DYNAMO_GRAPH_DEPLOYMENTS.kind, "name": name, "uid": f"uid-{name}", "controller": True}
         for component, n in replicas.items() if adapters else ():
-            owner = {"kind": DYNAMO_GRAPH_DEPLOYMENTS.kind, "name": name, "uid": f"uid-{name}", "controller": True}
-            adapter_name = f"{name}-{component.lower()}"
+            adapter = f"{name}-{component.lower()}"
+            metadata = {"name": adapter, "namespace": "team", "uid": f"uid-{adapter}"}
             self.kube.put(
                 {
                     **DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.type_meta,
-                    "metadata": {
-                        "name": adapter_name,
-                        "namespace": "team",
-                        "uid": f"uid-{adapter_name}",
-                        "ownerReferences": [owner],
-                    },
+                    "metadata": {**metadata, "ownerReferences": [owner]},
                     "spec": {"dgdRef": {"name": name, "componentName": component}, "replicas": n},
-                },
+                }
             )
         self.read()
 

@@ -31,8 +31,7 @@ from .desk import AUTOSCALER, FREE, SIX, START, TWELVE, Desk, refused
 
 @pytest.mark.parametrize("adapters", [True, False])
 async def test_what_is_allowed_is_written_with_what_remembers_it(adapters: bool) -> None:
-    desk = Desk(Scaler(limits=FREE))
-    desk.graph("a", adapters=adapters, Prefill=3, Decode=3)
+    desk = Desk(Scaler(limits=FREE)).having("a", adapters=adapters, Prefill=3, Decode=3)
     answer = await desk.scaling.carry_out(desk.ask("a", Prefill=1, Decode=5))
     assert answer == Answered("Applied", "Prefill 3 -> 1; Decode 3 -> 5")
     assert desk.replicas("a") == {"Prefill": 1, "Decode": 5}
@@ -45,8 +44,7 @@ async def test_what_is_allowed_is_written_with_what_remembers_it(adapters: bool)
 
 @pytest.mark.parametrize("adapters", [True, False])
 async def test_case_24_over_what_is_stored(adapters: bool) -> None:
-    desk = Desk(SIX)
-    desk.graph("a", adapters=adapters, Prefill=3, Decode=3)
+    desk = Desk(SIX).having("a", adapters=adapters, Prefill=3, Decode=3)
     reason, message = await refused(desk, desk.ask("a", "up", Decode=4))
     assert (reason, "it is kept until" in message) == ("BudgetCeiling", True)
     assert desk.intents("a")["Decode"]["replicas"] == 4
@@ -71,8 +69,7 @@ async def test_two_deployments_exchange_in_two_writes_and_both_hear_of_it() -> N
 
 
 async def test_an_intent_is_forgotten_after_its_life_time() -> None:
-    desk = Desk(SIX)
-    desk.graph("a", Prefill=3, Decode=3)
+    desk = Desk(SIX).having("a", Prefill=3, Decode=3)
     await refused(desk, desk.ask("a", "up", Decode=4))
     desk.clock[0] += 360
     assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "BudgetFloor"
@@ -106,8 +103,7 @@ async def test_a_transfer_that_breaks_off_anywhere_is_completed(broken: int, ada
 
 @pytest.mark.parametrize("adapters", [True, False])
 async def test_fewer_replicas_than_grove_starts_together_are_refused_and_give_back_no_gpus(adapters: bool) -> None:
-    desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="all", max_gpus=6),)))
-    desk.graph("a", adapters=adapters, Decode=4)
+    desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="all", max_gpus=6),))).having("a", adapters=adapters, Decode=4)
     desk.graph("b", adapters=adapters, Decode=2)
     desk.on_grove("a", Decode=3)
     reason, words = await refused(desk, desk.ask("a", Decode=1))
@@ -117,8 +113,7 @@ async def test_fewer_replicas_than_grove_starts_together_are_refused_and_give_ba
 
 
 async def test_a_command_that_comes_again_acts_no_second_time() -> None:
-    desk = Desk(Scaler(limits=FREE))
-    desk.graph("a", Prefill=1, Decode=1)
+    desk = Desk(Scaler(limits=FREE)).having("a", Prefill=1, Decode=1)
     first = await desk.scaling.carry_out(desk.ask("a", "one", Decode=3))
     await desk.scaling.carry_out(desk.ask("a", "two", Decode=2))
     other = desk.again()
@@ -132,8 +127,7 @@ async def test_a_command_that_comes_again_acts_no_second_time() -> None:
 
 
 async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_sender() -> None:
-    desk = Desk(Scaler(limits=FREE))
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "new", requester="planner", sent="2026-01-01T00:00:05Z", Decode=3))
     late = desk.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04.999Z", Decode=5)
     assert await refused(desk, late) == (
@@ -145,8 +139,7 @@ async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_sender() 
 
 
 async def test_a_clock_that_was_far_ahead_and_was_put_right_is_listened_to() -> None:
-    desk = Desk(Scaler(limits=FREE))
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "one", requester="planner", sent="2999-01-01T00:00:00Z", Decode=3))
     now = desk.ask("a", "two", requester="planner", sent="2027-01-15T08:00:01Z", Decode=5)
     assert (await desk.scaling.carry_out(now)).reason == "Applied"
@@ -168,8 +161,7 @@ async def test_what_it_was_decided_from_must_still_be_so() -> None:
 
 
 async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_own() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600))))
-    desk.graph("a", Prefill=1, Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600)))).having("a", Prefill=1, Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Prefill=4, Decode=4))
     await desk.scaling.carry_out(desk.ask("a", "down", Prefill=2, Decode=2))
     desk.clock[0] += 360
@@ -184,8 +176,7 @@ async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_ow
 
 
 async def test_an_intent_that_is_asked_for_again_and_again_is_not_written_each_time() -> None:
-    desk = Desk(SIX)
-    desk.graph("a", Prefill=3, Decode=3)
+    desk = Desk(SIX).having("a", Prefill=3, Decode=3)
     for number in range(60):
         await refused(desk, desk.ask("a", f"up-{number}", Decode=4))
         desk.clock[0] += 5
@@ -194,13 +185,11 @@ async def test_an_intent_that_is_asked_for_again_and_again_is_not_written_each_t
 
 
 async def test_advisory_and_dry_runs_report_and_write_nothing() -> None:
-    advisory = Desk(SIX.model_copy(update={"advisory": True}))
-    advisory.graph("a", Prefill=3, Decode=3)
+    advisory = Desk(SIX.model_copy(update={"advisory": True})).having("a", Prefill=3, Decode=3)
     answer = await advisory.scaling.carry_out(advisory.ask("a", Prefill=2, Decode=4))
     assert answer == Answered("Advisory", "would be done: Prefill 3 -> 2; Decode 3 -> 4")
     assert (await refused(advisory, advisory.ask("a", "c2", Decode=4)))[0] == "BudgetCeiling"
-    trial = Desk(SIX)
-    trial.graph("a", Prefill=3, Decode=3)
+    trial = Desk(SIX).having("a", Prefill=3, Decode=3)
     dry = replace(trial.ask("a", Prefill=2, Decode=4), dry_run=True)
     assert (await trial.scaling.carry_out(dry)).reason == "DryRun"
     assert (await refused(trial, replace(trial.ask("a", "c2", Decode=4), dry_run=True)))[0] == "BudgetCeiling"
@@ -236,8 +225,7 @@ async def test_what_the_cluster_refuses_is_reported_with_what_was_done_before() 
 
 
 async def test_what_the_cluster_refuses_is_not_tried_on() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30)))).having("a", Decode=1)
     desk.kube.refused = "dynamographdeploymentscalingadapters a-decode"
     assert (await refused(desk, desk.ask("a", Decode=6)))[0] == "WriteRefused"
     desk.kube.refused = ""
@@ -246,8 +234,7 @@ async def test_what_the_cluster_refuses_is_not_tried_on() -> None:
 
 
 async def test_a_refusal_before_any_decision_is_reported_where_this_replica_owns_the_graph() -> None:
-    desk = Desk(Scaler(managed=("team/a",)))
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler(managed=("team/a",))).having("a", Decode=1)
     desk.graph("b", Decode=1)
     await refused(desk, desk.ask("a", Encode=2))
     await refused(desk, desk.ask("b", Decode=2))
@@ -255,8 +242,7 @@ async def test_a_refusal_before_any_decision_is_reported_where_this_replica_owns
 
 
 async def test_annotations_that_are_made_to_hurt_say_nothing() -> None:
-    desk = Desk(Scaler(limits=FREE))
-    desk.graph("a", adapters=False, Decode=1)
+    desk = Desk(Scaler(limits=FREE)).having("a", adapters=False, Decode=1)
     deep = '{"Decode": {"replicas": 2, "current": 1, "at": 1, "command": "c", "x": ' + "[" * 5000 + "]" * 5000 + "}}"
     below = '{"Decode": {"replicas": -2, "current": 1, "before": 1, "at": 1800000000, "command": "c", "held": true}}'
     for text in (deep, below, "[", "{}"):
@@ -267,8 +253,7 @@ async def test_annotations_that_are_made_to_hurt_say_nothing() -> None:
 
 
 async def test_commands_for_other_owners_are_refused() -> None:
-    desk = Desk(Scaler(managed=("team/a",)))
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler(managed=("team/a",))).having("a", Decode=1)
     desk.graph("b", Decode=1)
     assert (await refused(desk, desk.ask("b", Decode=2)))[0] == "NotManaged"
     elsewhere = replace(desk.ask("a", Decode=2), graph=ObjectKey("elsewhere", "a"))
@@ -280,8 +265,7 @@ async def test_commands_for_other_owners_are_refused() -> None:
 
 
 async def test_generations_and_graphs_that_are_not_there() -> None:
-    desk = Desk(Scaler())
-    desk.graph("a", adapters=False, Decode=1)
+    desk = Desk(Scaler()).having("a", adapters=False, Decode=1)
     stale = replace(desk.ask("a", Decode=2), expected_generation=7)
     assert await refused(desk, stale) == (
         "StaleGeneration",
@@ -319,8 +303,7 @@ async def test_a_command_for_a_graph_that_was_deleted_scales_none_that_has_its_n
 
 
 async def test_a_policy_with_a_mistake_refuses() -> None:
-    desk = Desk(Scaler())
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler()).having("a", Decode=1)
     desk.note("a", **{SCALING_POLICY: "{Decode: {max: -1}}"})
     reason, message = await refused(desk, desk.ask("a", Decode=2))
     assert reason == "InvalidPolicy"
@@ -328,8 +311,7 @@ async def test_a_policy_with_a_mistake_refuses() -> None:
 
 
 async def test_fewer_replicas_than_the_least_are_refused() -> None:
-    desk = Desk(Scaler())
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler()).having("a", Decode=1)
     assert (await refused(desk, desk.ask("a", Decode=0)))[0] == "BelowMinimum"
 
 
@@ -378,8 +360,7 @@ async def test_a_refusal_is_remembered_without_what_led_to_it() -> None:
     answers = Answers(MemoryBus(), "c")
 
     async def refuse() -> weakref.ref[Desk]:
-        desk = Desk(Scaler())
-        desk.graph("a", Decode=1)
+        desk = Desk(Scaler()).having("a", Decode=1)
         try:
             await desk.scaling.carry_out(desk.ask("a", Nothing=2))
         except CommandRefusedError as error:
@@ -455,8 +436,7 @@ async def test_no_sequence_of_commands_and_breakdowns_leaves_the_budget(
 
 
 def test_adapters_are_known_by_their_graph() -> None:
-    desk = Desk(Scaler())
-    desk.graph("a", Prefill=2, Decode=3)
+    desk = Desk(Scaler()).having("a", Prefill=2, Decode=3)
     key = ObjectKey("team", "a-decode")
     adapter = desk.cache.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key)
     assert adapter is not None
@@ -474,8 +454,7 @@ def test_adapters_are_known_by_their_graph() -> None:
 @pytest.mark.parametrize("adapters", [False, True], ids=["graph", "adapter"])
 async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone(adapters: bool) -> None:
     """A gateway says so, or an API server that does not know the type yet: the command comes again."""
-    desk = Desk(Scaler(limits=FREE))
-    desk.graph("a", adapters=adapters, Decode=1)
+    desk = Desk(Scaler(limits=FREE)).having("a", adapters=adapters, Decode=1)
 
     def no_page(*_: object) -> Any:
         raise NotServed(404, "", "404 page not found")

@@ -17,8 +17,7 @@ from .desk import AUTOSCALER, FREE, SIX, Desk, refused
 
 
 async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60)))).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     desk.clock[0] += 10
     held = await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
@@ -37,8 +36,7 @@ async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
 
 
 async def test_what_is_asked_for_again_is_kept_as_long_as_the_answer_says() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=3600)), intent_lifetime=100))
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=3600)), intent_lifetime=100)).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     desk.clock[0] += 10
     first = await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
@@ -48,8 +46,7 @@ async def test_what_is_asked_for_again_is_kept_as_long_as_the_answer_says() -> N
 
 
 async def test_next_to_what_is_held_the_answer_names_what_is_refused() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(min=1, down=Direction(cooldown=60))))
-    desk.graph("a", Frontend=1, Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(min=1, down=Direction(cooldown=60)))).having("a", Frontend=1, Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     held = await desk.scaling.carry_out(desk.ask("a", "down", Frontend=0, Decode=2))
     assert held.reason == "Held"
@@ -60,8 +57,7 @@ async def test_next_to_what_is_held_the_answer_names_what_is_refused() -> None:
 
 
 async def test_an_answer_says_why_a_component_goes_only_as_far_as_its_bound() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(min=1, max=5)))
-    desk.graph("a", Frontend=2, Decode=3)
+    desk = Desk(Scaler(limits=ScalingLimits(min=1, max=5))).having("a", Frontend=2, Decode=3)
     answer = await desk.scaling.carry_out(desk.ask("a", Frontend=0, Decode=9))
     assert (answer.reason, desk.replicas("a")) == ("Applied", {"Frontend": 1, "Decode": 5})
     assert answer.message == (
@@ -71,8 +67,7 @@ async def test_an_answer_says_why_a_component_goes_only_as_far_as_its_bound() ->
 
 
 async def test_steps_follow_each_other_to_the_end() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
-    desk.graph("a", adapters=False, Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30)))).having("a", adapters=False, Decode=1)
     answer = await desk.scaling.carry_out(desk.ask("a", Decode=6))
     assert answer.message.startswith("Decode 1 -> 3; Decode not yet at 6: StepLimit: 2 replicas at a time; carried out")
     sizes = []
@@ -131,8 +126,7 @@ async def test_a_trial_knows_of_the_window_as_the_command_would(advisory: bool) 
 
 
 async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600))))
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600)))).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
     desk.clock[0] += 360
@@ -148,8 +142,7 @@ RESTS = Scaler(limits=ScalingLimits(down=Direction(cooldown=60)))
 
 async def holding(**annotations: str) -> Desk:
     """A request of the planner that waits for a cooldown, and one of a user."""
-    desk = Desk(RESTS)
-    desk.graph("a", Decode=1, Prefill=1)
+    desk = Desk(RESTS).having("a", Decode=1, Prefill=1)
     desk.note("a", **annotations)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4, Prefill=4))
     desk.clock[0] += 10
@@ -174,8 +167,7 @@ async def test_what_its_requester_withdraws_is_not_done(targets: tuple[str, ...]
 
 
 async def test_a_newer_request_is_not_withdrawn_by_an_older_word_of_its_requester() -> None:
-    desk = Desk(RESTS)
-    desk.graph("a", Decode=1)
+    desk = Desk(RESTS).having("a", Decode=1)
     desk.note("a", **PLANNED)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     later = desk.ask("a", "down", "planner", "2026-01-01T00:00:05Z", Decode=2)
@@ -198,8 +190,7 @@ async def test_what_a_planner_desired_that_is_off_now_is_not_done() -> None:
 
 
 async def test_what_another_owner_scaled_meanwhile_is_left_alone() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
-    desk.graph("a", adapters=False, Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60)))).having("a", adapters=False, Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
     desk.change("a", lambda graph: graph["spec"]["components"][0].update(replicas=5))
@@ -210,8 +201,7 @@ async def test_what_another_owner_scaled_meanwhile_is_left_alone() -> None:
 
 
 async def test_the_newest_request_counts() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60)))).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
     same = await desk.scaling.carry_out(desk.ask("a", "stay", Decode=4))
@@ -223,8 +213,7 @@ async def test_the_newest_request_counts() -> None:
 
 
 async def test_a_change_that_no_one_acted_on_holds_and_another_number_does_not() -> None:
-    desk = Desk(Scaler(limits=FREE))
-    desk.graph("a", adapters=False, Decode=1)
+    desk = Desk(Scaler(limits=FREE)).having("a", adapters=False, Decode=1)
     desk.kube.acts = False
     await desk.scaling.carry_out(desk.ask("a", "one", Decode=2))
     assert (await desk.scaling.carry_out(desk.ask("a", "two", Decode=3))).reason == "Applied"
@@ -240,8 +229,7 @@ async def test_a_change_that_no_one_acted_on_holds_and_another_number_does_not()
 
 async def test_what_is_held_is_not_done_where_we_do_not_scale_any_more() -> None:
     resting = ScalingLimits(down=Direction(cooldown=60))
-    desk = Desk(Scaler(limits=resting))
-    desk.graph("a", Decode=1)
+    desk = Desk(Scaler(limits=resting)).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
     desk.clock[0] += 61
@@ -256,8 +244,7 @@ async def test_what_is_held_is_not_done_where_we_do_not_scale_any_more() -> None
 
 
 async def test_no_partner_is_what_an_autoscaler_scales() -> None:
-    desk = Desk(SIX)
-    desk.graph("a", Prefill=3, Decode=3)
+    desk = Desk(SIX).having("a", Prefill=3, Decode=3)
     await refused(desk, desk.ask("a", "up", Decode=4))
     desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
     assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "BudgetFloor"
@@ -265,8 +252,7 @@ async def test_no_partner_is_what_an_autoscaler_scales() -> None:
 
 async def test_a_partner_is_not_held_where_the_first_half_of_a_transfer_is_refused() -> None:
     """It is remembered as before: refused for its budget, and its requester has its answer."""
-    desk = Desk(SIX)
-    desk.graph("a", Prefill=3, Decode=3)
+    desk = Desk(SIX).having("a", Prefill=3, Decode=3)
     await refused(desk, desk.ask("a", "up", Decode=4))
     before = desk.intents("a")["Decode"]
     assert not before.get("held")
@@ -280,8 +266,7 @@ async def test_a_partner_is_not_held_where_the_first_half_of_a_transfer_is_refus
 
 
 async def test_a_command_that_cannot_be_written_does_not_hold_up_another_one_of_its_graph() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(min=0, up=Direction(cooldown=30))))
-    desk.graph("a", Prefill=1, Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(min=0, up=Direction(cooldown=30)))).having("a", Prefill=1, Decode=1)
     for name in ("Prefill", "Decode"):
         await desk.scaling.carry_out(desk.ask("a", f"{name}-2", **{name: 2}))  # type: ignore[arg-type]
         assert (await desk.scaling.carry_out(desk.ask("a", f"{name}-3", **{name: 3}))).reason == "Held"  # type: ignore[arg-type]
@@ -301,8 +286,7 @@ async def test_a_command_that_cannot_be_written_does_not_hold_up_another_one_of_
 @pytest.mark.parametrize("broken", [1, 2, 3])
 @pytest.mark.parametrize("position", [0, 1])
 async def test_what_is_held_goes_on_wherever_it_broke_off(broken: int, position: int) -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(cooldown=30))))
-    desk.graph("a", Prefill=1, Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(cooldown=30)))).having("a", Prefill=1, Decode=1)
     # One component by its adapter, one in the graph, whose annotation has the intents of both.
     desk.change("a", lambda graph: graph["spec"]["components"][position].pop("scalingAdapter"))
     await desk.scaling.carry_out(desk.ask("a", "two", Prefill=2, Decode=2))
@@ -320,8 +304,7 @@ async def test_what_is_held_goes_on_wherever_it_broke_off(broken: int, position:
 
 async def test_the_next_owner_forgets_nothing_that_it_has_not_heard_of_yet() -> None:
     """The key is given away as soon as the last command is done, and the cache of the next owner hears of that later."""
-    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(cooldown=30))))
-    desk.graph("a", Prefill=1, Decode=1)
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(cooldown=30)))).having("a", Prefill=1, Decode=1)
     desk.note("a", team="one")
     await desk.scaling.carry_out(desk.ask("a", "two", Prefill=2, Decode=2))
     other = desk.again()
@@ -335,8 +318,7 @@ async def test_the_next_owner_forgets_nothing_that_it_has_not_heard_of_yet() -> 
 
 
 async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:
-    desk = Desk(Scaler(limits=FREE))
-    desk.graph("a", Prefill=1, Decode=1)
+    desk = Desk(Scaler(limits=FREE)).having("a", Prefill=1, Decode=1)
     # One component by its adapter, one in the graph.
     desk.change("a", lambda graph: graph["spec"]["components"][0].pop("scalingAdapter"))
     generation = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a")]["metadata"]["generation"]
