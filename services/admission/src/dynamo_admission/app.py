@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 
 import structlog
 from dynamo_shared.api.adapted import is_of
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import (
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-)
-from dynamo_shared.kube import KubeError
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ObjectKey, Resource
+from dynamo_shared.kube import KubeError, get_if_present
 from dynamo_shared.kube.openapi import SchemaSource
 from dynamo_shared.runtime import HealthState, ServiceContext
 
@@ -24,13 +23,14 @@ from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.ownership import owner_of
 from dynamo_admission.registering import NotInstalled, Registrar
 from dynamo_admission.registration import Registration
+from dynamo_admission.restore import PodRestorer
 from dynamo_admission.selftest import Listener, SelfTestFailed, self_test, shake_hands, trusting
 from dynamo_admission.tls import Certificates, open_certificates
 from dynamo_admission.wire import AdmissionRequest
 
 NAME = "admission"
 FIELD_MANAGER = "dynamo-admission"
-#: For reading a graph's adapters: the answer does without them where that fails. Seconds.
+#: For reading what an answer needs: it does without where that fails. Seconds.
 LOOK_UP_WITHIN = 2.0
 #: Between attempts to be registered for the first time. Seconds.
 RETRY_AFTER = 1.0
@@ -89,6 +89,7 @@ class _Admission:
             self._metrics,
             max_in_flight=settings.platform.admission.max_in_flight,
             find_adapters=self._find_adapters,
+            review_pod=PodRestorer(self._find, settings.checkpoint.seccomp.localhost).review,
             callers=self._callers,
         )
         tls = self._certificates.context
@@ -125,6 +126,7 @@ class _Admission:
             settings.namespace.restricted,
             owner,
             facts.operators(settings),
+            restores=settings.checkpoint.enabled,
         )
 
     async def _register(self) -> None:
@@ -189,6 +191,10 @@ class _Admission:
             except Exception:
                 # What is known stays valid; refusing every write would be worse than facts that are a bit old.
                 log.exception("facts of the cluster not refreshed")
+
+    async def _find(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
+        async with asyncio.timeout(LOOK_UP_WITHIN):
+            return await get_if_present(self._kube, resource, key)
 
     async def _find_adapters(self, request: AdmissionRequest) -> Mapping[str, int] | None:
         try:

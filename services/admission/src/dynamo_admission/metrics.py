@@ -27,8 +27,9 @@ class AdmissionMetrics(ServiceMetrics):
         super().__init__(registry)
         self._requests = self._counter(
             "dynamo_operator_webhook_requests",
-            "Answered admission requests: webhook is mutate, validate or scale; result is allowed, denied, skipped "
-            "(not checked: the object is being deleted, or another platform has its namespace) or error (the platform failed).",
+            "Answered admission requests: webhook is mutate, validate, scale or restore; result is allowed, denied, skipped "
+            "(not checked: the object is being deleted, another platform has its namespace, or a pod starts without its "
+            "checkpoint) or error (the platform failed).",
             ["webhook", "resource_type", "version", "operation", "result"],
         )
         self._seconds = self._histogram(

@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import RESTORE_CANDIDATE
 from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     GROUP,
     MUTATING_WEBHOOK_CONFIGURATIONS,
+    PODS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
@@ -68,7 +70,7 @@ class Registration:
     `bundle`: PEM authorities; empty where cert-manager or the user writes them. `inject_from`: the Certificate (namespace/name)
     from which cert-manager writes them, empty otherwise. `restricted`: the only namespace that is managed, empty for all.
     `owner`: an owner reference, with which the configurations are deleted; None for none. `operators`: usernames of the
-    platform's services, whose new component deployments are not reviewed.
+    platform's services, whose new component deployments are not reviewed. `restores`: whether pods start from PodSnapshots.
     """
 
     address: Address
@@ -77,6 +79,7 @@ class Registration:
     restricted: str = ""
     owner: KubeObject | None = None
     operators: frozenset[str] = frozenset()
+    restores: bool = False
 
     @property
     def name(self) -> str:
@@ -93,6 +96,8 @@ def configurations(registration: Registration) -> list[tuple[Resource, KubeObjec
     """Both webhook configurations, as they are applied."""
     # Defaults are added, too, to what another webhook writes after this one.
     mutating = [{**_review(Webhook.MUTATE, registration), "reinvocationPolicy": "IfNeeded"}]
+    if registration.restores:
+        mutating.append(_restore(registration))
     scaling = _webhook(Webhook.SCALE, registration, [_scale_rule()])
     webhooks = {
         MUTATING_WEBHOOK_CONFIGURATIONS: mutating,
@@ -233,6 +238,20 @@ def _review(webhook: Webhook, registration: Registration) -> KubeObject:
     return {**result, "matchConditions": [_not_of_the_platform(registration)]} if registration.operators else result
 
 
+def _restore(registration: Registration) -> KubeObject:
+    """Of new pods those alone that the pod-builder has marked: other pods never wait for this service.
+
+    Without an answer a pod starts as it is, as with the reference (chart of Dynamo 1.5, `podCheckpointRestoreFailurePolicy`).
+    """
+    at, name = "object.metadata.annotations", json.dumps(RESTORE_CANDIDATE)
+    marked = f'has({at}) && {name} in {at} && {at}[{name}] == "true"'
+    return {
+        **_webhook(Webhook.RESTORE, registration, [_rule([PODS.version], [PODS.plural], [CREATE], PODS.group)]),
+        "failurePolicy": "Ignore",
+        "matchConditions": [{"name": f"candidate.dynamo.{GROUP}", "expression": marked}],
+    }
+
+
 def _not_of_the_platform(registration: Registration) -> KubeObject:
     """Without the component deployments that the platform creates: their graphs were reviewed, and say all that they do.
 
@@ -289,9 +308,9 @@ def _scale_rule() -> KubeObject:
     return _rule(sorted(graphs), [f"{DYNAMO_GRAPH_DEPLOYMENTS.plural}/scale"], ["UPDATE"])
 
 
-def _rule(versions: list[str], plurals: list[str], operations: list[str]) -> KubeObject:
+def _rule(versions: list[str], plurals: list[str], operations: list[str], group: str = GROUP) -> KubeObject:
     return {
-        "apiGroups": [GROUP],
+        "apiGroups": [group],
         "apiVersions": versions,
         "resources": plurals,
         "operations": operations,

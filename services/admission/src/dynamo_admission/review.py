@@ -47,6 +47,7 @@ class Webhook(StrEnum):
     MUTATE = "mutate"
     VALIDATE = "validate"
     SCALE = "scale"
+    RESTORE = "restore"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from dynamo_admission.callers import Callers
 from dynamo_admission.kinds import resource_of
 from dynamo_admission.metrics import OTHER, AdmissionMetrics, ReviewLabels
 from dynamo_admission.registration import CONVERT_PATH, path_of
-from dynamo_admission.review import ReviewVerdict, Webhook, World, asks_adapters, review, scale_advice
+from dynamo_admission.review import SKIPPED, ReviewVerdict, Webhook, World, asks_adapters, review, scale_advice
 from dynamo_admission.wire import (
     AdmissionRequest,
     BadReview,
@@ -67,6 +67,7 @@ log = structlog.get_logger("dynamo.admission")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 FindAdapters = Callable[[AdmissionRequest], Awaitable[Mapping[str, int] | None]]
+ReviewPod = Callable[[AdmissionRequest], Awaitable[ReviewVerdict]]
 
 
 @dataclass(slots=True)
@@ -79,7 +80,10 @@ class ServerState:
 
 
 class ReviewServer:
-    """Answers reviews. `find_adapters` looks up the numbers of a graph's adapters by component; None where it cannot."""
+    """Answers reviews. `find_adapters` looks up the numbers of a graph's adapters by component; None where it cannot.
+
+    `review_pod` judges pods that are to start from a checkpoint.
+    """
 
     def __init__(
         self,
@@ -88,11 +92,13 @@ class ReviewServer:
         *,
         max_in_flight: int,
         find_adapters: FindAdapters | None = None,
+        review_pod: ReviewPod | None = None,
         callers: Callers | None = None,
     ) -> None:
         self._state = state
         self._metrics = metrics
         self._find_adapters = find_adapters
+        self._review_pod = review_pod
         self._max_in_flight = max_in_flight
         self._in_flight = 0
         self._callers = callers or Callers()
@@ -171,6 +177,8 @@ class ReviewServer:
         try:
             if webhook is Webhook.SCALE:
                 verdict = scale_advice(question)
+            elif webhook is Webhook.RESTORE:
+                verdict = await self._review_pod(question) if self._review_pod else SKIPPED
             else:
                 world, asks = self._state.world, asks_adapters(question, self._state.world)
                 adapters = await self._find_adapters(question) if asks and self._find_adapters else None

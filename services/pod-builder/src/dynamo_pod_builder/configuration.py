@@ -91,7 +91,7 @@ def _checkpoints(settings: Settings, environ: Mapping[str, str]) -> CheckpointDe
     configured = checkpoint.storage.type == "pvc"
     return CheckpointDefaults(
         enabled=checkpoint.enabled,
-        profile="" if checkpoint.seccomp.disabled else checkpoint.seccomp.profile,
+        profile=checkpoint.seccomp.localhost,
         claim=claim.pvc_name if configured else "",
         base_path=claim.base_path if configured else "",
         create=claim.create,

@@ -64,6 +64,9 @@ WATCHED: tuple[Watched, ...] = (
     Watched(resources.DYNAMO_COMPONENT_DEPLOYMENTS),
     Watched(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS),
     Watched(resources.DYNAMO_CHECKPOINTS),
+    # What graphs start from by the Snapshot operator.
+    Watched(resources.SNAPSHOT_JOBS, optional=True),
+    Watched(resources.POD_SNAPSHOTS, optional=True),
     Watched(resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS),
     Watched(resources.DYNAMO_MODELS),
     Watched(resources.DYNAMO_WORKER_METADATAS),

@@ -78,6 +78,9 @@ DYNAMO_GRAPH_DEPLOYMENT_REQUESTS = Resource(
 DYNAMO_MODELS = Resource(GROUP, "v1alpha1", "dynamomodels", "DynamoModel")
 DYNAMO_CHECKPOINTS = Resource(GROUP, "v1alpha1", "dynamocheckpoints", "DynamoCheckpoint")
 DYNAMO_WORKER_METADATAS = Resource(GROUP, "v1alpha1", "dynamoworkermetadatas", "DynamoWorkerMetadata")
+# Of the Snapshot operator, which others install.
+SNAPSHOT_JOBS = Resource(GROUP, "v1alpha1", "snapshotjobs", "SnapshotJob")
+POD_SNAPSHOTS = Resource(GROUP, "v1alpha1", "podsnapshots", "PodSnapshot")
 # The kinds before graphs: the pod-builder makes a graph of each deployment, the image-builder the image of a request.
 DYNAMO_DEPLOYMENTS = Resource(GROUP, "v1alpha1", "dynamodeployments", "DynamoDeployment")
 DYNAMO_NIM_DEPLOYMENTS = Resource(GROUP, "v1alpha1", "dynamonimdeployments", "DynamoNimDeployment")

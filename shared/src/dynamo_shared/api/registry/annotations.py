@@ -270,6 +270,85 @@ SNAPSHOT_STATUS = _evolving(
     values="`completed`, `failed`",
     where="checkpoint Jobs",
 )
+
+
+def _of_snapshots(name: str, summary: str, values: str, where: str = "SnapshotJobs, PodSnapshots") -> str:
+    return _evolving(f"nvidia.com/dynamo-{name}", summary, set_by="pod-builder", values=values, where=where)
+
+
+def _of_candidates(name: str, summary: str, values: str) -> str:
+    return _evolving(
+        f"nvidia.com/dynamo-{name}",
+        summary,
+        set_by="pod-builder",
+        read_by="admission",
+        values=values,
+        where="pod templates of workers; pods that start from a PodSnapshot lose it",
+    )
+
+
+AUTO_CHECKPOINT = _of_snapshots(
+    "auto-checkpoint", "Says that the platform has a PodSnapshot taken for a graph.", "`true`"
+)
+CHECKPOINT_DELETION_POLICY = _of_snapshots(
+    "checkpoint-deletion-policy", "Whether it goes with its graph.", "`Delete`, `Retain`"
+)
+CHECKPOINT_OWNER_UID = _of_snapshots("checkpoint-owner-uid", "The very graph that it was taken for.", "UID of the DGD")
+SNAPSHOT_COMPATIBILITY_VERSION = _of_snapshots(
+    "snapshot-compatibility-version", "What its compatibility hash covers.", "`v2`", "PodSnapshots"
+)
+SNAPSHOT_COMPATIBILITY_HASH = _of_snapshots(
+    "snapshot-compatibility-hash",
+    "What a pod must have in common with the one that was captured: image, command, variables, volumes, GPUs, placement.",
+    "sha256 (hex)",
+    "PodSnapshots",
+)
+SNAPSHOT_GMS_MODE = _of_snapshots(
+    "snapshot-gms-mode", "GPU memory service of the captured engine.", "`disabled`", "PodSnapshots"
+)
+RESTORE_CANDIDATE = _of_candidates(
+    "checkpoint-restore-candidate", "Asks for a pod to start from a PodSnapshot, if it can.", "`true`"
+)
+RESTORE_SOURCE = _of_candidates(
+    "checkpoint-name", "The SnapshotJob or PodSnapshot that a pod starts from.", "name of an object in its namespace"
+)
+RESTORE_SOURCE_KIND = _of_candidates("restore-source-kind", "Which of the two that is.", "`SnapshotJob`, `PodSnapshot`")
+RESTORE_JOB_UID = _of_candidates("restore-snapshot-job-uid", "That very SnapshotJob.", "UID")
+RESTORE_SNAPSHOT_UID = _of_candidates("restore-snapshot-uid", "That very PodSnapshot.", "UID")
+RESTORE_SNAPSHOT_CONTENT = _of_candidates(
+    "restore-snapshot-content", "The PodSnapshotContent of the PodSnapshot.", "name of a PodSnapshotContent"
+)
+RESTORE_SNAPSHOT_GMS_MODE = _of_candidates(
+    "restore-snapshot-gms-mode", "GPU memory service that the PodSnapshot is of.", "`disabled`"
+)
+RESTORE_SNAPSHOT_VERSION = _of_candidates(
+    "restore-snapshot-version", "What the compatibility hash of the PodSnapshot covers.", "`v2`"
+)
+RESTORE_COMPATIBILITY_HASH = _of_candidates(
+    "restore-snapshot-compatibility-hash", "What a pod must have in common with the captured one.", "sha256 (hex)"
+)
+RESTORE_TARGETS = _of_candidates(
+    "restore-target-containers", "Containers that are restored.", "comma-separated container names"
+)
+RESTORE_STARTUP_POLICY = _of_candidates(
+    "checkpoint-startup-policy", "Whether a pod may start without it.", "`Immediate`, `WaitForCheckpoint`"
+)
+RESTORE_FROM = _evolving(
+    "nvidia.com/restore-from",
+    "The PodSnapshot that Snapshot's agent restores into a pod.",
+    set_by="admission",
+    read_by="Snapshot's agent",
+    values="name of a PodSnapshot in the pod's namespace",
+    where="pods",
+)
+RESTORE_CONTAINER_MAP = _evolving(
+    "nvidia.com/restore-container-map",
+    "Into which containers, where they are not called as the captured one.",
+    set_by="admission",
+    read_by="Snapshot's agent",
+    values="comma-separated `captured=restored`",
+    where="pods",
+)
 ROTATE_AUTHORITY = _add(
     "nvidia.com/rotate-authority",
     "Asks for a new authority of the webhooks' certificates now; it goes away when that is made.",

@@ -350,6 +350,21 @@ DYN_SNAPSHOT_CONTROL_DIR = _evolving(
     values="`/snapshot-control`",
     where="containers of checkpoint jobs",
 )
+SNAPSHOT_CONTROL_DIR = _evolving(
+    "SNAPSHOT_CONTROL_DIR",
+    "Where a container and Snapshot's agent leave each other signs.",
+    set_by="admission",
+    read_by="Dynamo runtime, Snapshot's agent",
+    values="`/snapshot-control`",
+    where="containers that start from a PodSnapshot",
+)
+SNAPSHOT_RESTORE_STANDBY = _evolving(
+    "SNAPSHOT_RESTORE_STANDBY",
+    "Has an engine wait for Snapshot's agent, which puts the captured processes in its place.",
+    set_by="admission",
+    values="`1`",
+    where="containers that start from a PodSnapshot",
+)
 
 # Several nodes, from those who make the groups
 LWS_LEADER_ADDRESS = _add(

@@ -267,6 +267,11 @@ class Seccomp(Section):
     disabled: bool = Field(False, description="Run without a profile.")
     profile: str = Field("profiles/block-iouring.json", description="Localhost profile.")
 
+    @property
+    def localhost(self) -> str:
+        """The profile that pods run with; "" for none."""
+        return "" if self.disabled else self.profile
+
 
 class CheckpointPvc(Section):
     """A claim that holds checkpoints."""

@@ -1,0 +1,116 @@
+"""PodSnapshots: captured engines that NVIDIA's Snapshot operator restores into pods, and when a pod may start from one. Pure.
+
+The facts are those of Dynamo 1.5 (github.com/ai-dynamo/dynamo, deploy/operator: `internal/checkpoint/native.go`, `podspec.go`,
+`compatibility.go`, `internal/webhook/mutation/pod_checkpoint_restore_handler.go`, `internal/consts/consts.go`) and of Snapshot
+0.1.0 (github.com/ai-dynamo/snapshot: `api/v1alpha1/podsnapshot_types.go`, `snapshotjob_types.go`):
+
+1. A SnapshotJob runs a pod once, and has a PodSnapshot taken of one of its containers; conditions Completed and Failed end it.
+2. A PodSnapshot is of one container, `spec.source.podRef.containers`. With condition Ready it has a PodSnapshotContent.
+3. Dynamo annotates what it has taken: of which graph, and a hash of what another pod must have in common with the captured one.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.engines.table import BACKENDS
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations
+from dynamo_shared.api.untrusted.reading import mapping, text
+
+#: What the compatibility hash covers: another version is another hash.
+VERSION = "v2"
+#: No GPU memory service: what it holds is in no PodSnapshot.
+NO_MEMORY_SERVICE = "disabled"
+DELETE, RETAIN = "Delete", "Retain"
+IMMEDIATE, WAIT = "Immediate", "WaitForCheckpoint"
+#: Where a captured or restored container and Snapshot's agent leave each other signs.
+CONTROL_VOLUME, CONTROL_PATH = "snapshot-control", "/snapshot-control"
+RESTORE_COMPLETE = f"{CONTROL_PATH}/restore-complete"
+_COMPLETED, _FAILED, _READY = "Completed", "Failed", "Ready"
+#: Switches of Python without a value of their own.
+_SWITCHES = frozenset(
+    {"-b", "-bb", "-B", "-d", "-E", "-i", "-I", "-O", "-OO", "-P", "-q", "-s", "-S", "-u", "-v", "-vv", "-x"}
+)
+
+
+def is_completed(job: KubeObject) -> bool:
+    """Whether a SnapshotJob has its PodSnapshot."""
+    return objects.is_true(job, _COMPLETED)
+
+
+def failure_of(obj: KubeObject) -> tuple[str, str] | None:
+    """Reason and message of why a SnapshotJob or a PodSnapshot failed; None where it did not."""
+    failed = objects.condition(obj, _FAILED)
+    if failed is None or failed.get("status") != "True":
+        return None
+    return text(failed.get("reason")) or _FAILED, text(failed.get("message"))
+
+
+def is_ready(snapshot: KubeObject) -> bool:
+    """Whether pods can be restored from a PodSnapshot."""
+    return objects.is_true(snapshot, _READY)
+
+
+def content_of(snapshot: KubeObject) -> str:
+    """Name of the PodSnapshotContent that a PodSnapshot is bound to; "" for none."""
+    return text(mapping(snapshot.get("status")).get("boundSnapshotContentName")).strip()
+
+
+def captured_container(snapshot: KubeObject) -> str:
+    """The container that a PodSnapshot is of; "" where it is not of exactly one."""
+    source: dict[str, Any] = mapping(mapping(mapping(snapshot.get("spec")).get("source")).get("podRef"))
+    containers = source.get("containers")
+    return text(containers[0]).strip() if isinstance(containers, list) and len(containers) == 1 else ""
+
+
+def is_automatic(obj: KubeObject) -> bool:
+    """Whether the platform had it taken for a graph."""
+    return objects.annotations(obj).get(annotations.AUTO_CHECKPOINT) == "true"
+
+
+def owner_uid(obj: KubeObject) -> str:
+    """The graph that a SnapshotJob or a PodSnapshot was made for; "" for none."""
+    return objects.annotations(obj).get(annotations.CHECKPOINT_OWNER_UID, "") if is_automatic(obj) else ""
+
+
+def problem_of(snapshot: KubeObject, expected: str, owner: str = "") -> str:
+    """Why no pod with this compatibility hash may start from a PodSnapshot; "" where one may, as soon as it is ready.
+
+    `owner`: uid of the graph for which it was taken automatically; "" where a user names it in `checkpointRef`.
+    """
+    own = objects.annotations(snapshot)
+    if (failure := failure_of(snapshot)) is not None:
+        return f"failed: {': '.join(filter(None, failure))}"
+    if not captured_container(snapshot):
+        return "must name exactly one container in spec.source.podRef.containers"
+    if not owner and is_automatic(snapshot) and own.get(annotations.CHECKPOINT_DELETION_POLICY) == RETAIN:
+        return "was taken automatically and retained, and is for no other graph: take another one"
+    if owner and owner_uid(snapshot) != owner:
+        return "was taken for another graph"
+    if own.get(annotations.SNAPSHOT_COMPATIBILITY_VERSION) != VERSION:
+        return f"has no annotation {annotations.SNAPSHOT_COMPATIBILITY_VERSION}: {VERSION}, as Dynamo's have"
+    if own.get(annotations.SNAPSHOT_COMPATIBILITY_HASH) != expected:
+        return (
+            "is of a pod that differs from this component's in what must be the same: image, command and arguments, variables, "
+            "init containers, mounted volumes, GPUs, placement, security settings; or another operator took it"
+        )
+    if own.get(annotations.SNAPSHOT_GMS_MODE) != NO_MEMORY_SERVICE:
+        return "is of an engine with a GPU memory service, from which no pod can be restored here"
+    return "is ready, and bound to no PodSnapshotContent" if is_ready(snapshot) and not content_of(snapshot) else ""
+
+
+def can_be_restored(line: Sequence[str]) -> bool:
+    """Whether a command line starts an engine that waits to be restored: `python3 -m dynamo.<engine>`, without a shell."""
+    python = line[0].rpartition("/")[2] if line else ""
+    if python not in ("python", "python3") and not python.startswith("python3."):
+        return False
+    rest = list(line[1:])
+    while rest and rest[0] in _SWITCHES:
+        del rest[0]
+    return (
+        len(rest) > 1
+        and rest[0] == "-m"
+        and rest[1].removeprefix("dynamo.") in BACKENDS
+        and rest[1].startswith("dynamo.")
+    )

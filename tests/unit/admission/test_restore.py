@@ -1,0 +1,288 @@
+"""New pods that are to start from a PodSnapshot: rows are those of the reference's own tests, and what else may be the case."""
+
+import asyncio
+import copy
+import json
+from typing import Any
+
+import pytest
+from dynamo_admission.registration import Address, Registration, configurations
+from dynamo_admission.restore import PodRestorer
+from dynamo_admission.review import ReviewVerdict
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.kube.errors import Unavailable
+
+from .reviewing import question
+
+HASH, OWNER, PROFILE = "0" * 64, "uid-of-graph", "profiles/block-iouring.json"
+LABELS = {
+    "nvidia.com/dynamo-component": "Worker",
+    "nvidia.com/dynamo-component-type": "worker",
+    "nvidia.com/dynamo-namespace": "team-chat",
+    "nvidia.com/selector": "chat-worker",
+}
+VLLM = {"command": ["python3", "-m", "dynamo.vllm"]}
+LIVE = {
+    "httpGet": {"path": "/live", "port": "system"},
+    "periodSeconds": 5,
+    "timeoutSeconds": 4,
+    "initialDelaySeconds": 9,
+}
+
+
+def dynamo(**own: str) -> dict[str, str]:
+    return {f"nvidia.com/dynamo-{name.replace('_', '-')}": value for name, value in own.items()}
+
+
+def snapshot(ready: bool = True, owner: str = "", **own: str) -> KubeObject:
+    given = {
+        "snapshot_compatibility_version": "v2",
+        "snapshot_compatibility_hash": HASH,
+        "snapshot_gms_mode": "disabled",
+        **({"auto_checkpoint": "true", "checkpoint_owner_uid": owner} if owner else {}),
+        **own,
+    }
+    return {
+        "metadata": {"name": "snap", "namespace": "team", "uid": "uid-of-snap", "annotations": dynamo(**given)},
+        "spec": {"source": {"podRef": {"name": "p", "containers": ["main"]}}},
+        "status": {
+            "boundSnapshotContentName": "content",
+            "conditions": [{"type": "Ready", "status": str(ready)}],
+        },
+    }
+
+
+def job(completed: bool = True, **own: str) -> KubeObject:
+    annotations = dynamo(auto_checkpoint="true", checkpoint_owner_uid=OWNER, **own)
+    return {
+        "metadata": {"name": "job", "namespace": "team", "uid": "uid-of-job", "annotations": annotations},
+        "status": {
+            "podSnapshotName": "snap",
+            "podSnapshotUID": "uid-of-snap",
+            "conditions": [{"type": "Completed", "status": str(completed)}],
+        },
+    }
+
+
+def pod(*containers: KubeObject, **own: str) -> KubeObject:
+    given = {
+        "checkpoint_restore_candidate": "true",
+        "restore_snapshot_compatibility_hash": HASH,
+        "restore_target_containers": "main",
+        "checkpoint_startup_policy": "Immediate",
+        **own,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"labels": dict(LABELS), "annotations": dynamo(**given)},
+        "spec": {"containers": [*(containers or ({"name": "main", **VLLM},))]},
+    }
+
+
+def of_job(*containers: KubeObject, **own: str) -> KubeObject:
+    return pod(
+        *containers,
+        checkpoint_name="job",
+        restore_source_kind="SnapshotJob",
+        restore_snapshot_job_uid="uid-of-job",
+        **own,
+    )
+
+
+def named(*containers: KubeObject, **own: str) -> KubeObject:
+    given = {"restore_snapshot_uid": "uid-of-snap", "restore_snapshot_content": "content", **own}
+    return pod(*containers, checkpoint_name="snap", restore_source_kind="PodSnapshot", **given)
+
+
+def answer(about: KubeObject, *there: KubeObject, profile: str = PROFILE, away: bool = False) -> ReviewVerdict:
+    known = {each["metadata"]["name"]: each for each in there}
+
+    async def find(_: Any, key: Any) -> KubeObject | None:
+        if away:
+            raise Unavailable(0, "Away", "the API server is away")
+        assert key.namespace == "team", "of no other namespace, whatever the pod says"
+        return known.get(key.name)
+
+    return asyncio.run(PodRestorer(find, profile).review(question(about)))
+
+
+def patched(about: KubeObject, verdict: ReviewVerdict) -> KubeObject:
+    """The pod after the patch, whose paths are all of one or two steps below a known parent."""
+    made = copy.deepcopy(about)
+    for each in verdict.patch:
+        *parents, last = [step.replace("~1", "/").replace("~0", "~") for step in each["path"].split("/")[1:]]
+        at: Any = made
+        for step in parents:
+            at = at[int(step)] if isinstance(at, list) else at[step]
+        if each["op"] == "remove":
+            del at[last]
+        else:
+            at[int(last) if isinstance(at, list) else last] = each["value"]
+    return made
+
+
+def test_a_pod_of_a_completed_job_starts_from_its_snapshot():
+    about = of_job({"name": "main", **VLLM, "livenessProbe": LIVE}, {"name": "log", "command": ["tail"]})
+    verdict = answer(about, job(), snapshot(owner=OWNER))
+    assert verdict.refusal is None
+    made = patched(about, verdict)
+    assert made["metadata"]["annotations"] == {"nvidia.com/restore-from": "snap"}
+    assert made["spec"]["volumes"] == [{"name": "snapshot-control", "emptyDir": {}}]
+    main, log = made["spec"]["containers"]
+    assert log == {"name": "log", "command": ["tail"]}
+    assert main["volumeMounts"] == [{"name": "snapshot-control", "mountPath": "/snapshot-control", "subPath": "main"}]
+    assert {each["name"]: each["value"] for each in main["env"]} == {
+        "SNAPSHOT_CONTROL_DIR": "/snapshot-control",
+        "DYN_SNAPSHOT_CONTROL_DIR": "/snapshot-control",
+        "SNAPSHOT_RESTORE_STANDBY": "1",
+    }
+    assert main["securityContext"]["seccompProfile"] == {"type": "Localhost", "localhostProfile": PROFILE}
+    assert main["livenessProbe"] == LIVE
+    assert main["startupProbe"] == {
+        "httpGet": LIVE["httpGet"],
+        "timeoutSeconds": 4,
+        "periodSeconds": 1,
+        "failureThreshold": 1800,
+        "successThreshold": 1,
+    }
+    assert main["command"] == VLLM["command"], "the engine itself waits"
+
+
+def test_one_captured_container_can_be_restored_into_several():
+    engines = [{"name": name, **VLLM} for name in ("engine-0", "engine-1")]
+    about = named(*engines, restore_target_containers="engine-0,engine-1")
+    made = patched(about, answer(about, snapshot(), profile=""))
+    assert made["metadata"]["annotations"]["nvidia.com/restore-container-map"] == "main=engine-0,main=engine-1"
+    for each in made["spec"]["containers"]:
+        assert each["volumeMounts"][0]["subPath"] == each["name"]
+        assert each["startupProbe"]["exec"]["command"] == ["cat", "/snapshot-control/restore-complete"]
+        assert "securityContext" not in each
+
+
+def test_what_is_so_already_is_left():
+    about = of_job()
+    once = patched(about, answer(about, job(), snapshot(owner=OWNER)))
+    once["metadata"]["annotations"] |= about["metadata"]["annotations"]
+    again = patched(once, answer(once, job(), snapshot(owner=OWNER)))
+    assert again["spec"] == once["spec"]
+
+
+UNREADY = snapshot(ready=False, owner=OWNER)
+OTHER_JOB = {**job(), "metadata": {**job()["metadata"], "uid": "another"}}
+FAILED = {**job(), "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "JobFailed"}]}}
+UNAVAILABLE = {
+    "pending": (job(completed=False),),
+    "failed": (FAILED,),
+    "gone": (),
+    "followed by another": (OTHER_JOB, snapshot(owner=OWNER)),
+    "without its snapshot": (job(),),
+    "snapshot not ready": (job(), UNREADY),
+}
+
+
+@pytest.mark.parametrize("there", UNAVAILABLE.values(), ids=UNAVAILABLE.keys())
+def test_what_is_not_there_yet_is_waited_for_or_not(there):
+    immediate = answer(of_job(), *there)
+    assert (immediate.refusal, immediate.patch, immediate.skipped) == (None, (), True)
+    waiting = answer(of_job(checkpoint_startup_policy="WaitForCheckpoint"), *there)
+    assert waiting.refusal is not None
+    assert waiting.refusal.message.startswith("waits for its checkpoint: ")
+
+
+def test_without_an_answer_of_the_api_server_a_pod_starts_as_it_may():
+    assert answer(of_job(), away=True).skipped
+    assert answer(named(), away=True).refusal is not None
+
+
+def without(about: KubeObject, label: str) -> KubeObject:
+    del about["metadata"]["labels"][label]
+    return about
+
+
+SHELL = {"name": "main", "command": ["/bin/sh", "-c"], "args": ["python3 -m dynamo.vllm"]}
+REFUSED = {
+    "another pod": (without(of_job(), "nvidia.com/dynamo-component"), "not those of a pod of a component"),
+    "no source": (pod(restore_source_kind="SnapshotJob"), "not those of a pod of a component"),
+    "kind": (pod(checkpoint_name="snap", restore_source_kind="Secret"), "neither SnapshotJob nor PodSnapshot"),
+    "recreated": (named(restore_snapshot_uid="old"), "another one than that of the pod's template"),
+    "other content": (named(restore_snapshot_content="old"), "another one than that of the pod's template"),
+    "hash": (named(restore_snapshot_compatibility_hash="1" * 64), "differs from this component's"),
+    "shell": (named(SHELL), "container main must start its engine by python3 -m dynamo.<engine>"),
+    "targets": (named(restore_target_containers="main,main"), "must name its containers, each once"),
+    "no target": (named(restore_target_containers="gone"), "it has no container gone to restore"),
+    "mount": (
+        named({"name": "main", **VLLM, "volumeMounts": [{"name": "x", "mountPath": "/snapshot-control"}]}),
+        "a mount at /snapshot-control of container main is in the way",
+    ),
+    "variable": (
+        named({"name": "main", **VLLM, "env": [{"name": "SNAPSHOT_RESTORE_STANDBY", "value": "0"}]}),
+        "variable SNAPSHOT_RESTORE_STANDBY of container main is in the way",
+    ),
+    "seccomp": (
+        named({"name": "main", **VLLM, "securityContext": {"seccompProfile": {"type": "Unconfined"}}}),
+        "container main has another seccompProfile",
+    ),
+}
+
+
+@pytest.mark.parametrize(("about", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_restored_is_refused(about, message):
+    verdict = answer(about, snapshot())
+    assert verdict.refusal is not None
+    assert message in verdict.refusal.message
+
+
+@pytest.mark.parametrize(
+    ("there", "message"),
+    [
+        ((snapshot(ready=False),), "PodSnapshot snap is not ready"),
+        ((), "PodSnapshot snap is gone"),
+        ((snapshot(owner=OWNER, checkpoint_deletion_policy="Retain"),), "retained, and is for no other graph"),
+        ((snapshot(snapshot_compatibility_version="v1"),), "has no annotation"),
+        ((snapshot(snapshot_gms_mode="IntraPod"),), "GPU memory service"),
+    ],
+)
+def test_snapshots_that_are_named_must_fit(there, message):
+    verdict = answer(named(), *there)
+    assert verdict.refusal is not None
+    assert message in verdict.refusal.message
+
+
+def test_a_snapshot_of_another_graph_is_not_that_of_a_job():
+    for owner in ("another", ""):
+        verdict = answer(of_job(), job(), snapshot(owner=owner))
+        assert verdict.refusal is not None
+        assert "was taken for another graph" in verdict.refusal.message
+    by_hand = {**job(), "metadata": {**job()["metadata"], "annotations": {}}}
+    verdict = answer(of_job(), by_hand, snapshot(owner=OWNER))
+    assert verdict.refusal is not None
+    assert "was not created for a graph" in verdict.refusal.message
+
+
+def test_other_pods_are_left():
+    plain: KubeObject = {"kind": "Pod", "apiVersion": "v1", "metadata": {}, "spec": {"containers": []}}
+    assert answer(plain).skipped
+    assert answer(of_job(checkpoint_restore_candidate="false")).skipped
+
+
+def test_the_api_server_asks_about_candidates_alone():
+    def mutating(**fields: bool) -> list[KubeObject]:
+        registered = configurations(Registration(Address("system", "dynamo-admission"), **fields))  # type: ignore[arg-type]
+        return [webhook for _, obj in registered if obj["kind"].startswith("Mutating") for webhook in obj["webhooks"]]
+
+    assert len(mutating()) == 1
+    restore = mutating(restores=True)[1]
+    assert restore["name"] == "restore.dynamo.nvidia.com"
+    assert restore["failurePolicy"] == "Ignore"
+    assert restore["rules"] == [
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "resources": ["pods"],
+            "operations": ["CREATE"],
+            "scope": "Namespaced",
+        }
+    ]
+    (condition,) = restore["matchConditions"]
+    assert json.dumps("nvidia.com/dynamo-checkpoint-restore-candidate") in condition["expression"]
