@@ -105,7 +105,10 @@ class MemoryKube:
         metadata = {name: obj["metadata"][name] for name in ("resourceVersion",) if name in obj["metadata"]}
         return await self._apply(resource, key_of(obj), {"metadata": metadata, "status": obj["status"]})
 
-    async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:
+    async def merge_patch(
+        self, resource: Resource, key: ObjectKey, patch: KubeObject, *, subresource: str = ""
+    ) -> KubeObject:
+        """Of `scale`, too: its number stands where the object has it, and the answer is the object."""
         self._admit("patch", resource, key)
         observed = await self._checked(resource, key, patch)
         self.writes.append(f"patch {resource.kind} {key.name}")

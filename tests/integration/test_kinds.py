@@ -222,17 +222,14 @@ BROKEN_COMPONENTS: list[tuple[str, list[dict[str, Any]]]] = [
             }
         ],
     ),
-    ("checkpointRef or identity must be set", [{"name": "a", "experimental": {"checkpoint": {"checkpointRef": ""}}}]),
 ]
 # Rules between fields, by their message, each with something that breaks it.
 BROKEN: list[tuple[str, dict[str, Any], str]] = [
     (ALPHA_GRAPH, {"services": {"a": {"sharedMemory": {}}}}, NO_SIZE),
-    (ALPHA_GRAPH, {"services": {"a": {"checkpoint": {"enabled": True}}}}, "enabled needs checkpointRef or identity"),
     (ALPHA_GRAPH, {"pvcs": [{"name": "a", "create": True, "size": "1Gi"}]}, "create needs size, storageClass and"),
     (ALPHA_COMPONENT, {"sharedMemory": {"size": "0"}}, NO_SIZE),
     (ALPHA_COMPONENT, {"sharedMemory": {"disabled": False, "size": "-1Gi"}}, NO_SIZE),
     (ALPHA_COMPONENT, {"sharedMemory": {"size": 5}}, "no such overload"),
-    (ALPHA_COMPONENT, {"checkpoint": {"enabled": True, "checkpointRef": ""}}, "enabled needs checkpointRef"),
     *(
         (
             f"DynamoCheckpoint-{version}",

@@ -91,7 +91,6 @@ def test_every_error_is_reported_at_once() -> None:
         "metadata.name: 'My_Graph' is not a valid object name, which has lower-case letters, digits, '-' and '.', "
         "and begins and ends with a letter or digit",
         "spec.components[1].name: 'frontend' is the name of [0] already; case does not count",
-        "spec.components[2].experimental.checkpoint: checkpointRef or identity must be set",
     ]
 
 
@@ -118,10 +117,6 @@ BOTH_SET = "{configMapRef: {key: k}, config: {plugins: [], schedulingProfiles: [
         ("[{name: a, eppConfig: {configMapRef: {key: k}}}]", f"{OF_PICKER}: needs type epp; type is not set"),
         ("[{name: a, type: epp, eppConfig: {}}]", f"{ONE_OF_TWO}; neither is"),
         (f"[{{name: a, type: epp, eppConfig: {BOTH_SET}}}]", f"{ONE_OF_TWO}; both are set"),
-        (
-            "[{name: a, experimental: {checkpoint: {checkpointRef: ''}}}]",
-            "spec.components[0].experimental.checkpoint: checkpointRef or identity must be set",
-        ),
         (
             str([{"name": f"c{number}"} for number in range(26)]),
             "spec.components: 26 items, where at most 25 are allowed",

@@ -86,7 +86,6 @@ BAD: dict[str, list[str]] = {
         'spec.services["x/y"].volumeMounts[0].name: required, and missing',
         "spec.components: no such field; v1alpha1 has a map, services, whose keys are the names",
         "spec.services.Decode.sharedMemory: size must be set, or disabled be true",
-        "spec.services.Decode.checkpoint: enabled: true needs checkpointRef or identity",
         "spec.pvcs[0]: create: true needs storageClass, volumeAccessMode, too",
     ],
     f"v1alpha1 DynamoGraphDeployment: {{services: {MANY}}}": ["spec.services: 26 items, where at most 25 are allowed"],

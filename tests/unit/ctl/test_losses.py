@@ -85,23 +85,24 @@ def test_what_this_platform_has_is_not_lost(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_v1alpha1_and_what_its_version_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    service = {"componentType": "worker", "dynamoSidecar": {}, "checkpoint": {"enabled": True, "job": {}}}
+    service = {"componentType": "worker", "dynamoSidecar": {}, "sharedMemory": {"disabled": False}}
     obj = {**graph(), "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": {"w": service}}}
     code, lines, _ = checked("--files-only", written(tmp_path, obj), capsys=capsys)
     assert code == ExitCode.FAILED
     said = [line.partition("(v1alpha1): ")[2] for line in lines]
     assert said[0].startswith("spec.services.w.dynamoSidecar would be dropped: run the Dynamo runtime")
-    assert said[1].startswith("spec.services.w.checkpoint.job would be dropped: create the DynamoCheckpoint")
-    assert said[2].startswith("spec.services.w.checkpoint would be refused: ")
+    assert said[1].startswith("spec.services.w.sharedMemory would be refused: ")
 
 
 def test_a_checkpoint_of_later_releases_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policies = {"startupPolicy": "Immediate", "deletionPolicy": "Delete", "targetContainerName": "main"}
+    job = {"podTemplate": {"spec": {"nodeSelector": {"pool": "spare"}}}}
     some = [
         {"name": name, "experimental": {"checkpoint": {**checkpoint, **policies}}}
         for name, checkpoint in (
             ("a", {"enabled": False, "checkpointRef": "c"}),
             ("b", {"enabled": True, "checkpointRef": "c"}),
+            ("c", {"enabled": True, "job": job}),
         )
     ]
     code, _, error = checked("--files-only", written(tmp_path, graph(*some)), capsys=capsys)
@@ -251,7 +252,10 @@ def test_files_and_the_cluster_are_checked_together(
 
 def test_the_longest_end_of_a_path_counts() -> None:
     assert what_to_do(("spec", "components", 0, "dynamoSidecar")) == LATER["dynamoSidecar"]
-    assert what_to_do(("spec", "services", "w", "checkpoint", "job")) == LATER["checkpoint.job"]
+    assert (
+        what_to_do(("spec", "services", "w", "gpuMemoryService", "extraClientPods"))
+        == LATER["gpuMemoryService.extraClientPods"]
+    )
     assert what_to_do(("spec", "colour")) == OTHERS
 
 
@@ -260,7 +264,6 @@ def test_no_field_with_advice_is_one_that_the_definitions_have() -> None:
     paths = {
         "spec.runtimeVersionOverride": ("DynamoGraphDeploymentRequest", "spec"),
         "features.kvRouter": ("DynamoGraphDeploymentRequest", "spec.features"),
-        "checkpoint": ("DynamoGraphDeployment", "spec.components[].experimental.checkpoint"),
         "gpuMemoryService": ("DynamoGraphDeployment", "spec.components[].experimental.gpuMemoryService"),
     }
     kinds = {definition.kind: definition.resource for definition in DEFINITIONS}

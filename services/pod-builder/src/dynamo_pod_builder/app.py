@@ -15,9 +15,11 @@ from dynamo_shared.api.resources import (
     DYNAMO_NIM_REQUESTS,
     KAI_QUEUES,
     NAMESPACES,
+    POD_SNAPSHOTS,
     PODS,
     RESOURCE_CLAIMS,
     SERVICE_ACCOUNTS,
+    SNAPSHOT_JOBS,
     ObjectKey,
     Resource,
 )
@@ -47,6 +49,7 @@ from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_pod_builder.reconcilers.component import ComponentReconciler
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
+from dynamo_pod_builder.reconcilers.graph.captures import Captures
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
@@ -75,6 +78,8 @@ OF_SHARE: tuple[Resource, ...] = (*children.OWNED, *children.OF_SETS, PODS, RESO
 READS: tuple[Resource, ...] = (
     DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_CHECKPOINTS,
+    SNAPSHOT_JOBS,
+    POD_SNAPSHOTS,
     *LEGACY,
     DYNAMO_NIM_REQUESTS,
     DAEMON_SETS,
@@ -126,6 +131,7 @@ class _PodBuilder(Controller):
                 graph_report,
                 applier,
                 large,
+                Captures(kube, cache),
             ).reconcile,
             DYNAMO_COMPONENT_DEPLOYMENTS: components.reconcile,
             DYNAMO_CHECKPOINTS: CheckpointReconciler(kube, cache, applier, statuses, announcer, config, now).reconcile,

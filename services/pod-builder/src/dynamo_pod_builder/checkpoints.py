@@ -4,15 +4,17 @@ from collections.abc import Iterable, Iterator
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry.labels import CHECKPOINT_SOURCE, JOB_NAME
+from dynamo_shared.api.registry.labels import CHECKPOINT_SOURCE, GRAPH_DEPLOYMENT_NAME, JOB_NAME
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     JOBS,
+    POD_SNAPSHOTS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
+    SNAPSHOT_JOBS,
     ObjectKey,
     key_of,
 )
@@ -34,8 +36,11 @@ def index(cache: ObjectCache) -> None:
     cache.add_index(DYNAMO_CHECKPOINTS, _IDENTITY, _identities)
 
 
-def catalogue(cache: ObjectCache, namespace: str, specs: Iterable[KubeObject]) -> Catalogue:
-    """What the cache has of the checkpoints that components ask for; `specs` are these as they are stored."""
+def catalogue(cache: ObjectCache, namespace: str, specs: Iterable[KubeObject], graph: str = "") -> Catalogue:
+    """What the cache has of the checkpoints that components ask for; `specs` are these as they are stored.
+
+    PodSnapshots only of those of a graph: pods of a component deployment are marked by it.
+    """
     desired = [spec["experimental"]["checkpoint"] or {} for spec in specs if starts_from_one(spec)]
     if not desired:
         return NO_CHECKPOINTS
@@ -44,10 +49,15 @@ def catalogue(cache: ObjectCache, namespace: str, specs: Iterable[KubeObject]) -
     digests = {identity_hash(identity) for identity in identities if identity is not None}
     named = {name: cache.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name)) for name in refs}
     identified = {digest: of_identity(cache, namespace, digest) for digest in digests}
+    jobs = [each for each in cache.list(SNAPSHOT_JOBS, namespace) if graph and _graph_of(each) == graph]
+    refs |= {name for each in jobs if (name := (each.get("status") or {}).get("podSnapshotName"))}
+    taken = {name: cache.get(POD_SNAPSHOTS, ObjectKey(namespace, name)) for name in refs} if graph else {}
     return Catalogue(
         {name: obj for name, obj in named.items() if obj is not None},
         {digest: obj for digest, obj in identified.items() if obj is not None},
         cache.list(DAEMON_SETS, namespace),
+        {objects.name(each): each for each in jobs},
+        {name: obj for name, obj in taken.items() if obj is not None},
     )
 
 
@@ -77,10 +87,13 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
     def stored(change: CacheChange) -> Iterator[Task]:
         return (Task.of(DYNAMO_CHECKPOINTS, key) for key in cache.keys(DYNAMO_CHECKPOINTS, change.key.namespace))
 
-    def users(change: CacheChange) -> Iterator[Task]:
+    def graphs(change: CacheChange) -> Iterator[Task]:
         for graph in cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
             if any(starts_from_one(each) for each in graph.get("spec", {}).get("components", ())):
                 yield Task.of(DYNAMO_GRAPH_DEPLOYMENTS, key_of(graph))
+
+    def users(change: CacheChange) -> Iterator[Task]:
+        yield from graphs(change)
         for component in cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, change.key.namespace):
             if starts_from_one(component.get("spec", {})):
                 yield Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, key_of(component))
@@ -97,6 +110,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
         *(TaskRoute(each, to=stored, when=_frees_a_name) for each in (JOBS, RESOURCE_CLAIM_TEMPLATES)),
         TaskRoute(DAEMON_SETS, to=stored),
         TaskRoute(DAEMON_SETS, to=users),
+        *(TaskRoute(each, to=graphs) for each in (SNAPSHOT_JOBS, POD_SNAPSHOTS)),
     )
 
 
@@ -116,6 +130,10 @@ def _outlook(checkpoint: KubeObject | None) -> tuple[object, ...] | None:
         return None
     status = checkpoint.get("status", {})
     return (objects.uid(checkpoint), names.version_of(checkpoint), status.get("phase"), status.get("jobName"))
+
+
+def _graph_of(obj: KubeObject) -> str:
+    return objects.labels(obj).get(GRAPH_DEPLOYMENT_NAME, "")
 
 
 def _identities(checkpoint: KubeObject) -> Iterable[str]:

@@ -57,7 +57,7 @@ def render_config(
             private_key=settings.service_mesh.istio.private_key,
             ca_certificates=settings.service_mesh.istio.ca_certificates,
         ),
-        checkpoints=_checkpoints(settings, environ),
+        checkpoints=_checkpoints(settings, environ, is_served),
         kai_queues=frozenset(kai_queues) if kai else None,
         volcano=orchestrators.volcano_scheduler.enabled is not False,
         virtual_services=is_served(resources.VIRTUAL_SERVICES),
@@ -85,7 +85,9 @@ def _transport_tls(settings: Settings) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _checkpoints(settings: Settings, environ: Mapping[str, str]) -> CheckpointDefaults:
+def _checkpoints(
+    settings: Settings, environ: Mapping[str, str], is_served: Callable[[Resource], bool]
+) -> CheckpointDefaults:
     checkpoint = settings.checkpoint
     claim = checkpoint.storage.pvc
     configured = checkpoint.storage.type == "pvc"
@@ -99,4 +101,5 @@ def _checkpoints(settings: Settings, environ: Mapping[str, str]) -> CheckpointDe
         storage_class=claim.storage_class_name,
         access_mode=claim.access_mode,
         gpu_memory=environ.get(DYN_OPERATOR_ALLOW_GMS_SNAPSHOT, "").lower() in _TRUE,
+        snapshots=is_served(resources.SNAPSHOT_JOBS) and is_served(resources.POD_SNAPSHOTS),
     )

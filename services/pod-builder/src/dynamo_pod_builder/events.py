@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import Condition
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.wording import many
@@ -14,6 +15,8 @@ from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 from dynamo_pod_builder.applying import SetBack
 from dynamo_pod_builder.artifact_images import Waiting
 from dynamo_pod_builder.render import names
+from dynamo_pod_builder.snapshot_starts import PENDING as CHECKPOINTS_PENDING
+from dynamo_pod_builder.snapshot_starts import READY as CHECKPOINTS_READY
 from dynamo_pod_builder.status.component import AVAILABLE, FAILURES, NOT_READY, PREDECESSOR_REMAINS, Failure
 from dynamo_pod_builder.status.graph import ROUTINE
 
@@ -48,6 +51,15 @@ LABEL_OF_NODE_MISSING = EventReason(
 READY = EventReason("Ready", "All components of a graph serve.")
 FAILED = EventReason("Failed", "A graph cannot become ready as it is.", "Warning")
 GRAPH_STUCK = EventReason("", "A graph is stuck.", "Warning", condition="Ready")
+GRAPH_CHECKPOINTS = EventReason(
+    "",
+    "What a graph's components start from is on its way, or ready.",
+    action="Checkpoint",
+    condition="CheckpointsReady",
+)
+GRAPH_CHECKPOINTS_FAILED = EventReason(
+    "", "A graph's components cannot start from a checkpoint.", "Warning", "Checkpoint", "CheckpointsReady"
+)
 TOPOLOGY_LOST = EventReason(
     "", "Domains that a graph's pods shall share are not there.", "Warning", "Schedule", "TopologyLevelsAvailable"
 )
@@ -156,6 +168,15 @@ def graph_changed(graph: KubeObject, status: KubeObject) -> Fact:
         return _of_graph(graph, "failed", status, FAILED, ready["message"])
     reason = None if ready["reason"] in ROUTINE else GRAPH_STUCK.named(ready["reason"])
     return _of_graph(graph, "progressing", status, reason, ready["message"])
+
+
+def graph_checkpoints_changed(graph: KubeObject, status: KubeObject, condition: Condition) -> Fact:
+    """What the components of a graph start from became ready, failed, or is on its way."""
+    reason, message = condition["reason"], condition["message"]
+    fine = reason in (CHECKPOINTS_PENDING, CHECKPOINTS_READY)
+    data = deployment_data(graph, status, "CheckpointsReady")
+    said = GRAPH_CHECKPOINTS if fine else GRAPH_CHECKPOINTS_FAILED
+    return said.named(reason)(message, "checkpoints", data, f"{reason}: {message}")
 
 
 def graph_gone(graph: KubeObject) -> Fact:

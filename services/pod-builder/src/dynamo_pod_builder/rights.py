@@ -23,6 +23,7 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     POD_CLIQUES,
+    POD_SNAPSHOTS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
@@ -30,6 +31,7 @@ from dynamo_shared.api.resources import (
     SECRETS,
     SERVICE_ACCOUNTS,
     SERVICES,
+    SNAPSHOT_JOBS,
     VIRTUAL_SERVICES,
     Resource,
 )
@@ -46,6 +48,7 @@ INFERENCE_EXTENSIONS = tuple(
     for kind in ("InferenceModel", "InferenceObjective", "InferencePool")
 )
 OF_CHECKPOINTS = "what became of a checkpoint's Job, which takes a kubelet"
+OF_SNAPSHOTS = "kinds of Snapshot's operator that few clusters have"
 SCALING_OF_GROVE = "replicas of a set that runs are set where Grove keeps them"
 #: What `applying` does with a child.
 KEEP = ("create", "delete", "get", "patch", "update")
@@ -84,6 +87,8 @@ RIGHTS = (
     ),
     Right(DYNAMO_CHECKPOINTS, ("create", "patch")),
     Right(DYNAMO_CHECKPOINTS, ("get",), unused=UNCONFIRMED),
+    Right(SNAPSHOT_JOBS, ("create", "get", "patch"), unused=OF_SNAPSHOTS),
+    Right(POD_SNAPSHOTS, ("patch",), unused=OF_SNAPSHOTS),
     Right(PERSISTENT_VOLUME_CLAIMS, ("create",)),
     Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused=RACE),
     Right(JOBS, ("create",)),

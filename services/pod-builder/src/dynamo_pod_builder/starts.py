@@ -1,22 +1,26 @@
-"""Which checkpoint a component starts from: the one that it names, or the one of its identity, which may have to be created.
+"""Which checkpoint a component starts from: the one that it names, the one of its identity, or one that is taken of itself.
 
 Pure; `checkpoints` reads from the cache what this decides on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from dynamo_shared.api import objects
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api import objects, snapshots
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.v1alpha1 import identity_of
 from dynamo_shared.api.v1beta1 import CheckpointIdentity, CheckpointMode, ComponentSpec
 from dynamo_shared.api.v1beta1.experimental import ComponentCheckpoint
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.render.checkpoint import names
+from dynamo_pod_builder.render.checkpoint.capture import hash_of as hash_of_capture
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.render.checkpoint.storage import storage_of
 from dynamo_pod_builder.render.checkpoint.target import Restore
+from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.snapshot_starts import NOT_CAPTURED, SnapshotStart, not_installed, of_capture, of_name
 from dynamo_pod_builder.status.checkpoint import is_ready
 
 
@@ -29,6 +33,9 @@ class Catalogue:
     by_identity: Mapping[str, KubeObject] = field(default_factory=dict)
     #: Snapshot agents of the namespace.
     agents: Sequence[KubeObject] = ()
+    #: SnapshotJobs of the graph, and the PodSnapshots that they or its components name; both by name.
+    jobs: Mapping[str, KubeObject] = field(default_factory=dict)
+    snapshots: Mapping[str, KubeObject] = field(default_factory=dict)
 
 
 NO_CHECKPOINTS = Catalogue()
@@ -44,24 +51,41 @@ class CheckpointStart:
     restore: Restore | None = None
 
     @property
+    def ready(self) -> bool:
+        """Whether pods can start from it."""
+        return self.restore is not None
+
+    @property
     def status(self) -> KubeObject:
         """Its entry in `status.checkpoints` of a graph."""
-        entry: KubeObject = {"checkpointName": self.name, "ready": self.restore is not None}
+        entry: KubeObject = {"checkpointName": self.name, "ready": self.ready}
         return {**entry, "identityHash": self.identity_hash} if self.identity_hash else entry
+
+
+#: SnapshotJobs of the components of a graph that start from PodSnapshots, or why there can be none; by component.
+Captures: TypeAlias = Mapping[str, KubeObject | str]
 
 
 @dataclass(frozen=True, slots=True)
 class Starts:
     """What the components of a graph start from, by component."""
 
-    by_component: Mapping[str, CheckpointStart] = field(default_factory=dict)
+    by_component: Mapping[str, CheckpointStart | SnapshotStart] = field(default_factory=dict)
     #: Identities of components whose checkpoint is to be created.
     missing: Mapping[str, CheckpointIdentity] = field(default_factory=dict)
+    #: Components of which no pod starts before their checkpoint is ready.
+    waiting: frozenset[str] = frozenset()
 
     @property
     def restores(self) -> dict[str, Restore]:
-        """Checkpoints that are ready."""
-        return {name: each.restore for name, each in self.by_component.items() if each.restore is not None}
+        """DynamoCheckpoints that are ready."""
+        known = ((name, each.restore) for name, each in self.by_component.items() if isinstance(each, CheckpointStart))
+        return {name: restore for name, restore in known if restore is not None}
+
+    @property
+    def snapshots(self) -> dict[str, SnapshotStart]:
+        """What starts from PodSnapshots, by component."""
+        return {name: each for name, each in self.by_component.items() if isinstance(each, SnapshotStart)}
 
     @property
     def status(self) -> KubeObject:
@@ -73,19 +97,44 @@ NO_STARTS = Starts()
 
 
 def starts_of(
-    components: Iterable[tuple[str, ComponentSpec]], catalogue: Catalogue, config: render.RenderConfig
+    components: Iterable[tuple[str, ComponentSpec]],
+    catalogue: Catalogue,
+    config: render.RenderConfig,
+    captures: Captures | None = None,
 ) -> Starts:
-    """What components start from now; the answer has them under the names given here."""
-    starts: dict[str, CheckpointStart] = {}
+    """What components start from now; the answer has them under the names given here.
+
+    `captures`: those of the components of a graph that `starts_from_snapshot`; None for a component deployment, whose pod
+    template has what its graph says of it.
+    """
+    starts: dict[str, CheckpointStart | SnapshotStart] = {}
     missing: dict[str, CheckpointIdentity] = {}
+    waiting: set[str] = set()
     for name, spec in components:
         desired = spec.experimental.start if spec.experimental is not None else None
         if desired is None or not config.checkpoints.enabled:
             continue
-        starts[name] = each = _start(desired, catalogue, config)
-        if not each.exists and not desired.checkpoint_ref and desired.mode is CheckpointMode.AUTO and desired.identity:
-            missing[name] = desired.identity
-    return Starts(starts, missing)
+        if captures is not None and name in captures:
+            starts[name] = _snapshot_start(name, desired, catalogue, captures, config)
+        else:
+            starts[name] = each = _start(name, desired, catalogue, config)
+            created = not desired.checkpoint_ref and desired.mode is CheckpointMode.AUTO
+            if not each.exists and created and desired.identity:
+                missing[name] = desired.identity
+        if desired.waits and not starts[name].ready and (captures is not None or not desired.is_automatic):
+            waiting.add(name)
+    return Starts(starts, missing, frozenset(waiting))
+
+
+def starts_from_snapshot(spec: ComponentSpec, catalogue: Catalogue) -> bool:
+    """Whether a component of a graph starts from a PodSnapshot: one that is taken of itself, or one that it names.
+
+    A name is that of a DynamoCheckpoint where there is one, as before Dynamo 1.5.
+    """
+    desired = spec.experimental.start if spec.experimental is not None else None
+    if desired is None:
+        return False
+    return desired.is_automatic or (bool(desired.checkpoint_ref) and desired.checkpoint_ref not in catalogue.by_name)
 
 
 def starts_from_one(spec: KubeObject) -> bool:
@@ -94,7 +143,26 @@ def starts_from_one(spec: KubeObject) -> bool:
     return "checkpoint" in experimental and (experimental["checkpoint"] or {}).get("enabled") is not False
 
 
-def _start(desired: ComponentCheckpoint, catalogue: Catalogue, config: render.RenderConfig) -> CheckpointStart:
+def _snapshot_start(
+    component: str, desired: ComponentCheckpoint, catalogue: Catalogue, captures: Captures, config: render.RenderConfig
+) -> SnapshotStart:
+    ref, capture = desired.checkpoint_ref or "", captures[component]
+    if not config.checkpoints.snapshots:
+        return not_installed(ref)
+    if isinstance(capture, str):
+        return SnapshotStart(ref, NOT_CAPTURED, capture, fails=True)
+    targets = desired.target_container_name or MAIN
+    policy = snapshots.WAIT if desired.waits else snapshots.IMMEDIATE
+    if ref:
+        return of_name(ref, catalogue.snapshots.get(ref), hash_of_capture(capture), targets, policy)
+    job = catalogue.jobs.get(objects.name(capture))
+    name = ((job or {}).get("status") or {}).get("podSnapshotName", "")
+    return of_capture(capture, job, catalogue.snapshots.get(name), targets, policy)
+
+
+def _start(
+    component: str, desired: ComponentCheckpoint, catalogue: Catalogue, config: render.RenderConfig
+) -> CheckpointStart:
     if desired.checkpoint_ref:
         obj = catalogue.by_name.get(desired.checkpoint_ref)
         if obj is None:
@@ -106,6 +174,9 @@ def _start(desired: ComponentCheckpoint, catalogue: Catalogue, config: render.Re
             return CheckpointStart(names.checkpoint(digest), digest, exists=False)
     else:
         return CheckpointStart("", "", exists=False)
+    if desired.target_container_name not in (None, "", MAIN):
+        at = "experimental.checkpoint.targetContainerName"
+        raise RenderError(component, at, f"must be {MAIN}, which DynamoCheckpoint {objects.name(obj)} is of")
     digest = hash_of(obj)
     return CheckpointStart(objects.name(obj), digest, True, _restore(obj, digest, catalogue.agents, config))
 

@@ -121,6 +121,10 @@ SAID_BY_BOTH = {
         "checkpoint: {enabled: true, mode: Auto, checkpointRef: c, startupPolicy: Immediate}",
         "experimental: {checkpoint: {mode: Auto, checkpointRef: c, startupPolicy: Immediate}}",
     ),
+    "a checkpoint that is taken of the component itself": (
+        "checkpoint: {enabled: true, mode: Auto, job: {podTemplate: {spec: {hostNetwork: true}}}}",
+        "experimental: {checkpoint: {enabled: true, mode: Auto, job: {podTemplate: {spec: {hostNetwork: true}}}}}",
+    ),
     "checkpoint": (
         "checkpoint: {enabled: true, mode: Manual, checkpointRef: c}",
         "experimental: {checkpoint: {mode: Manual, checkpointRef: c}}",

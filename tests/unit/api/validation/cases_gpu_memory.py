@@ -4,7 +4,7 @@
 from dataclasses import replace
 from typing import Any
 
-from .building import GROVE, PLAIN, Case, alpha, annotated, beta, component, components
+from .building import GROVE, MAIN, PLAIN, Case, alpha, annotated, beta, component, components
 
 
 def _clients(*names: str, between: bool = False) -> dict[str, Any]:
@@ -18,12 +18,19 @@ CASES = [
         "alpha: what later releases say of a checkpoint",
         alpha(
             "a: {checkpoint: {enabled: true, checkpointRef: c, startupPolicy: WaitForCheckpoint}}",
-            "b: {checkpoint: {enabled: true, checkpointRef: c, targetContainerName: log, deletionPolicy: Delete}}",
+            "b: {checkpoint: {enabled: true, identity: {model: m, backendFramework: vllm}, targetContainerName: log, job: {}}}",
             "c: {checkpoint: {enabled: true, identity: {model: m, backendFramework: vllm}, deletionPolicy: Delete}}",
             "d: {checkpoint: {enabled: false, startupPolicy: WaitForCheckpoint}}",
+            "e: {checkpoint: {enabled: true, deletionPolicy: Delete, targetContainerName: log}}",
+            "f: {kind: '', checkpoint: {enabled: true}}",
+            "g: {checkpoint: {enabled: true, job: {gmsClientContainers: [log]}}}",
+            "h: {checkpoint: {enabled: true, checkpointRef: c, job: {}}}",
         ),
-        "error: spec.services.a.checkpoint.startupPolicy: 'WaitForCheckpoint' is not supported: create the DynamoCheckpoint first, wait until it is Ready, and leave this out; until then pods would start without it",
-        "error: spec.services.b.checkpoint.targetContainerName: 'log' cannot be restored: a checkpoint is of the container main; leave this out",
+        "error: spec.services.b.checkpoint.targetContainerName: 'log' cannot be restored: a DynamoCheckpoint is of the container main; leave this or identity out",
+        "error: spec.services.f.checkpoint: is taken of workers: set componentType to worker, prefill or decode, or name a checkpoint",
+        "error: spec.services.g.checkpoint.job.gmsClientContainers: no checkpoint is taken of engines with a GPU memory service: leave this out",
+        "error: spec.services.h.checkpoint.job: not together with checkpointRef, which names a checkpoint that is taken already: leave one of the two out",
+        "warning: spec.services.b.checkpoint.job: has no effect: a DynamoCheckpoint of this identity has a job of its own; leave one of the two out",
         "warning: spec.services.c.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves every component that names it, and outlives this one",
     ),
     Case(
@@ -33,15 +40,28 @@ CASES = [
                 component(name, experimental={"checkpoint": {"enabled": True, **checkpoint}})
                 for name, checkpoint in (
                     ("a", {"checkpointRef": "c", "startupPolicy": "WaitForCheckpoint"}),
-                    ("b", {"checkpointRef": "c", "targetContainerName": "log"}),
+                    ("b", {"identity": _IDENTITY, "targetContainerName": "log", "job": {}}),
                     ("c", {"identity": _IDENTITY, "deletionPolicy": "Delete"}),
                     ("d", {"identity": _IDENTITY, "deletionPolicy": "Retain", "startupPolicy": "Immediate"}),
-                    ("e", {"checkpointRef": "c", "deletionPolicy": "Delete", "targetContainerName": "main"}),
+                    ("e", {"checkpointRef": "c", "deletionPolicy": "Delete", "targetContainerName": "log"}),
+                    ("f", {"deletionPolicy": "Delete", "startupPolicy": "WaitForCheckpoint"}),
+                    ("g", {"job": {"gmsClientContainers": ["log"]}}),
+                    ("h", {"checkpointRef": "c", "job": {}}),
                 )
             ),
+            {
+                "name": "i",
+                "podTemplate": {"spec": {"containers": [MAIN]}},
+                "experimental": {"checkpoint": {"enabled": True}},
+            },
+            component("j", experimental={"checkpoint": {}}),
         ),
-        "error: spec.components[0].experimental.checkpoint.startupPolicy: 'WaitForCheckpoint' is not supported: create the DynamoCheckpoint first, wait until it is Ready, and leave this out; until then pods would start without it",
-        "error: spec.components[1].experimental.checkpoint.targetContainerName: 'log' cannot be restored: a checkpoint is of the container main; leave this out",
+        "error: spec.components[1].experimental.checkpoint.targetContainerName: 'log' cannot be restored: a DynamoCheckpoint is of the container main; leave this or identity out",
+        "error: spec.components[6].experimental.checkpoint.job.gmsClientContainers: no checkpoint is taken of engines with a GPU memory service: leave this out",
+        "error: spec.components[7].experimental.checkpoint.job: not together with checkpointRef, which names a checkpoint that is taken already: leave one of the two out",
+        "error: spec.components[8].experimental.checkpoint: is taken of workers: set type to worker, prefill or decode, or name a checkpoint",
+        "error: spec.components[9].experimental.checkpoint: enabled: true, checkpointRef or identity must be set",
+        "warning: spec.components[1].experimental.checkpoint.job: has no effect: a DynamoCheckpoint of this identity has a job of its own; leave one of the two out",
         "warning: spec.components[2].experimental.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves every component that names it, and outlives this one",
     ),
     Case(

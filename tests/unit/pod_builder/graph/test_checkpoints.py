@@ -11,6 +11,7 @@ from dynamo_pod_builder.render import CheckpointDefaults
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.starts import Catalogue
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
 from dynamo_shared.api.v1beta1 import parse_graph
 
 from tests.unit.render.building import CONFIG, component
@@ -58,6 +59,14 @@ def test_which_are_created(of, config, catalogue, names, grove):
     assert all("ownerReferences" not in each["metadata"] for each in plan.checkpoints), (
         "others may start from them, too"
     )
+
+
+def test_one_is_taken_for_a_graph_that_says_that_grove_runs_it():
+    graph = stored_graph(starting(**AUTO))
+    graph["metadata"]["annotations"] = {WORKLOAD_PROVIDER: "grove"}
+    world = observed(of=graph, config=replace(ON, grove=True), checkpoints=Catalogue())
+    plan = take_checkpoints(desire(Plan(), world), world)
+    assert [each["metadata"]["name"] for each in plan.checkpoints] == [f"checkpoint-{hash_of(graph)}"]
 
 
 def test_without_a_rendered_graph_there_is_nothing_to_take():

@@ -6,6 +6,7 @@ import pytest
 from dynamo_pod_builder.applying import ChildChange, Ensured
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
+from dynamo_pod_builder.reconcilers.graph.captures import Captures
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
@@ -63,6 +64,7 @@ class World:
             self.applier,  # type: ignore[arg-type]
             # Whatever has a size is planned in a thread.
             Offload(above=0, at_once=1),
+            Captures(None, self.cache),  # type: ignore[arg-type]
         )
 
     async def reconcile(self) -> Result:

@@ -8,6 +8,7 @@ from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentReconciler
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
+from dynamo_pod_builder.reconcilers.graph.captures import Captures
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
@@ -114,6 +115,7 @@ class Process:
                 self._report,
                 applier,
                 large,
+                Captures(kube, cache),
             ).reconcile,
             DYNAMO_COMPONENT_DEPLOYMENTS.plural: ComponentReconciler(
                 cache, applier, statuses, announced, lambda: config, now, secrets, pod_events, large, keys

@@ -67,6 +67,8 @@ class ComponentPlan:
     children: Sequence[KubeObject] = ()
     checkpoints: Sequence[KubeObject] = ()
     failure: Failure | None = None
+    #: What its pods wait for, where none starts yet.
+    held: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,18 @@ def planned(observed: ComponentInputs) -> ComponentPlan:
     try:
         parsed = parse_component(scaling.with_replicas(observed.component, observed.replicas))
         starts = starts_of([(parsed.metadata.name, parsed.spec)], observed.checkpoints, observed.config)
+        held = None
+        if starts.waiting and not graph_uid(observed.component):
+            parsed = parsed.model_copy(update={"spec": parsed.spec.model_copy(update={"replicas": 0})})
+            named = starts.by_component[parsed.metadata.name].name
+            held = Failure(status.WAITING, f"no pod starts before DynamoCheckpoint {named} is ready")
         around = replace(observed.around, restore=starts.restores.get(parsed.metadata.name))
         # A graph has those of its components created.
         missing = () if graph_uid(observed.component) else starts.missing.values()
         return ComponentPlan(
             render.component_children(parsed, observed.config, around),
             [checkpoint_of(parsed, identity, observed.config, around) for identity in missing],
+            held=held,
         )
     except REFUSALS as error:
         return ComponentPlan(failure=failure_of(error))
@@ -180,7 +188,7 @@ class ComponentReconciler:
             return ComponentOutcome(failure, retry_after(failure, self._unavailable_for(component)))
         for leftover in surplus(children_of(self.cache, component), plan.children):
             await self.applier.delete(resources.of(leftover), leftover)
-        return ComponentOutcome(again=again)
+        return ComponentOutcome(plan.held, again)
 
     def _unavailable_for(self, component: KubeObject) -> float:
         """Seconds since it ceased to be available; 0 where no status says that it has."""

@@ -20,6 +20,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     key_of,
 )
+from dynamo_shared.api.snapshots import WAIT
 from dynamo_shared.kube.errors import Invalid, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.state.cache import ObjectCache
@@ -88,10 +89,19 @@ def replicas_of(cache: ObjectCache, component: KubeObject) -> int | None:
     graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(component["metadata"]["namespace"], owner["name"]))
     if graph is None or objects.uid(graph) != owner["uid"] or children(cache, POD_CLIQUE_SETS, graph):
         return None
+    if _waits(component):
+        return None
     name = _name_of(component)
     number = adapted.replicas_of(graph, _owning(cache, graph)).get(name)
     generations = [each for each in children(cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph) if _name_of(each) == name]
     return number if len(generations) == 1 else None
+
+
+def _waits(component: KubeObject) -> bool:
+    """Whether its graph may keep it at no pods, until its checkpoint is ready."""
+    spec = component.get("spec", {})
+    checkpoint = (spec.get("experimental") or {}).get("checkpoint") or {}
+    return checkpoint.get("startupPolicy") == WAIT and spec.get("replicas") == 0
 
 
 def _owning(cache: ObjectCache, graph: KubeObject) -> dict[str, KubeObject]:

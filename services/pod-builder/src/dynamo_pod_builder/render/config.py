@@ -65,6 +65,8 @@ class CheckpointDefaults:
     access_mode: str = "ReadWriteMany"
     #: Whether engines with a GPU memory service may be checkpointed.
     gpu_memory: bool = False
+    #: Whether the cluster has the kinds of the Snapshot operator.
+    snapshots: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,10 @@ class ObservedGraph:
     generation: str = ""
     #: What the pods of its components start from, by component.
     restores: Mapping[str, Restore] = field(default_factory=dict)
+    #: Annotations of pods that may start from a PodSnapshot, by component.
+    candidates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: Components of which no pod starts before their checkpoint is ready.
+    waiting: frozenset[str] = frozenset()
     #: GPUs that the main containers of its components claim, by component.
     claimed: Mapping[str, ClaimedGpus] = field(default_factory=dict)
     #: Around it, for what Grove runs: as of components.

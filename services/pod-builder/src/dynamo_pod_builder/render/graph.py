@@ -32,6 +32,7 @@ from dynamo_pod_builder.render.pod.template import (
     graph_annotations,
     graph_template,
     main_container,
+    with_annotations,
     with_labels,
     with_priority,
 )
@@ -83,6 +84,11 @@ def graph_children(
         name = names.component_deployment(graph.metadata.name, component.name, named if is_worker else "")
         if is_worker:
             spec["podTemplate"] = with_labels(spec.get("podTemplate") or {}, worker_labels)
+        # Not before the hash: it is of the workers alone, and no pod is replaced when its checkpoint comes.
+        if candidate := observed.candidates.get(component.name):
+            spec["podTemplate"] = with_annotations(spec.get("podTemplate") or {}, candidate)
+        if component.name in observed.waiting:
+            spec["replicas"] = 0
         backend = observed.backends.get(name) or engine
         if backend:
             spec["backendFramework"] = backend

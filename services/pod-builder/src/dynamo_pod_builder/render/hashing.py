@@ -19,7 +19,8 @@ from dynamo_shared.api.runtime_version import features_of
 _SCALE = ("replicas", "minAvailable", "scalingAdapter", "roles", "experimental.grove")
 #: Of a checkpoint, what is the same for all pods that start from it.
 _SAME_FOR_ALL = tuple(
-    f"experimental.checkpoint.{name}" for name in ("enabled", "startupPolicy", "deletionPolicy", "targetContainerName")
+    f"experimental.checkpoint.{name}"
+    for name in ("enabled", "startupPolicy", "deletionPolicy", "targetContainerName", "job")
 )
 #: Features of the runtime that all workers of a version have. Others few have: a platform that learns one must not replace all
 #: workers whose author states a version.

@@ -20,6 +20,8 @@ NOT_READY = "NotReady"
 FAILURES = frozenset({"InvalidSpec", "NotDeployable", "NameTaken", "RefusedByApiServer"})
 #: What keeps it from being as desired, and ends without a change of it. The first ends by itself.
 PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE = "PredecessorRemains", "WebhookUnavailable"
+#: It has no pods before its checkpoint is ready.
+WAITING = "WaitingForCheckpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,12 @@ class Failure:
     @property
     def passes(self) -> bool:
         """Whether it ends without a change of the component: it is waited for."""
-        return self.reason in (PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE)
+        return self.reason in (PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE, WAITING)
 
     @property
     def warning(self) -> str:
         """Its reason; "" where it ends by itself, and no one has to be warned."""
-        return "" if self.reason == PREDECESSOR_REMAINS else self.reason
+        return "" if self.reason in (PREDECESSOR_REMAINS, WAITING) else self.reason
 
 
 def component_status(

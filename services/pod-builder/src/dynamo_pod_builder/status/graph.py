@@ -19,8 +19,9 @@ ALL_READY = "all_resources_are_ready"
 SOME_NOT_READY = "some_resources_are_not_ready"
 FAILED_TO_RECONCILE = "failed_to_reconcile_the_resources"
 ROLLING_UPDATE = "rolling_update_in_progress"
+WAITING_FOR_CHECKPOINT = "waiting_for_checkpoint"
 #: The reference's reasons. What waits for something that may not come by itself has that reason instead: `ImagePullBackOff`.
-ROUTINE = frozenset({ALL_READY, SOME_NOT_READY, FAILED_TO_RECONCILE, ROLLING_UPDATE})
+ROUTINE = frozenset({ALL_READY, SOME_NOT_READY, FAILED_TO_RECONCILE, ROLLING_UPDATE, WAITING_FOR_CHECKPOINT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class GraphOutcome:
     #: What the rolling update waits for, where no component says it.
     rollout_waits: Sequence[str] = ()
     carried: Mapping[str, Any] = field(default_factory=dict)
+    #: Components of which no pod starts before their checkpoint is ready, and its name, "" where it is not known.
+    awaited: Mapping[str, str] = field(default_factory=dict)
     #: Further conditions, of what only some graphs have.
     conditions: Sequence[Condition] = ()
 
@@ -93,6 +96,12 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
         return FAILED, FAILED_TO_RECONCILE, "; ".join(dict.fromkeys(failures))
     if not outcome.components:
         return FAILED, FAILED_TO_RECONCILE, "spec.components is empty: name at least one component to deploy"
+    if outcome.awaited:
+        # The reference's words (Dynamo 1.5, `applyCheckpointStartupReadiness`).
+        named = (
+            f"{name} ({checkpoint})" if checkpoint else name for name, checkpoint in sorted(outcome.awaited.items())
+        )
+        return PENDING, WAITING_FOR_CHECKPOINT, f"Waiting for checkpoints: {', '.join(named)}"
     states = [(failure.message, failure.warning)] if failure is not None else []
     states += [
         (f"{name}: {state.message}", state.reason)

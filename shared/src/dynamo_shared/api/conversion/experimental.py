@@ -6,7 +6,7 @@ _MODES = {"intraPod": "IntraPod", "interPod": "InterPod"}
 _BACK = {beta: alpha for alpha, beta in _MODES.items()}
 _DEVICE_CLASS = "gpu.nvidia.com"
 #: Fields of a checkpoint that are the same in both versions, whatever it is of.
-_SAME_OF_CHECKPOINT = ("startupPolicy", "deletionPolicy", "targetContainerName")
+_SAME_OF_CHECKPOINT = ("startupPolicy", "deletionPolicy", "targetContainerName", "job")
 #: Fields of the GPU memory service that are the same in both versions.
 _SAME_OF_MEMORY = ("deviceClassName", "extraClientContainers")
 #: v1beta1 has room for one engine that waits; v1alpha1 has no bound.
@@ -62,7 +62,7 @@ def _failover(feature: Any, modes: dict[str, str]) -> dict[str, Any] | None:
 
 
 def _checkpoint(feature: Any) -> dict[str, Any] | None:
-    """Reference and identity of a checkpoint, which needs one of them, and is not switched off."""
+    """A checkpoint that is not switched off: reference and identity, or that it is taken of the component itself."""
     if not isinstance(feature, dict) or feature.get("enabled") is False:
         return None
     present: dict[str, Any] = {name: feature[name] for name in _SAME_OF_CHECKPOINT if name in feature}
@@ -72,5 +72,7 @@ def _checkpoint(feature: Any) -> dict[str, Any] | None:
     if isinstance(identity, dict) and identity.get("model") and identity.get("backendFramework"):
         present["identity"] = identity
     if not present.get("checkpointRef") and "identity" not in present:
-        return None
+        if feature.get("enabled") is not True or "identity" in feature:
+            return None
+        present["enabled"] = True
     return {"mode": feature.get("mode", "Auto"), **present}

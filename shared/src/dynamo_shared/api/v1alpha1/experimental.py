@@ -1,12 +1,9 @@
 """Experimental parts of a v1alpha1 service: checkpoints, shared GPU memory, failover."""
 
-from typing import Any
-
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from dynamo_shared.api import v1beta1
 from dynamo_shared.api.model import ApiModel, Bool, Int32
-from dynamo_shared.api.rules import Violations, rule, validations
 from dynamo_shared.api.v1alpha1.enums import SharingMode
 from dynamo_shared.api.v1beta1.experimental import CheckpointPolicies, ClientContainers
 
@@ -18,30 +15,17 @@ class CheckpointIdentity(v1beta1.CheckpointIdentity):
     """Model that is loaded."""
 
 
-@rule(
-    "!self.enabled || (has(self.checkpointRef) && size(self.checkpointRef) > 0) || "
-    "(has(self.identity) && has(self.identity.model) && has(self.identity.backendFramework))",
-    "enabled needs checkpointRef or identity",
-)
-def enabled_checkpoint_is_named(value: dict[str, Any]) -> Violations:
-    """A service starts from a checkpoint that can be identified."""
-    if value.get("enabled") is True and not value.get("checkpointRef") and "identity" not in value:
-        yield (), "enabled: true needs checkpointRef or identity"
-
-
 class ComponentCheckpoint(CheckpointPolicies):
     """Checkpoint that pods of a service start from."""
 
-    model_config = ConfigDict(json_schema_extra=validations(enabled_checkpoint_is_named))
-
     enabled: Bool = False
-    """Starts pods from the checkpoint."""
+    """Starts pods from the checkpoint; alone it has one taken of the component itself."""
     mode: v1beta1.CheckpointMode = v1beta1.CheckpointMode.AUTO
-    """Auto makes a missing checkpoint, Manual waits for one."""
+    """Auto makes a missing DynamoCheckpoint, Manual waits for one."""
     checkpoint_ref: str | None = None
-    """Name of a DynamoCheckpoint in the same namespace; wins over identity."""
+    """Name of a DynamoCheckpoint or a PodSnapshot in the same namespace; wins over identity."""
     identity: CheckpointIdentity | None = None
-    """Identity of the checkpoint."""
+    """Identity of a DynamoCheckpoint."""
 
 
 class GpuMemoryService(ApiModel):

@@ -1,11 +1,11 @@
 """Experimental features of a component: checkpoints, shared GPU memory, failover. They may change between versions."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
+from dynamo_shared.api.meta import PodTemplate
 from dynamo_shared.api.model import ApiModel, Bool, Int32, StringMap
-from dynamo_shared.api.rules import Violations, rule, validations
 from dynamo_shared.api.v1beta1.enums import (
     BackendFramework,
     CheckpointDeletionPolicy,
@@ -40,40 +40,50 @@ class CheckpointIdentity(ApiModel):
     """Anything else that sets checkpoints apart."""
 
 
-@rule(
-    "(has(self.checkpointRef) && size(self.checkpointRef) > 0) || has(self.identity)",
-    "checkpointRef or identity must be set",
-)
-def checkpoint_is_named(value: dict[str, Any]) -> Violations:
-    """A component starts from a checkpoint that can be identified."""
-    if not value.get("checkpointRef") and "identity" not in value:
-        yield (), "checkpointRef or identity must be set"
+class CaptureJob(ApiModel):
+    """Pod of which a checkpoint is taken automatically: the component's own, with this laid over it."""
+
+    gms_client_containers: ClientContainers | None = None
+    """Containers of it that use the GPU memory service, of which no checkpoint is taken."""
+    pod_template: PodTemplate | None = None
+    """What it has beyond the engine's container, or otherwise."""
 
 
 class CheckpointPolicies(ApiModel):
     """What later releases say of the checkpoint of a component."""
 
     startup_policy: CheckpointStartupPolicy | None = None
-    """Immediate, which is the default: pods start without the checkpoint until it is ready. WaitForCheckpoint is refused."""
+    """Immediate, which is the default: pods start without the checkpoint until it is ready. WaitForCheckpoint: none start."""
     deletion_policy: CheckpointDeletionPolicy | None = None
-    """Retain, whatever is written: a DynamoCheckpoint serves all components that name it, and outlives their graphs."""
+    """Of a checkpoint that was taken automatically: Delete, which is the default, has it go with the graph, Retain has it stay.
+    A DynamoCheckpoint always stays: it serves all components that name it."""
     target_container_name: ContainerName | None = None
-    """Container of the engine: main, and no other."""
+    """Container of the engine, main by default; a DynamoCheckpoint is of main."""
+    job: CaptureJob | None = None
+    """Pod of which the checkpoint is taken automatically."""
 
 
 class ComponentCheckpoint(CheckpointPolicies):
     """Checkpoint that pods of a component start from."""
 
-    model_config = ConfigDict(json_schema_extra=validations(checkpoint_is_named))
-
     enabled: Bool | None = None
-    """false switches it off; left out, a checkpoint counts by being there."""
+    """true alone has a checkpoint taken of the component itself, false switches it off; left out, it counts by being there."""
     mode: CheckpointMode = CheckpointMode.AUTO
-    """Auto makes a missing checkpoint, Manual waits for one."""
+    """Auto makes a missing DynamoCheckpoint, Manual waits for one."""
     checkpoint_ref: str | None = None
-    """Name of a DynamoCheckpoint in the same namespace; wins over identity."""
+    """Name of a DynamoCheckpoint or a PodSnapshot in the same namespace; wins over identity."""
     identity: CheckpointIdentity | None = None
-    """Identity of the checkpoint."""
+    """Identity of a DynamoCheckpoint."""
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether a checkpoint is taken of the component itself, for its graph."""
+        return self.enabled is True and not self.checkpoint_ref and self.identity is None
+
+    @property
+    def waits(self) -> bool:
+        """Whether no pod starts before it is ready."""
+        return self.startup_policy is CheckpointStartupPolicy.WAIT_FOR_CHECKPOINT
 
 
 class GpuMemoryService(ApiModel):

@@ -3,7 +3,7 @@
 from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
+from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView
 
 ENGINES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT), "always")
@@ -82,6 +82,24 @@ def only_engines_fail_over_between_pods(component: ComponentView, _facts: Facts)
 
 @ENGINES.rule("not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out")
 def shared_gpu_memory_is_in_no_checkpoint(component: ComponentView, facts: Facts) -> Violations:
-    """An engine has a checkpoint or a GPU memory service, unless the platform is configured to allow both."""
-    if component.checkpoint is not None and component.gms is not None and not facts.gms_snapshot:
+    """An engine has a checkpoint or a GPU memory service, unless the platform is configured to allow both: DynamoCheckpoints."""
+    allowed = facts.gms_snapshot and not component.takes_checkpoint
+    if component.checkpoint is not None and component.gms is not None and not allowed:
         yield broken(component.checkpoint)
+
+
+@ENGINES.rule("enabled: true, checkpointRef or identity must be set", versions=(BETA,), added=True)
+def checkpoints_are_named_or_switched_on(component: ComponentView, _facts: Facts) -> Violations:
+    """A component starts from a checkpoint that is named, or from one that is taken of itself: then it says so."""
+    if component.takes_checkpoint and component.start.get("enabled") is not True:
+        yield broken(component.checkpoint or ())
+
+
+@ENGINES.rule(
+    "not together with checkpointRef, which names a checkpoint that is taken already: leave one of the two out"
+)
+def captures_are_of_the_component(component: ComponentView, _facts: Facts) -> Violations:
+    """Only a checkpoint that is taken of the component itself has a pod of its own."""
+    start = component.start
+    if component.checkpoint is not None and start.get("checkpointRef") and start.get("job") is not None:
+        yield broken((*component.checkpoint, "job"))

@@ -7,7 +7,7 @@ from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_QUEUE
-from dynamo_shared.api.untrusted.reading import annotation
+from dynamo_shared.api.untrusted.reading import annotation, mapping
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.pods import main_claims, main_resources
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, listed, path
@@ -147,23 +147,31 @@ def checkpoints_are_of_one_pod_with_a_model(component: ComponentView, _facts: Fa
         yield component.checkpoint, _SEVERAL_NODES
 
 
-_NO_WAIT = (
-    "'WaitForCheckpoint' is not supported: create the DynamoCheckpoint first, wait until it is Ready, and leave this out; "
-    "until then pods would start without it"
+@RUNNING.rule(
+    "{name} cannot be restored: a DynamoCheckpoint is of the container main; leave this or identity out", added=True
 )
-_OTHER_CONTAINER = "{name} cannot be restored: a checkpoint is of the container main; leave this out"
+def dynamo_checkpoints_are_of_main(component: ComponentView, _facts: Facts) -> Violations:
+    """The container main is what a DynamoCheckpoint is of."""
+    start = component.start
+    target = start.get("targetContainerName")
+    of_identity = start.get("identity") is not None and not start.get("checkpointRef")
+    if component.checkpoint is not None and of_identity and isinstance(target, str) and target not in ("", MAIN):
+        yield broken((*component.checkpoint, "targetContainerName"), name=shown(target))
 
 
-@RUNNING.rule(_NO_WAIT, _OTHER_CONTAINER, added=True)
-def checkpoints_are_of_main_and_awaited_by_users(component: ComponentView, _facts: Facts) -> Violations:
-    """Pods start without their checkpoint until it is ready, and their container main is what it is of."""
-    if component.checkpoint is None:
+_NO_WORKER = "is taken of workers: set {type} to worker, prefill or decode, or name a checkpoint"
+_NO_CLIENTS = "no checkpoint is taken of engines with a GPU memory service: leave this out"
+
+
+@RUNNING.rule(_NO_WORKER, _NO_CLIENTS, added=True)
+def checkpoints_are_taken_of_workers(component: ComponentView, _facts: Facts) -> Violations:
+    """A checkpoint is taken automatically of a component that says that it is a worker."""
+    if component.checkpoint is None or not component.takes_checkpoint:
         return
-    if component.start.get("startupPolicy") == "WaitForCheckpoint":
-        yield (*component.checkpoint, "startupPolicy"), _NO_WAIT
-    target = component.start.get("targetContainerName")
-    if isinstance(target, str) and target not in ("", MAIN):
-        yield (*component.checkpoint, "targetContainerName"), _OTHER_CONTAINER.format(name=shown(target))
+    if not component.type:
+        yield component.checkpoint, _NO_WORKER.format(type=component.words.type)
+    if mapping(component.start.get("job")).get("gmsClientContainers"):
+        yield (*component.checkpoint, "job", "gmsClientContainers"), _NO_CLIENTS
 
 
 @RUNNING_ALONE.rule("{mode} needs Grove, which runs graphs only: write {other}, or a DynamoGraphDeployment", added=True)

@@ -43,8 +43,19 @@ def a_checkpoint_is_named_once(component: ComponentView, _facts: Facts) -> Viola
 def checkpoints_outlive_what_starts_from_them(component: ComponentView, _facts: Facts) -> Violations:
     """No graph owns a checkpoint, not even one that was created for it; one that is named is deleted by no policy."""
     start = component.start
-    if component.checkpoint is not None and start.get("deletionPolicy") == "Delete" and not start.get("checkpointRef"):
-        yield broken((*component.checkpoint, "deletionPolicy"))
+    of_identity = component.checkpoint is not None and start.get("identity") is not None
+    if of_identity and start.get("deletionPolicy") == "Delete" and not start.get("checkpointRef"):
+        yield broken((*(component.checkpoint or ()), "deletionPolicy"))
+
+
+@UNUSED.rule(
+    "has no effect: a DynamoCheckpoint of this identity has a job of its own; leave one of the two out", added=True
+)
+def captures_are_not_of_an_identity(component: ComponentView, _facts: Facts) -> Violations:
+    """Where an identity is given, a DynamoCheckpoint is used."""
+    start = component.start
+    if component.checkpoint is not None and start.get("job") is not None and start.get("identity") is not None:
+        yield broken((*component.checkpoint, "job"))
 
 
 _GRACE = "terminationGracePeriodSeconds"

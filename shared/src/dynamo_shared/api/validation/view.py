@@ -162,6 +162,12 @@ class ComponentView:
         return mapping(self._below(self.checkpoint[len(self.at) :])) if self.checkpoint is not None else {}
 
     @property
+    def takes_checkpoint(self) -> bool:
+        """Whether a checkpoint is taken of the component itself."""
+        start = self.start
+        return self.checkpoint is not None and not start.get("checkpointRef") and start.get("identity") is None
+
+    @property
     def is_forced_group(self) -> bool:
         """Whether it is to be a scaling group of Grove, whatever its replicas are made of. Of v1beta1 alone."""
         grove = mapping(mapping(self.spec.get("experimental")).get("grove"))

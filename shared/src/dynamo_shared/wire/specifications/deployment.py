@@ -33,14 +33,16 @@ class DeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     components: dict[str, ComponentCounts] = {}
 
 
-def deployment_data(graph: dict[str, Any], status: Mapping[str, Any] | None = None) -> DeploymentData:
+def deployment_data(
+    graph: dict[str, Any], status: Mapping[str, Any] | None = None, condition: str = "Ready"
+) -> DeploymentData:
     """Data of a deployment event from a DynamoGraphDeployment and its status (the object's own by default).
 
-    Reason and message are those of its Ready condition.
+    Reason and message are those of its condition of this type.
     """
     status = graph.get("status", {}) if status is None else status
     return DeploymentData(
-        **_described(graph, status, "Ready"),
+        **_described(graph, status, condition),
         state=status.get("state", ""),
         components={name: _counts(entry) for name, entry in (status.get("components") or {}).items()},
     )
@@ -105,6 +107,11 @@ EVENTS: tuple[EventSpec, ...] = (
     _deployment("progressing", "Its components are on their way to the desired state."),
     _deployment("ready", "All its components are ready."),
     _deployment("failed", "It cannot become ready as it is; reason and message say why."),
+    _deployment(
+        "checkpoints",
+        "What its components start from by the Snapshot operator is on its way, ready, or cannot come; reason and message are "
+        "those of its condition CheckpointsReady.",
+    ),
     _deployment("deleted", "It is gone, and all that was made for it.", EventIdentity.OBJECT),
     _component("progressing", f"Its pods are on their way, or stuck; reason and message say why. {_ALONE}"),
     _component("ready", f"It is available. {_ALONE}"),

@@ -9,7 +9,6 @@ from dynamo_shared.api.rules import Location
 LATER: dict[str, str] = {
     "dynamoSidecar": "run the Dynamo runtime in the container main",
     "gpuMemoryService.extraClientPods": "remove it: only pods of the component use the GPU memory service, as with the operator",
-    "checkpoint.job": "create the DynamoCheckpoint with its own job, and name it in checkpointRef",
 }
 OTHERS = "nothing here says the same: remove it, or leave this object to the operator"
 

@@ -76,7 +76,7 @@ class GraphObserver:
             members=members,
             pods=pods,
             registered=await self._registered(components, workloads, pods),
-            checkpoints=catalogue(cache, namespace, specs),
+            checkpoints=catalogue(cache, namespace, specs, objects.name(graph)),
             service_account=component_account(cache, namespace),
             pull_secrets=secrets,
             claimed={each["name"]: claimed(cache.get, namespace, each) for each in specs},

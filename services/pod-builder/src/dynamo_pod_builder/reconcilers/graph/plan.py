@@ -65,6 +65,8 @@ class Plan:
     outgoing: Sequence[KubeObject] = ()
     #: DynamoCheckpoints that components ask for and that do not exist.
     checkpoints: Sequence[KubeObject] = ()
+    #: SnapshotJobs that take the checkpoints of components.
+    captures: Sequence[KubeObject] = ()
     #: Why the plan is not complete.
     failure: Failure | None = None
 

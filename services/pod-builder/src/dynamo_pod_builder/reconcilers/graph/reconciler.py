@@ -1,6 +1,6 @@
 """DynamoGraphDeployment -> access objects and DynamoComponentDeployments or a PodCliqueSet, and the status of the whole."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from dynamo_shared.aio import Offload, both
@@ -11,11 +11,14 @@ from dynamo_shared.runtime import Result
 
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.reconcilers.graph import own_planner
+from dynamo_pod_builder.reconcilers.graph.captures import Captures
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.graph.steps import planned
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class GraphReconciler:
     report: GraphReport
     applier: Applier
     large: Offload
+    captures: Captures
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One reconcile of one graph. Raises KubeError where the API server is away: the queue comes back to it."""
@@ -42,11 +46,23 @@ class GraphReconciler:
         if not exists:
             return Result()
         self.report.begin(graph)
+        if plan.captures:
+            observed, plan = await self._captured(observed, plan)
         outcome = await self.executor.carry_out(plan, observed)
         result = Result(requeue_after=await self.report.write(plan, outcome))
         if outcome.complete and (annotations := own_planner.lacking(plan, outcome.observed)):
             await self.applier.annotate(DYNAMO_GRAPH_DEPLOYMENTS, graph, annotations)
         return result
+
+    async def _captured(self, observed: Observed, plan: Plan) -> tuple[Observed, Plan]:
+        """With the jobs that capture the engines; the graph is written all the same where they are refused."""
+        try:
+            if not await self.captures.write(plan, observed):
+                return observed, plan
+        except REFUSALS as error:
+            return observed, replace(plan, failure=plan.failure or failure_of(error))
+        again = await self.observer.observe(observed.graph)
+        return again, await self.large.run(size_of(observed.graph), partial(planned, again))
 
     async def _exists(self, observed: Observed) -> bool:
         """Whether the API server has the graph: of one with children that is known."""

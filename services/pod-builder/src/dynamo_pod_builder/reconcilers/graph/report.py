@@ -19,10 +19,13 @@ from dynamo_pod_builder.reconcilers.graph.parts import all_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.reconcilers.refusals import retry_after
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RESTART_INTERVAL, earliest
+from dynamo_pod_builder.snapshot_starts import FAILED as NO_CHECKPOINT
 from dynamo_pod_builder.status import graph as status
+from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import FAILED, READY, Generation, graph_status
 from dynamo_pod_builder.status.pods import recheck_after
-from dynamo_pod_builder.status.topology import is_constrained, topology_condition
+from dynamo_pod_builder.status.snapshots import CHECKPOINTS_READY, checkpoints_condition
+from dynamo_pod_builder.status.topology import AVAILABLE, is_constrained, topology_condition
 from dynamo_pod_builder.status.workload import is_observed, stateful_set_lacking
 
 #: Status fields that are carried through where a plan says nothing of them.
@@ -62,6 +65,8 @@ class GraphReport:
             self.announcer.announce(graph, events.TOPOLOGY_LOST.named(lost["reason"])(lost["message"]))
 
         def report() -> None:
+            for each in _checkpoints_changed(concluded.conditions, graph):
+                self.announcer.announce(graph, events.graph_checkpoints_changed(graph, after, each))
             if rollout.started:
                 self.announcer.announce(graph, events.rollout_started(rollout.components))
             if rollout.completed:
@@ -120,13 +125,18 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
     if outcome.complete:
         carried = {"checkpoints": plan.starts.status} if plan.starts.by_component else {}
     restart = plan.restart.status if plan.restart is not None else before.get("restart")
+    starts = plan.starts
+    # Where pods start without it, the condition of the checkpoints alone says so.
+    known = [(name, each) for name, each in starts.snapshots.items() if each.fails and name in starts.waiting]
+    stopped = [f"component {name}: {each.message}" for name, each in known]
     return status.GraphOutcome(
         components=all_parts(plan, observed),
-        failure=outcome.failure,
+        failure=outcome.failure or (Failure(NO_CHECKPOINT, "; ".join(stopped)) if stopped else None),
+        awaited={name: starts.by_component[name].name for name in starts.waiting},
         rolling_update=plan.rollout.status if plan.rollout is not None else before.get("rollingUpdate"),
         rollout_waits=plan.rollout.waits if plan.rollout is not None else (),
         carried=carried if restart is None else {**carried, "restart": restart},
-        conditions=_topology(plan, observed),
+        conditions=[*_topology(plan, observed), *_checkpoints(plan, outcome)],
     )
 
 
@@ -154,11 +164,29 @@ def _topology(plan: Plan, observed: Observed) -> list[Condition]:
     return [topology_condition(graph, there, observed.now)]
 
 
+def _checkpoints(plan: Plan, outcome: CarryOutResult) -> list[Condition]:
+    graph, starts = outcome.observed.graph, plan.starts.snapshots
+    if outcome.complete:
+        return [checkpoints_condition(graph, starts, outcome.observed.now)] if starts else []
+    # It is not known again yet.
+    before = objects.condition(graph, CHECKPOINTS_READY)
+    return [before] if before is not None else []
+
+
+def _checkpoints_changed(conditions: Iterable[Condition], graph: KubeObject) -> Iterator[Condition]:
+    """The condition of the checkpoints, where it is another one than before."""
+    for each in conditions:
+        before = objects.condition(graph, each["type"]) or {}
+        known = (before.get("reason"), before.get("message"))
+        if each["type"] == CHECKPOINTS_READY and (each["reason"], each["message"]) != known:
+            yield each
+
+
 def _lost(conditions: Iterable[Condition], graph: KubeObject) -> Iterator[Condition]:
     """Conditions of domains that are not there, where that is news."""
     for each in conditions:
         before = objects.condition(graph, each["type"]) or {}
-        if each["status"] == "False" and each["reason"] != before.get("reason"):
+        if each["type"] == AVAILABLE and each["status"] == "False" and each["reason"] != before.get("reason"):
             yield each
 
 

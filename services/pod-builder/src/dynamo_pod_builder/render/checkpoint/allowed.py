@@ -24,7 +24,8 @@ def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefault
         raise RenderError(name, at, _OFF, f"{_TURN_ON}, or leave it out")
     if spec.type in _NO_ENGINE:
         raise RenderError(name, at, f"a component of type {spec.type} loads no model", "leave it out")
-    if memory_service(spec) is not None and not defaults.gpu_memory:
+    automatic = spec.experimental.start.is_automatic
+    if memory_service(spec) is not None and (automatic or not defaults.gpu_memory):
         raise RenderError(name, at, _SHARED, "leave one of experimental.checkpoint and gpuMemoryService out")
     if memory_has_pods(spec):
         raise RenderError(

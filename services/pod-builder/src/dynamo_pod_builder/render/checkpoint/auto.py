@@ -34,7 +34,7 @@ def checkpoint_of(
     observed: ObservedComponent,
 ) -> KubeObject:
     """DynamoCheckpoint of a component's engine. It has no owner: others of the same identity start from it, too."""
-    context = context_of(_alone(component), config, replace(observed, restore=None))
+    context = context_of(alone(component, MAIN), config, replace(observed, restore=None))
     digest = identity_hash(identity)
     spec: KubeObject = {
         "identity": to_dict(identity),
@@ -62,13 +62,13 @@ def checkpoint_of(
     }
 
 
-def _alone(component: DynamoComponentDeployment) -> DynamoComponentDeployment:
-    """The component with only its engine, and without the generation of a rolling update."""
+def alone(component: DynamoComponentDeployment, *names: str) -> DynamoComponentDeployment:
+    """The component with only its engine, the containers of these names, and without the generation of a rolling update."""
     template = component.spec.pod_template or {}
     metadata = template.get("metadata") or {}
     label_set = {name: value for name, value in (metadata.get("labels") or {}).items() if name != labels.WORKER_HASH}
     pod = template.get("spec") or {}
-    containers = [each for each in pod.get("containers") or () if each["name"] == MAIN]
+    containers = [each for each in pod.get("containers") or () if each["name"] in names]
     spec: DynamoComponentDeploymentSpec = component.spec.model_copy(
         update={
             "experimental": None,

@@ -58,6 +58,15 @@ def with_labels(template: KubeObject, label_set: Mapping[str, str]) -> KubeObjec
     return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **label_set}}}
 
 
+def with_annotations(template: KubeObject, annotations: Mapping[str, str]) -> KubeObject:
+    """A pod template with these annotations, over any of the same name."""
+    metadata = template.get("metadata") or {}
+    return {
+        **template,
+        "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}},
+    }
+
+
 def with_priority(template: KubeObject, priority_class: str) -> KubeObject:
     """A pod template whose pods have a PriorityClass, "" for none, unless it names one of its own."""
     pod = template.get("spec") or {}

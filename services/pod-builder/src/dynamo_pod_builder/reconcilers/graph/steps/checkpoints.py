@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
-from dynamo_shared.api.v1beta1 import parse_component
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.reconcilers.graph.steps.desired import as_components
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 
@@ -19,16 +18,12 @@ def take_checkpoints(plan: Plan, observed: Observed) -> Plan:
     if graph is None or not missing:
         return plan
     around = render.ObservedComponent(service_account=observed.service_account, pull_secrets=observed.pull_secrets)
-    # An engine is the same whatever runs it: what it would be as a component deployment says all.
-    components = [each for each in graph.spec.components if each.name in missing]
-    part = graph.model_copy(update={"spec": graph.spec.model_copy(update={"components": components})})
-    config = replace(observed.config, grove=False)
     checkpoints: list[KubeObject] = []
     try:
-        for child in render.graph_children(part, config):
-            if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
-                identity = missing[child["spec"]["name"]]
-                checkpoints.append(checkpoint_of(parse_component(child), identity, observed.config, around))
+        checkpoints.extend(
+            checkpoint_of(child, missing[child.spec.name or ""], observed.config, around)
+            for child in as_components(graph, missing, observed.config)
+        )
     except REFUSALS as error:
         return replace(plan, checkpoints=checkpoints, failure=failure_of(error))
     return replace(plan, checkpoints=checkpoints)

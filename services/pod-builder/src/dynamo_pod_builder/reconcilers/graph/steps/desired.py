@@ -5,12 +5,14 @@ that of the workers which they have of its namespace. Component deployments have
 carry it from the first change of the workers on: before, there is one generation.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import POD_CLIQUE_SETS
-from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_graph
+from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE_SETS
+from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment, parse_component, parse_graph
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.legacy_types import legacy_types, unlabelled_models
@@ -18,8 +20,9 @@ from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.remembered import GRAPHS, remembered
+from dynamo_pod_builder.render.checkpoint.capture import capture_of
 from dynamo_pod_builder.render.workloads.topology import fields_of
-from dynamo_pod_builder.starts import Catalogue, Starts, starts_of
+from dynamo_pod_builder.starts import Catalogue, Starts, starts_from_snapshot, starts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class GraphInputs:
     config: render.RenderConfig
     checkpoints: Catalogue
     kept: render.ObservedGraph
+    #: Around pods of which a checkpoint is taken.
+    around: render.ObservedComponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +44,68 @@ class Rendered:
     parsed: DynamoGraphDeployment
     starts: Starts
     children: list[KubeObject]
+    #: SnapshotJobs that take the checkpoints of components.
+    captures: list[KubeObject]
 
 
 def desire(plan: Plan, observed: Observed) -> Plan:
     """All objects of the graph. Raises InvalidManifest and RenderError."""
     graph = objects.without_status(observed.graph_as_scaled)
-    inputs = GraphInputs(graph, observed.config, observed.checkpoints, _kept(observed))
+    around = render.ObservedComponent(service_account=observed.service_account, pull_secrets=observed.pull_secrets)
+    inputs = GraphInputs(graph, observed.config, observed.checkpoints, _kept(observed), around)
     rendered = _rendered(inputs)
     clique_set = next((each for each in rendered.children if each["kind"] == POD_CLIQUE_SETS.kind), None)
     if clique_set is not None and any(grove.renews_workers(clique_set, there) for there in observed.sets):
         generation = render.worker_hash(rendered.parsed, observed.config)
         rendered = _rendered(replace(inputs, kept=replace(inputs.kept, generation=generation)))
-    return replace(plan, parsed=rendered.parsed, starts=rendered.starts).having(rendered.children)
+    plan = replace(plan, parsed=rendered.parsed, starts=rendered.starts, captures=rendered.captures)
+    return plan.having(rendered.children)
 
 
 @remembered(lambda inputs: inputs.graph, GRAPHS)
 def _rendered(inputs: GraphInputs) -> Rendered:
     parsed = parse_graph(inputs.graph)
-    starts = starts_of(((each.name, each) for each in parsed.spec.components), inputs.checkpoints, inputs.config)
-    kept = replace(inputs.kept, restores=starts.restores)
-    return Rendered(parsed, starts, render.graph_children(parsed, inputs.config, kept))
+    captures = _captures(parsed, inputs)
+    components = ((each.name, each) for each in parsed.spec.components)
+    starts = starts_of(components, inputs.checkpoints, inputs.config, captures)
+    candidates = {name: each.candidate for name, each in starts.snapshots.items()}
+    kept = replace(inputs.kept, restores=starts.restores, candidates=candidates, waiting=starts.waiting)
+    taken = (captures[name] for name, each in starts.snapshots.items() if each.is_automatic)
+    jobs = [each for each in taken if isinstance(each, dict)]
+    return Rendered(parsed, starts, render.graph_children(parsed, inputs.config, kept), jobs)
+
+
+def _captures(graph: DynamoGraphDeployment, inputs: GraphInputs) -> dict[str, KubeObject | str]:
+    """What is captured of the components that start from PodSnapshots, or why nothing can be."""
+    defaults = inputs.config.checkpoints
+    components = [each for each in graph.spec.components if starts_from_snapshot(each, inputs.checkpoints)]
+    if not components or not defaults.enabled:
+        return {}
+    generation, names = render.worker_hash(graph, inputs.config), [each.name for each in components]
+    captures: dict[str, KubeObject | str] = {}
+    try:
+        for child in as_components(graph, names, inputs.config):
+            name = child.spec.name or ""
+            try:
+                captures[name] = capture_of(child, graph, generation, inputs.config, inputs.around)
+            except render.RenderError as error:
+                captures[name] = str(error)
+    except render.RenderError as error:
+        return dict.fromkeys(names, str(error))
+    return captures
+
+
+def as_components(
+    graph: DynamoGraphDeployment, names: Collection[str], config: render.RenderConfig
+) -> list[DynamoComponentDeployment]:
+    """The component deployments that these components would be: an engine is the same whatever runs it. RenderError."""
+    spec = graph.spec.model_copy(update={"components": [each for each in graph.spec.components if each.name in names]})
+    annotations = {key: value for key, value in graph.metadata.annotations.items() if key != WORKLOAD_PROVIDER}
+    metadata = graph.metadata.model_copy(update={"annotations": annotations})
+    children = render.graph_children(
+        graph.model_copy(update={"metadata": metadata, "spec": spec}), replace(config, grove=False)
+    )
+    return [parse_component(each) for each in children if each["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind]
 
 
 def _kept(observed: Observed) -> render.ObservedGraph:

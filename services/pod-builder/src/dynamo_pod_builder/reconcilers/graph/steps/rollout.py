@@ -5,7 +5,8 @@ One of the following can be the case for a worker component:
 2. Other generations are there: both move one step (`rollout.step`), by how many new pods serve (`serving`); the others are
    deleted once the desired one serves.
 3. The same, and the component's strategy is Recreate: the others go first (`rollout.replace_all`).
-4. It is no longer desired: it stays until the workers that are desired serve, as long as nothing of them needs its room.
+4. The same, and the desired one waits for its checkpoint: the others serve until that is ready.
+5. It is no longer desired: it stays until the workers that are desired serve, as long as nothing of them needs its room.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +53,9 @@ def roll(plan: Plan, observed: Observed) -> Plan:
             children.append(child)
             continue
         moving.append(component)
-        next_ = _next(child, old, new, observed)
+        # Those that wait for a checkpoint cannot take over yet.
+        waits = component in plan.starts.waiting and bool(old)
+        next_ = _held(old) if waits else _next(child, old, new, observed)
         finished = finished and next_.done
         children.append({**child, "spec": {**child["spec"], "replicas": next_.new}})
         targets = [(dcd, next_.old[objects.name(dcd)]) for dcd in old]
@@ -124,6 +127,11 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
     component = objects.labels(child)[labels.COMPONENT]
     current = replace(current, available=new.pods.get(component, current.available))
     return step(desired, current, before, *margins(component, desired, _template_annotations(child)))
+
+
+def _held(old: Sequence[KubeObject]) -> RolloutStep:
+    """No pod of the new generation, and all that there are of the old ones."""
+    return RolloutStep(0, {objects.name(dcd): dcd["spec"].get("replicas", 1) for dcd in old}, done=False)
 
 
 def _is_recreated(child: KubeObject) -> bool:

@@ -1,0 +1,93 @@
+"""Writes the SnapshotJobs of a graph before anything else: pods are marked with the very job that captures their engine.
+
+Their spec cannot be changed, so that only what says whose they are, and whether they go with the graph, is kept right. The
+reference deletes PodSnapshots by a finalizer of the graph; here the garbage collector does, since they name it as their owner.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api import objects, snapshots
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import CHECKPOINT_DELETION_POLICY
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    POD_SNAPSHOTS,
+    SNAPSHOT_JOBS,
+    Resource,
+    key_of,
+    owner_reference,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import AlreadyExists
+from dynamo_shared.state.cache import ObjectCache
+
+from dynamo_pod_builder.reconcilers.graph.observed import Observed
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """The SnapshotJobs of graphs, and the PodSnapshots that they have taken."""
+
+    kube: KubeClient
+    cache: ObjectCache
+
+    async def write(self, plan: Plan, observed: Observed) -> bool:
+        """Have them as they are desired. Whether any was created: the plan knows it only when it is made again. KubeError."""
+        created = False
+        for desired in plan.captures:
+            job = observed.checkpoints.jobs.get(objects.name(desired))
+            if job is None:
+                await self._create(desired)
+                created = True
+            elif snapshots.owner_uid(job) == objects.uid(observed.graph):
+                await self._keep(SNAPSHOT_JOBS, job, _difference(job, desired, _owners(job, desired, observed.graph)))
+                await self._keep_snapshot(job, desired, observed)
+        return created
+
+    async def _create(self, desired: KubeObject) -> None:
+        try:
+            stored = await self.kube.create(SNAPSHOT_JOBS, desired)
+        except AlreadyExists:
+            stored = await self.kube.get(SNAPSHOT_JOBS, key_of(desired))
+        self.cache.put(SNAPSHOT_JOBS, stored)
+
+    async def _keep_snapshot(self, job: KubeObject, desired: KubeObject, observed: Observed) -> None:
+        """Have the PodSnapshot of a job go with the graph, or stay."""
+        status = job.get("status") or {}
+        snapshot = observed.checkpoints.snapshots.get(status.get("podSnapshotName", ""))
+        if snapshot is None or objects.uid(snapshot) != status.get("podSnapshotUID"):
+            return
+        graph, policy = observed.graph, objects.annotations(desired)[CHECKPOINT_DELETION_POLICY]
+        if snapshots.owner_uid(snapshot) == objects.uid(graph):
+            others = _others(snapshot, graph)
+            own = owner_reference(DYNAMO_GRAPH_DEPLOYMENTS, objects.name(graph), objects.uid(graph))
+            owners = [*others, own] if policy == snapshots.DELETE else others
+            desired_ = {"metadata": {"annotations": {CHECKPOINT_DELETION_POLICY: policy}}}
+            await self._keep(POD_SNAPSHOTS, snapshot, _difference(snapshot, desired_, owners))
+
+    async def _keep(self, resource: Resource, there: KubeObject, metadata: dict[str, Any]) -> None:
+        if metadata and not objects.is_deleting(there):
+            patch = {"metadata": {**metadata, "resourceVersion": there["metadata"]["resourceVersion"]}}
+            self.cache.put(resource, await self.kube.merge_patch(resource, key_of(there), patch))
+
+
+def _owners(job: KubeObject, desired: KubeObject, graph: KubeObject) -> list[KubeObject]:
+    return [*_others(job, graph), *desired["metadata"].get("ownerReferences", ())]
+
+
+def _others(obj: KubeObject, graph: KubeObject) -> list[KubeObject]:
+    """Owners of an object but for the graph."""
+    return [each for each in obj["metadata"].get("ownerReferences", ()) if each["uid"] != objects.uid(graph)]
+
+
+def _difference(there: KubeObject, desired: KubeObject, owners: list[KubeObject]) -> dict[str, Any]:
+    """What of labels, annotations and owners is not as it is desired."""
+    known = there["metadata"]
+    changed: dict[str, Any] = {}
+    for name, value in desired["metadata"].items():
+        if name in ("labels", "annotations"):
+            different = {key: each for key, each in value.items() if (known.get(name) or {}).get(key) != each}
+            changed |= {name: different} if different else {}
+    return changed if known.get("ownerReferences", []) == owners else {**changed, "ownerReferences": owners}

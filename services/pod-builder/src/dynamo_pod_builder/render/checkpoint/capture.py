@@ -1,0 +1,201 @@
+"""The SnapshotJob that captures a component's engine for its graph, and what another pod must have in common with it.
+
+Source: Dynamo 1.5, deploy/operator `internal/controller/dgd_checkpoints_reconciler.go` (`buildCheckpointJobPodTemplate`,
+`buildAutomaticSnapshotJob`), `internal/checkpoint/compatibility.go` and `hash.go`. Snapshot's operator adds to the pod what its
+agent needs. The hash is not the reference's: that is over what its operator renders, field by field of a Go struct, and a
+PodSnapshot that it has taken has another hash.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dynamo_shared.api import snapshots
+from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.probes import PROBES
+from dynamo_shared.api.registry import annotations, labels
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SNAPSHOT_JOBS, controller_reference
+from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment
+from dynamo_shared.api.v1beta1.experimental import CaptureJob
+
+from dynamo_pod_builder.render.backends import backend_of
+from dynamo_pod_builder.render.checkpoint.auto import alone
+from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
+from dynamo_pod_builder.render.context import PodContext, context_of
+from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.hashing import canonical
+from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.pod.env import merge_env
+from dynamo_pod_builder.render.pod.merge import merge
+from dynamo_pod_builder.render.pod.pod import pod_spec
+
+#: For scheduling, loading and capturing. Seconds.
+DEADLINE = 3600
+_AT = "experimental.checkpoint"
+#: Variables that a restored engine takes from its new pod.
+_REFRESHED = frozenset(
+    {
+        *("CONTAINER_NAME", "DYN_COMPONENT", "DYN_DISCOVERY_BACKEND", "DYN_EVENT_PLANE", "DYN_EVENT_PLANE_HOST"),
+        *("DYN_GMS_USE_V1", "DYN_HEALTH_CHECK_ENABLED", "DYN_KUBE_DISCOVERY_MODE", "DYN_NAMESPACE"),
+        *("DYN_NAMESPACE_WORKER_SUFFIX", "DYN_PARENT_DGD_K8S_NAME", "DYN_PARENT_DGD_K8S_NAMESPACE"),
+        *("DYN_REQUEST_PLANE", "DYN_SYSTEM_HEALTH_PATH", "DYN_SYSTEM_HOST", "DYN_SYSTEM_LIVE_PATH"),
+        *("DYN_SYSTEM_PORT", "DYN_SYSTEM_STARTING_HEALTH_STATUS", "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS"),
+        *("DYN_TCP_RESPONSE_STREAM_HOST", "DYN_TCP_RESPONSE_STREAM_PORT", "DYN_TCP_RPC_HOST", "DYN_TCP_RPC_PORT"),
+        *("DYN_VLLM_GMS_SHADOW_MODE", "ENGINE_ID", "ETCD_ENDPOINTS", "FAILOVER_LOCK_PATH", "MODEL_EXPRESS_URL"),
+        *("NATS_SERVER", "POD_NAME", "POD_NAMESPACE", "POD_UID", "PROMETHEUS_ENDPOINT"),
+    }
+)
+#: Of the life of a container, not of its process.
+_NOT_OF_THE_PROCESS = frozenset(
+    {
+        *PROBES,
+        *("env", "lifecycle", "ports", "terminationMessagePath", "terminationMessagePolicy", "resizePolicy"),
+        *("stdin", "stdinOnce", "tty"),
+    }
+)
+_OF_THE_POD = (
+    *("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "securityContext", "runtimeClassName", "nodeName"),
+    *("nodeSelector", "schedulerName", "resourceClaims"),
+)
+
+
+def capture_of(
+    component: DynamoComponentDeployment,
+    graph: DynamoGraphDeployment,
+    generation: str,
+    config: RenderConfig,
+    around: ObservedComponent,
+) -> KubeObject:
+    """The SnapshotJob of a component of a graph, whose workers have the hash `generation`.
+
+    RenderError where nothing can be captured of it.
+    """
+    start = component.spec.experimental.start if component.spec.experimental is not None else None
+    job, name = start.job if start is not None else None, component.spec.name or ""
+    target = (start.target_container_name if start is not None else None) or MAIN
+    context = context_of(alone(component, MAIN, target), config, replace(around, restore=None))
+    template = _laid_over(_template(context, target), job)
+    pod, backend = template["spec"], backend_of(context).name
+    container = next(each for each in pod["containers"] if each["name"] == target)
+    if not snapshots.can_be_restored([*(container.get("command") or ()), *(container.get("args") or ())]):
+        how = "let its command be python3 -m dynamo.<engine>, without a shell"
+        raise RenderError(name, _AT, f"container {target} starts no engine that waits to be restored", how)
+    digest = _digest(_in_common(pod, container, backend))
+    own = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name, labels.COMPONENT: name}
+    own |= {labels.WORKER_HASH: generation} if generation else {}
+    template["metadata"]["labels"] |= own
+    policy = (start.deletion_policy.value if start is not None and start.deletion_policy else None) or snapshots.DELETE
+    uid = graph.metadata.uid or ""
+    taken = {
+        annotations.AUTO_CHECKPOINT: "true",
+        annotations.CHECKPOINT_DELETION_POLICY: policy,
+        annotations.CHECKPOINT_OWNER_UID: uid,
+    }
+    of_snapshot = {
+        **taken,
+        annotations.SNAPSHOT_COMPATIBILITY_VERSION: snapshots.VERSION,
+        annotations.SNAPSHOT_COMPATIBILITY_HASH: digest,
+        annotations.SNAPSHOT_GMS_MODE: snapshots.NO_MEMORY_SERVICE,
+    }
+    owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata.name, uid)
+    id_ = _id(context.namespace, graph.metadata.name, uid, name, generation, digest)
+    return {
+        **SNAPSHOT_JOBS.type_meta,
+        # One that is retained has no owner: it goes on after the graph.
+        "metadata": object_metadata(
+            f"checkpoint-{id_}", context.namespace, own, taken, owner if policy == snapshots.DELETE else None
+        ),
+        "spec": {
+            "podTemplate": template,
+            "activeDeadlineSeconds": DEADLINE,
+            "podSnapshotTemplate": {
+                "metadata": {"labels": dict(own), "annotations": of_snapshot},
+                "targetContainers": [target],
+            },
+        },
+    }
+
+
+def hash_of(job: KubeObject) -> str:
+    """What a pod must have in common with the one that a rendered SnapshotJob captures."""
+    return str(job["spec"]["podSnapshotTemplate"]["metadata"]["annotations"][annotations.SNAPSHOT_COMPATIBILITY_HASH])
+
+
+def _template(context: PodContext, target: str) -> KubeObject:
+    pod = {**pod_spec(context), "restartPolicy": "Never"}
+    pod["containers"] = [each for each in pod["containers"] if each["name"] == target]
+    if not pod["containers"]:
+        how = "name one of podTemplate.spec.containers"
+        raise RenderError(context.component, f"{_AT}.targetContainerName", f"is {target}, which there is not", how)
+    kept = {key: value for key, value in context.template_annotations.items() if key not in _NOT_PASSED_ON}
+    return {"metadata": {"labels": dict(context.template_labels), "annotations": kept}, "spec": pod}
+
+
+#: An upgrade of the platform makes no other pod.
+_NOT_PASSED_ON = frozenset({annotations.OPERATOR_ORIGIN_VERSION})
+#: Lists of a pod that `checkpoint.job` changes by the names of their entries.
+_NAMED = ("containers", "initContainers", "volumes")
+
+
+def _laid_over(template: KubeObject, job: CaptureJob | None) -> KubeObject:
+    """The template with what the user says of the captured pod over it."""
+    given = (job.pod_template if job is not None else None) or {}
+    metadata, spec = given.get("metadata") or {}, given.get("spec") or {}
+    pod = merge(template["spec"], {key: value for key, value in spec.items() if key not in _NAMED})
+    for name in _NAMED:
+        if entries := spec.get(name):
+            over = {each["name"]: each for each in entries}
+            laid = _container if name == "containers" else _replaced
+            present = [laid(each, over.pop(each["name"], None)) for each in pod.get(name) or ()]
+            pod[name] = [*present, *over.values()]
+    laid_over = {key: {**template["metadata"][key], **(metadata.get(key) or {})} for key in ("labels", "annotations")}
+    return {"metadata": laid_over, "spec": pod}
+
+
+def _replaced(present: KubeObject, given: KubeObject | None) -> KubeObject:
+    return present if given is None else given
+
+
+def _container(present: KubeObject, given: KubeObject | None) -> KubeObject:
+    if given is None:
+        return present
+    merged = merge({key: value for key, value in present.items() if key not in PROBES or not given.get(key)}, given)
+    return {**merged, "env": merge_env(present.get("env") or (), given.get("env") or ())}
+
+
+def _in_common(pod: KubeObject, container: KubeObject, backend: str) -> KubeObject:
+    """What a pod shares with all that are restored from its PodSnapshot."""
+    first = pod.get("initContainers") or []
+    parts = (container, *first)
+    used = {each["name"] for part in parts for key in ("volumeMounts", "volumeDevices") for each in part.get(key) or ()}
+    return {
+        "version": snapshots.VERSION,
+        "backendFramework": backend,
+        "gmsMode": snapshots.NO_MEMORY_SERVICE,
+        "targetContainer": _process({key: value for key, value in container.items() if key != "name"}),
+        "initContainers": [_process(each) for each in first],
+        "volumes": [each for each in pod.get("volumes") or () if each["name"] in used],
+        "nodeAffinity": (pod.get("affinity") or {}).get("nodeAffinity"),
+        **{name: pod.get(name) for name in _OF_THE_POD},
+    }
+
+
+def _process(container: Mapping[str, Any]) -> KubeObject:
+    """A container as the process in it has it."""
+    kept = {key: value for key, value in container.items() if key not in _NOT_OF_THE_PROCESS}
+    return {**kept, "env": [each for each in container.get("env") or () if each["name"] not in _REFRESHED]}
+
+
+def _digest(content: KubeObject) -> str:
+    known = {key: value for key, value in content.items() if value}
+    return hashlib.sha256(json.dumps(canonical(known), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _id(*parts: str) -> str:
+    """Which capture it is: of which graph, component and generation, and what of that is in it."""
+    names = ("namespace", "dgdName", "dgdUID", "componentName", "workerHash", "compatibilityHash")
+    given: Iterable[tuple[str, str]] = [*zip(names, parts, strict=True), ("compatibilityVersion", snapshots.VERSION)]
+    text = json.dumps({name: value for name, value in given if value}, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

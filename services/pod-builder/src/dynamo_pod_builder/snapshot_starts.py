@@ -1,0 +1,134 @@
+"""What a component starts from by the Snapshot operator, and how far that is. Pure.
+
+Source: Dynamo 1.5, deploy/operator `internal/controller/dgd_checkpoints_reconciler.go` (`resolveAutomaticSnapshotJob`) and
+`internal/checkpoint/podspec.go` (`ApplyRestoreCandidateMetadata`).
+
+1. It names a PodSnapshot: pods are marked with it once it is ready, so that they are replaced then.
+2. One is taken of the component itself: pods are marked with its SnapshotJob from the first on. None is replaced when it is
+   ready, and those that are created later start from it.
+3. Nothing can come of it: pods start without it, or, where they were to wait for it, none starts and the graph has failed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dynamo_shared.api import objects, snapshots
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations
+from dynamo_shared.api.resources import POD_SNAPSHOTS, SNAPSHOT_JOBS
+
+from dynamo_pod_builder.render.checkpoint.capture import hash_of
+
+#: Reasons of the graph's condition, the most serious first.
+NOT_INSTALLED, NOT_CAPTURED, FAILED = "SnapshotNotInstalled", "NotCapturable", "CheckpointFailed"
+UNUSABLE, NOT_THERE, PENDING, READY = "CheckpointUnusable", "CheckpointMissing", "CheckpointPending", "CheckpointsReady"
+REASONS = (NOT_INSTALLED, NOT_CAPTURED, FAILED, UNUSABLE, NOT_THERE, PENDING, READY)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStart:
+    """The PodSnapshot of one component: `name` is "" until it is known."""
+
+    name: str
+    reason: str
+    message: str
+    #: Whether it cannot come without a change of the graph or the cluster.
+    fails: bool = False
+    #: Whether it is taken of the component itself.
+    is_automatic: bool = False
+    #: What pods are marked with.
+    candidate: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ready(self) -> bool:
+        """Whether pods can start from it."""
+        return self.reason == READY
+
+    @property
+    def status(self) -> KubeObject:
+        """Its entry in `status.checkpoints` of a graph."""
+        return {"checkpointName": self.name, "ready": self.ready}
+
+
+def not_installed(name: str) -> SnapshotStart:
+    """Of a cluster without the Snapshot operator."""
+    message = (
+        "the cluster does not serve PodSnapshots and SnapshotJobs: install NVIDIA's Snapshot operator, or name a "
+        "DynamoCheckpoint"
+    )
+    return SnapshotStart(name, NOT_INSTALLED, message, fails=True)
+
+
+def of_name(name: str, snapshot: KubeObject | None, digest: str, targets: str, policy: str) -> SnapshotStart:
+    """The PodSnapshot that a component names; `digest` is what pods must have in common."""
+    if snapshot is None:
+        missing = f"there is neither a PodSnapshot nor a DynamoCheckpoint {name} in the namespace"
+        return SnapshotStart(name, NOT_THERE, missing)
+    if problem := snapshots.problem_of(snapshot, digest):
+        return SnapshotStart(name, UNUSABLE, f"PodSnapshot {name} {problem}", fails=True)
+    if not snapshots.is_ready(snapshot):
+        return SnapshotStart(name, PENDING, f"PodSnapshot {name} is not ready yet")
+    pinned = {
+        annotations.RESTORE_SOURCE: name,
+        annotations.RESTORE_SOURCE_KIND: POD_SNAPSHOTS.kind,
+        annotations.RESTORE_SNAPSHOT_UID: objects.uid(snapshot),
+        annotations.RESTORE_SNAPSHOT_CONTENT: snapshots.content_of(snapshot),
+        annotations.RESTORE_SNAPSHOT_GMS_MODE: snapshots.NO_MEMORY_SERVICE,
+        annotations.RESTORE_SNAPSHOT_VERSION: snapshots.VERSION,
+    }
+    words = f"pods start from PodSnapshot {name}"
+    return SnapshotStart(name, READY, words, candidate={**_candidate(digest, targets, policy), **pinned})
+
+
+def of_capture(
+    capture: KubeObject, job: KubeObject | None, snapshot: KubeObject | None, targets: str, policy: str
+) -> SnapshotStart:
+    """The PodSnapshot that is taken of a component: its SnapshotJob as it is desired, and as it is."""
+    named, digest, graph_uid = f"SnapshotJob {objects.name(capture)}", hash_of(capture), snapshots.owner_uid(capture)
+    if job is None:
+        return SnapshotStart("", PENDING, f"{named} is about to be created", is_automatic=True)
+    if snapshots.owner_uid(job) != graph_uid:
+        taken = f"{named} exists, and was not created for this graph: delete it"
+        return SnapshotStart("", UNUSABLE, taken, fails=True, is_automatic=True)
+    name = (job.get("status") or {}).get("podSnapshotName", "")
+    pinned = {
+        annotations.RESTORE_SOURCE: objects.name(job),
+        annotations.RESTORE_SOURCE_KIND: SNAPSHOT_JOBS.kind,
+        annotations.RESTORE_JOB_UID: objects.uid(job),
+    }
+    candidate = {**_candidate(digest, targets, policy), **pinned}
+
+    def start(reason: str, message: str, *, fails: bool = False) -> SnapshotStart:
+        return SnapshotStart(name, reason, message, fails, True, candidate)
+
+    # The annotations stay whatever comes: without them all pods would be replaced.
+    if (failure := snapshots.failure_of(job)) is not None:
+        why = ": ".join(filter(None, failure))
+        return start(FAILED, f"{named} failed: {why}; to have it taken again, delete it", fails=True)
+    if not snapshots.is_completed(job):
+        return start(PENDING, f"{named} captures the engine{_progress(job)}")
+    if snapshot is None or objects.uid(snapshot) != job["status"].get("podSnapshotUID"):
+        return start(UNUSABLE, f"{named} completed, and its PodSnapshot is gone: delete the SnapshotJob", fails=True)
+    if problem := snapshots.problem_of(snapshot, digest, graph_uid):
+        return start(UNUSABLE, f"PodSnapshot {name} {problem}", fails=True)
+    if not snapshots.is_ready(snapshot):
+        return start(PENDING, f"PodSnapshot {name} is not ready yet")
+    return start(READY, f"pods that are created from now on start from PodSnapshot {name}")
+
+
+def _progress(job: KubeObject) -> str:
+    """What a SnapshotJob says of itself, the furthest first."""
+    for type_ in ("Captured", "Running"):
+        entry = objects.condition(job, type_) or {}
+        if said := ": ".join(filter(None, (entry.get("reason"), entry.get("message")))):
+            return f" ({said})"
+    return ""
+
+
+def _candidate(digest: str, targets: str, policy: str) -> dict[str, str]:
+    return {
+        annotations.RESTORE_CANDIDATE: "true",
+        annotations.RESTORE_COMPATIBILITY_HASH: digest,
+        annotations.RESTORE_TARGETS: targets,
+        annotations.RESTORE_STARTUP_POLICY: policy,
+    }
