@@ -14,12 +14,15 @@ CATALOG = Catalog(
 )
 _add = CATALOG.add
 _evolving = partial(CATALOG.add, stability=Stability.EVOLVING)
+# By which objects have them, where several have the same.
+_of_graphs, _of_templates = partial(_add, where="DGDs"), partial(_add, where="pod templates")
+_of_both = partial(_add, where="DGDs, pod templates")
+_of_snapshot_pods = partial(_evolving, set_by="pod-builder", read_by="snapshot agent", where="pods")
 
-ENABLE_METRICS = _add(
+ENABLE_METRICS = _of_both(
     "nvidia.com/enable-metrics",
     "Keeps the PodMonitors away from a graph or a component.",
     values="`false` disables; anything else leaves metrics on",
-    where="DGDs, pod templates",
 )
 TOPOLOGY_LABEL_KEY = _evolving(
     "nvidia.com/topology-label-key",
@@ -44,97 +47,83 @@ LAST_APPLIED_GENERATION = _add(
     where="all children",
     stability=Stability.COMPATIBILITY,
 )
-OPERATOR_ORIGIN_VERSION = _add(
+OPERATOR_ORIGIN_VERSION = _of_both(
     "nvidia.com/dynamo-operator-origin-version",
     "Version of the control plane that first saw a graph; new defaults never change graphs from before them.",
     set_by="admission",
     values="semantic version",
-    where="DGDs, pod templates",
 )
-DISCOVERY_BACKEND = _add(
+DISCOVERY_BACKEND = _of_both(
     "nvidia.com/dynamo-discovery-backend",
     "Overrides where the workers of a graph or a component register themselves.",
     values="`kubernetes`, `etcd`",
-    where="DGDs, pod templates",
 )
-KUBE_DISCOVERY_MODE = _add(
+KUBE_DISCOVERY_MODE = _of_both(
     "nvidia.com/dynamo-kube-discovery-mode",
     "Whether discovery registers a pod or each of its containers. Failover within a pod needs `container`.",
     read_by="pod-builder, admission",
     values="`pod` (default), `container`",
-    where="DGDs, pod templates",
 )
-VLLM_DISTRIBUTED_EXECUTOR_BACKEND = _add(
+VLLM_DISTRIBUTED_EXECUTOR_BACKEND = _of_both(
     "nvidia.com/vllm-distributed-executor-backend",
     "How vLLM spreads over nodes; where absent, the origin version decides.",
     read_by="pod-builder, admission",
     values="`mp`, `ray`, in any case",
-    where="DGDs, pod templates",
 )
-DEPLOYMENT_STRATEGY = _add(
+DEPLOYMENT_STRATEGY = _of_templates(
     "nvidia.com/deployment-strategy",
     "Update strategy of a component's Deployment.",
     values="`RollingUpdate` (default), `Recreate`",
-    where="pod templates",
 )
-DEPLOYMENT_MAX_SURGE = _add(
+DEPLOYMENT_MAX_SURGE = _of_templates(
     "nvidia.com/deployment-rolling-update-max-surge",
     "Pods above the desired number while a component is updated.",
     values="number or percentage, `25%` by default",
-    where="pod templates",
 )
-DEPLOYMENT_MAX_UNAVAILABLE = _add(
+DEPLOYMENT_MAX_UNAVAILABLE = _of_templates(
     "nvidia.com/deployment-rolling-update-max-unavailable",
     "Pods that may be missing while a component is updated.",
     values="number or percentage, `25%` by default",
-    where="pod templates",
 )
-DISABLE_IMAGE_PULL_SECRET_DISCOVERY = _add(
+DISABLE_IMAGE_PULL_SECRET_DISCOVERY = _of_templates(
     "nvidia.com/disable-image-pull-secret-discovery",
     "Leaves imagePullSecrets as written, instead of adding the namespace's secrets of the images' registries.",
     values="`true` disables",
-    where="pod templates",
 )
-AUTOSCALING = _add(
+AUTOSCALING = _of_graphs(
     "nvidia.com/dynamo-autoscaling",
     "Autoscalers that the platform makes next to the adapters of a graph's components.",
     read_by="scaler, admission",
     values="YAML or JSON: the contract dynamo-autoscaling",
-    where="DGDs",
 )
-ENABLE_GROVE = _add(
+ENABLE_GROVE = _of_graphs(
     "nvidia.com/enable-grove",
     "Keeps a graph off Grove where Grove is installed.",
     values="`false` disables, in any case",
-    where="DGDs",
 )
-WORKLOAD_PROVIDER = _add(
+WORKLOAD_PROVIDER = _of_graphs(
     "nvidia.com/workload-provider",
     "What runs a graph, whatever else says so and whether it is there or not; it cannot be changed. Dynamo 1.5 writes it.",
     set_by="user, Dynamo 1.5",
     read_by="pod-builder, admission",
     values="`grove`, `component`; without it `nvidia.com/enable-grove` counts, and whether Grove is there",
-    where="DGDs",
 )
-GROVE_UPDATE_STRATEGY = _add(
+GROVE_UPDATE_STRATEGY = _of_graphs(
     "nvidia.com/grove-update-strategy",
     "How Grove replaces the pods of a changed graph: by itself, or each once it is deleted.",
     read_by="pod-builder, admission",
     values="`RollingRecreate` (Grove's default), `OnDelete`",
-    where="DGDs",
 )
 GROVE_UPDATE_STRATEGIES = ("RollingRecreate", "OnDelete")
-KAI_SCHEDULER_QUEUE = _add(
+KAI_SCHEDULER_QUEUE = _of_graphs(
     "nvidia.com/kai-scheduler-queue",
     "Queue of the KAI scheduler for the pods of a graph.",
     values="queue name, `dynamo` by default",
-    where="DGDs",
 )
-VOLCANO_QUEUE = _add(
+VOLCANO_QUEUE = _of_graphs(
     "nvidia.com/volcano-queue",
     "Queue of the Volcano scheduler for the pods of a graph; not together with a queue of KAI.",
     values="queue name",
-    where="DGDs",
 )
 VOLCANO_POD_QUEUE = _add(
     "scheduling.volcano.sh/queue-name",
@@ -152,30 +141,27 @@ GROVE_VOLCANO_QUEUE = _add(
     values="queue name",
     where="PodCliqueSets",
 )
-RESTART_AT = _add(
+RESTART_AT = _of_templates(
     "nvidia.com/restartAt",
     "Rolls the pods of a component when it changes.",
     set_by="pod-builder, from spec.restart.id",
     read_by="Kubernetes (a changed pod template rolls)",
     values="the id of the restart",
-    where="pod templates",
 )
-CURRENT_WORKER_HASH = _add(
+CURRENT_WORKER_HASH = _of_graphs(
     "nvidia.com/current-worker-hash",
     "Generation of workers that a graph ran under the Go operator, as the first generation of hashes counts it. Of a graph with "
     "a planner among its components: the one that serves.",
     set_by="Go operator, pod-builder",
     read_by="pod-builder (adoption), Dynamo's planner",
     values="8 hex digits, or `legacy`",
-    where="DGDs",
 )
-CURRENT_WORKER_HASH_V2 = _add(
+CURRENT_WORKER_HASH_V2 = _of_graphs(
     "nvidia.com/current-worker-hash-v2",
     "The same over the generated worker components; it counts before the other one.",
     set_by="Go operator, pod-builder",
     read_by="pod-builder (adoption), Dynamo's planner",
     values="8 hex digits",
-    where="DGDs",
 )
 BASE_MODEL = _add(
     "nvidia.com/dynamo-base-model",
@@ -239,29 +225,18 @@ SNAPSHOT_ARTIFACT_VERSION = _evolving(
     values="`1` by default",
     where="DynamoCheckpoints, Jobs, pods",
 )
-SNAPSHOT_TARGET_CONTAINERS = _evolving(
+SNAPSHOT_TARGET_CONTAINERS = _of_snapshot_pods(
     "nvidia.com/snapshot-target-containers",
     "Containers of a pod that the snapshot agent checkpoints or restores.",
-    set_by="pod-builder",
-    read_by="snapshot agent",
     values="comma-separated container names",
-    where="pods",
 )
-SNAPSHOT_STORAGE_TYPE = _evolving(
-    "nvidia.com/snapshot-storage-type",
-    "Kind of storage that holds the files of a pod's checkpoint.",
-    set_by="pod-builder",
-    read_by="snapshot agent",
-    values="`pvc`",
-    where="pods",
+SNAPSHOT_STORAGE_TYPE = _of_snapshot_pods(
+    "nvidia.com/snapshot-storage-type", "Kind of storage that holds the files of a pod's checkpoint.", values="`pvc`"
 )
-SNAPSHOT_STORAGE_BASE_PATH = _evolving(
+SNAPSHOT_STORAGE_BASE_PATH = _of_snapshot_pods(
     "nvidia.com/snapshot-storage-base-path",
     "Directory of that storage, below which each checkpoint has its own.",
-    set_by="pod-builder",
-    read_by="snapshot agent",
     values="absolute path",
-    where="pods",
 )
 SNAPSHOT_STATUS = _evolving(
     "nvidia.com/snapshot-checkpoint-status",

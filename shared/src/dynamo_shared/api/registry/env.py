@@ -14,16 +14,20 @@ CATALOG = Catalog(
 )
 _EVERY = "every main container"
 _WORKERS = "workers"
-_OF_A_POLICY = "workers whose graph has a kvTransferPolicy"
 _add = CATALOG.add
 _evolving = partial(CATALOG.add, stability=Stability.EVOLVING)
+# By which containers have them, where several have the same.
+_of_all, _of_workers = partial(_add, where=_EVERY), partial(_add, where=_WORKERS)
+_of_policies = partial(_evolving, where="workers whose graph has a kvTransferPolicy")
+_of_failover = partial(_evolving, where="engines of a failover group")
+_of_planners = partial(_add, set_by="user", read_by="planners after 1.1", where="planners")
+_of_profiling = partial(_evolving, set_by="profiler", read_by="profiler", where="profiling jobs")
 
 # Who and where the container is
-DYN_NAMESPACE = _add(
+DYN_NAMESPACE = _of_all(
     "DYN_NAMESPACE",
     "Dynamo namespace that the component registers itself in.",
     values="`dynamo`, or `<namespace>-<graph>`",
-    where=_EVERY,
 )
 DYN_NAMESPACE_PREFIX = _add(
     "DYN_NAMESPACE_PREFIX",
@@ -31,33 +35,27 @@ DYN_NAMESPACE_PREFIX = _add(
     values="Dynamo namespace",
     where="frontends, endpoint pickers",
 )
-DYN_NAMESPACE_WORKER_SUFFIX = _add(
-    "DYN_NAMESPACE_WORKER_SUFFIX",
-    "Keeps generations of workers apart while a graph is updated.",
-    values="worker hash",
-    where=_WORKERS,
+DYN_NAMESPACE_WORKER_SUFFIX = _of_workers(
+    "DYN_NAMESPACE_WORKER_SUFFIX", "Keeps generations of workers apart while a graph is updated.", values="worker hash"
 )
-DYN_COMPONENT = _add(
+DYN_COMPONENT = _of_all(
     "DYN_COMPONENT",
     "Type of the component (not its name).",
     values="`frontend`, `worker`, `prefill`, `decode`, `planner`, `epp`",
-    where=_EVERY,
 )
-DYN_PARENT_DGD_K8S_NAME = _add(
+DYN_PARENT_DGD_K8S_NAME = _of_all(
     "DYN_PARENT_DGD_K8S_NAME",
     "Graph that the pod belongs to; the planner scales it.",
     read_by="Dynamo runtime, planner",
     values="name of the DGD; of the DCD where it stands alone",
-    where=_EVERY,
 )
-DYN_PARENT_DGD_K8S_NAMESPACE = _add(
+DYN_PARENT_DGD_K8S_NAMESPACE = _of_all(
     "DYN_PARENT_DGD_K8S_NAMESPACE",
     "Kubernetes namespace of the graph.",
     read_by="Dynamo runtime, planner",
     values="namespace name",
-    where=_EVERY,
 )
-POD_NAME = _add("POD_NAME", "Name of the pod.", values="downward API metadata.name", where=_EVERY)
+POD_NAME = _of_all("POD_NAME", "Name of the pod.", values="downward API metadata.name")
 POD_NAMESPACE = _add(
     "POD_NAMESPACE",
     "Kubernetes namespace of the pod.",
@@ -66,7 +64,7 @@ POD_NAMESPACE = _add(
     values="downward API metadata.namespace",
     where=f"{_EVERY}; pods of the platform",
 )
-POD_UID = _add("POD_UID", "UID of the pod.", values="downward API metadata.uid", where=_EVERY)
+POD_UID = _of_all("POD_UID", "UID of the pod.", values="downward API metadata.uid")
 CONTAINER_NAME = _add(
     "CONTAINER_NAME",
     "Container that registers itself, where discovery counts containers and not pods.",
@@ -145,46 +143,30 @@ DYNAMO_PORT = _add("DYNAMO_PORT", "Port of the frontend's API (older name).", va
 DYN_HTTP_PORT = _add("DYN_HTTP_PORT", "Port of the frontend's API.", values="`8000`", where="frontends")
 
 # Workers
-DYN_SYSTEM_ENABLED = _add("DYN_SYSTEM_ENABLED", "Switches the system port on.", values="`true`", where=_WORKERS)
+DYN_SYSTEM_ENABLED = _of_workers("DYN_SYSTEM_ENABLED", "Switches the system port on.", values="`true`")
 DYN_SYSTEM_PORT = _add(
     "DYN_SYSTEM_PORT", "Port of health, metrics and LoRA management.", values="`9090`", where="workers, planners"
 )
-DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS = _add(
-    "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS",
-    "Endpoints whose health makes /health.",
-    values='JSON list, `["generate"]`',
-    where=_WORKERS,
+DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS = _of_workers(
+    "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS", "Endpoints whose health makes /health.", values='JSON list, `["generate"]`'
 )
-DYN_SYSTEM_STARTING_HEALTH_STATUS = _evolving(
+DYN_SYSTEM_STARTING_HEALTH_STATUS = _of_failover(
     "DYN_SYSTEM_STARTING_HEALTH_STATUS",
     "Health until the engine says otherwise; shadow engines start as not ready.",
     values="`notready`",
-    where="engines of a failover group",
 )
-DYN_HEALTH_CHECK_ENABLED = _add(
-    "DYN_HEALTH_CHECK_ENABLED",
-    "Whether the worker checks itself with canary requests.",
-    values="`false`",
-    where=_WORKERS,
+DYN_HEALTH_CHECK_ENABLED = _of_workers(
+    "DYN_HEALTH_CHECK_ENABLED", "Whether the worker checks itself with canary requests.", values="`false`"
 )
-NIXL_TELEMETRY_ENABLE = _add(
-    "NIXL_TELEMETRY_ENABLE", "Telemetry of NIXL.", read_by="NIXL", values="`n`, `y`", where=_WORKERS
+NIXL_TELEMETRY_ENABLE = _of_workers("NIXL_TELEMETRY_ENABLE", "Telemetry of NIXL.", read_by="NIXL", values="`n`, `y`")
+NIXL_TELEMETRY_EXPORTER = _of_workers(
+    "NIXL_TELEMETRY_EXPORTER", "How NIXL shows its telemetry.", read_by="NIXL", values="`prometheus`"
 )
-NIXL_TELEMETRY_EXPORTER = _add(
-    "NIXL_TELEMETRY_EXPORTER",
-    "How NIXL shows its telemetry.",
-    read_by="NIXL",
-    values="`prometheus`",
-    where=_WORKERS,
+NIXL_TELEMETRY_PROMETHEUS_PORT = _of_workers(
+    "NIXL_TELEMETRY_PROMETHEUS_PORT", "Port of NIXL's telemetry.", read_by="NIXL", values="`19090`"
 )
-NIXL_TELEMETRY_PROMETHEUS_PORT = _add(
-    "NIXL_TELEMETRY_PROMETHEUS_PORT", "Port of NIXL's telemetry.", read_by="NIXL", values="`19090`", where=_WORKERS
-)
-DYN_FORWARDPASS_METRIC_PORT = _add(
-    "DYN_FORWARDPASS_METRIC_PORT",
-    "Port of forward-pass metrics.",
-    values="`20380`, plus the engine's index",
-    where=_WORKERS,
+DYN_FORWARDPASS_METRIC_PORT = _of_workers(
+    "DYN_FORWARDPASS_METRIC_PORT", "Port of forward-pass metrics.", values="`20380`, plus the engine's index"
 )
 VLLM_CACHE_ROOT = _add(
     "VLLM_CACHE_ROOT",
@@ -269,23 +251,14 @@ OMPI_MCA_ORTE_KEEP_FQDN_HOSTNAMES = _add(
 )
 
 # GPU memory service and failover
-ENGINE_ID = _evolving(
-    "ENGINE_ID",
-    "Index of an engine in its failover group.",
-    values="integer from 0",
-    where="engines of a failover group",
-)
-FAILOVER_LOCK_PATH = _evolving(
+ENGINE_ID = _of_failover("ENGINE_ID", "Index of an engine in its failover group.", values="integer from 0")
+FAILOVER_LOCK_PATH = _of_failover(
     "FAILOVER_LOCK_PATH",
     "Lock that the engine which serves holds.",
     values="path in the volume shared with the GPU memory service",
-    where="engines of a failover group",
 )
-DYN_VLLM_GMS_SHADOW_MODE = _evolving(
-    "DYN_VLLM_GMS_SHADOW_MODE",
-    "Lets an engine wait with its weights loaded until it holds the lock.",
-    values="`true`",
-    where="engines of a failover group",
+DYN_VLLM_GMS_SHADOW_MODE = _of_failover(
+    "DYN_VLLM_GMS_SHADOW_MODE", "Lets an engine wait with its weights loaded until it holds the lock.", values="`true`"
 )
 GMS_SOCKET_DIR = _evolving(
     "GMS_SOCKET_DIR",
@@ -294,18 +267,14 @@ GMS_SOCKET_DIR = _evolving(
     values="absolute path",
     where="containers with GPU memory service",
 )
-VLLM_NIXL_SIDE_CHANNEL_PORT = _evolving(
+VLLM_NIXL_SIDE_CHANNEL_PORT = _of_failover(
     "VLLM_NIXL_SIDE_CHANNEL_PORT",
     "Port of NIXL's side channel, one for each engine of a pod.",
     read_by="vLLM",
     values="5600 plus the engine's index",
-    where="engines of a failover group",
 )
-DYN_VLLM_KV_EVENT_PORT = _evolving(
-    "DYN_VLLM_KV_EVENT_PORT",
-    "Port of an engine's KV cache events.",
-    values="20080 plus the engine's index",
-    where="engines of a failover group",
+DYN_VLLM_KV_EVENT_PORT = _of_failover(
+    "DYN_VLLM_KV_EVENT_PORT", "Port of an engine's KV cache events.", values="20080 plus the engine's index"
 )
 NNODES = _evolving(
     "NNODES",
@@ -313,35 +282,28 @@ NNODES = _evolving(
     values="integer",
     where="engines of multi-node failover groups",
 )
-DYN_TOPOLOGY_ENABLED = _evolving(
+DYN_TOPOLOGY_ENABLED = _of_policies(
     "DYN_TOPOLOGY_ENABLED",
     "Has a worker read the domains of the topology that it is in, from files, and register them.",
     values="`true`",
-    where=_OF_A_POLICY,
 )
-DYN_TOPOLOGY_MOUNT_PATH = _evolving(
+DYN_TOPOLOGY_MOUNT_PATH = _of_policies(
     "DYN_TOPOLOGY_MOUNT_PATH",
     "Directory with a file for each kind of domain, which has the worker's own domain.",
     values="`/etc/dynamo/topology`",
-    where=_OF_A_POLICY,
 )
-DYN_KV_TRANSFER_DOMAIN = _evolving(
+DYN_KV_TRANSFER_DOMAIN = _of_policies(
     "DYN_KV_TRANSFER_DOMAIN",
     "Kind of domain that KV caches stay in between prefill and decode workers.",
     values="name of a file in `DYN_TOPOLOGY_MOUNT_PATH`, such as `zone`",
-    where=_OF_A_POLICY,
 )
-DYN_KV_TRANSFER_ENFORCEMENT = _evolving(
+DYN_KV_TRANSFER_ENFORCEMENT = _of_policies(
     "DYN_KV_TRANSFER_ENFORCEMENT",
     "Whether KV caches must stay in their domain, or had better.",
     values="`required`, `preferred`",
-    where=_OF_A_POLICY,
 )
-DYN_KV_TRANSFER_PREFERRED_WEIGHT = _evolving(
-    "DYN_KV_TRANSFER_PREFERRED_WEIGHT",
-    "How much decode workers of the same domain are favoured.",
-    values="0 to 1",
-    where=_OF_A_POLICY,
+DYN_KV_TRANSFER_PREFERRED_WEIGHT = _of_policies(
+    "DYN_KV_TRANSFER_PREFERRED_WEIGHT", "How much decode workers of the same domain are favoured.", values="0 to 1"
 )
 DYN_SNAPSHOT_CONTROL_DIR = _evolving(
     "DYN_SNAPSHOT_CONTROL_DIR",
@@ -431,77 +393,32 @@ GROVE_HEADLESS_SERVICE = _evolving(
 )
 
 # Profiling, and what the planner reads besides
-DGDR_NAME = _evolving(
-    "DGDR_NAME",
-    "Request that a profiling job works for.",
-    set_by="profiler",
-    read_by="profiler",
-    values="name of the DynamoGraphDeploymentRequest",
-    where="profiling jobs",
+DGDR_NAME = _of_profiling(
+    "DGDR_NAME", "Request that a profiling job works for.", values="name of the DynamoGraphDeploymentRequest"
 )
-DGDR_NAMESPACE = _evolving(
-    "DGDR_NAMESPACE",
-    "Namespace of that request.",
-    set_by="profiler",
-    read_by="profiler",
-    values="namespace name",
-    where="profiling jobs",
-)
-DGDR_UID = _evolving(
-    "DGDR_UID",
-    "UID of that request.",
-    set_by="profiler",
-    read_by="profiler",
-    values="UID",
-    where="profiling jobs",
-)
-HUGGING_FACE_HUB_TOKEN = _evolving(
+DGDR_NAMESPACE = _of_profiling("DGDR_NAMESPACE", "Namespace of that request.", values="namespace name")
+DGDR_UID = _of_profiling("DGDR_UID", "UID of that request.", values="UID")
+HUGGING_FACE_HUB_TOKEN = _of_profiling(
     "HUGGING_FACE_HUB_TOKEN",
     "Token for models that Hugging Face guards.",
-    set_by="profiler",
-    read_by="profiler",
     values="key HF_TOKEN of the Secret hf-token-secret",
-    where="profiling jobs",
 )
-PROMETHEUS_TOKEN = _add(
-    "PROMETHEUS_TOKEN",
-    "Bearer token for Prometheus.",
-    set_by="user",
-    read_by="planners after 1.1",
-    values="token",
-    where="planners",
+PROMETHEUS_TOKEN = _of_planners("PROMETHEUS_TOKEN", "Bearer token for Prometheus.", values="token")
+PROMETHEUS_TOKEN_FILE = _of_planners(
+    "PROMETHEUS_TOKEN_FILE", "File that holds that token, read before each request.", values="path"
 )
-PROMETHEUS_TOKEN_FILE = _add(
-    "PROMETHEUS_TOKEN_FILE",
-    "File that holds that token, read before each request.",
-    set_by="user",
-    read_by="planners after 1.1",
-    values="path",
-    where="planners",
-)
-PROMETHEUS_SSL_VERIFY = _add(
+PROMETHEUS_SSL_VERIFY = _of_planners(
     "PROMETHEUS_SSL_VERIFY",
     "Whether the certificate of Prometheus is checked.",
-    set_by="user",
-    read_by="planners after 1.1",
     values="`true`; anything else leaves it unchecked",
-    where="planners",
 )
-PROMETHEUS_EXTRA_QUERY_PARAMS = _add(
+PROMETHEUS_EXTRA_QUERY_PARAMS = _of_planners(
     "PROMETHEUS_EXTRA_QUERY_PARAMS",
     "Parameters that each query to Prometheus has besides.",
-    set_by="user",
-    read_by="planners after 1.1",
     values="`name=value&name=value`",
-    where="planners",
 )
-PROMETHEUS_CA_BUNDLE = _add(
-    "PROMETHEUS_CA_BUNDLE",
-    "Authorities to trust for Prometheus.",
-    set_by="user",
-    read_by="planners after 1.1",
-    values="path of a PEM file",
-    where="planners",
+PROMETHEUS_CA_BUNDLE = _of_planners(
+    "PROMETHEUS_CA_BUNDLE", "Authorities to trust for Prometheus.", values="path of a PEM file"
 )
 
 # The platform's own services

@@ -12,6 +12,9 @@ CATALOG = Catalog(
 )
 _add = CATALOG.add
 _evolving = partial(CATALOG.add, stability=Stability.EVOLVING)
+# By which objects have them, where several have the same.
+_of_nodes = partial(_add, set_by="GPU feature discovery", read_by="planner (GPU discovery)", where="Nodes")
+_of_cliques = partial(_evolving, set_by="Grove", where="pods of PodCliques")
 
 SELECTOR = _add(
     "nvidia.com/selector",
@@ -233,61 +236,36 @@ PROFILER_REQUEST = _evolving(
     values="name of the DynamoGraphDeploymentRequest",
     where="profiling Jobs and their pods",
 )
-GPU_COUNT = _add(
-    "nvidia.com/gpu.count",
-    "GPUs of a node.",
-    set_by="GPU feature discovery",
-    read_by="planner (GPU discovery)",
-    values="integer",
-    where="Nodes",
-)
-GPU_PRODUCT = _add(
+GPU_COUNT = _of_nodes("nvidia.com/gpu.count", "GPUs of a node.", values="integer")
+GPU_PRODUCT = _of_nodes(
     "nvidia.com/gpu.product",
     "Model of a node's GPUs; the profiler finds their gpuSku by it.",
-    set_by="GPU feature discovery",
-    read_by="planner (GPU discovery)",
     values="product name, such as `NVIDIA-H200`",
-    where="Nodes",
 )
-GPU_MEMORY = _add(
-    "nvidia.com/gpu.memory",
-    "Memory of each of a node's GPUs.",
-    set_by="GPU feature discovery",
-    read_by="planner (GPU discovery)",
-    values="MiB",
-    where="Nodes",
-)
-GROVE_POD_INDEX = _evolving(
+GPU_MEMORY = _of_nodes("nvidia.com/gpu.memory", "Memory of each of a node's GPUs.", values="MiB")
+GROVE_POD_INDEX = _of_cliques(
     "grove.io/podclique-pod-index",
     "Index of a pod in its PodClique; engines of a failover group have it as ENGINE_ID.",
-    set_by="Grove",
     read_by="pods, through the downward API; pod-builder",
     values="integer from 0",
-    where="pods of PodCliques",
 )
-GROVE_POD_CLIQUE = _evolving(
+GROVE_POD_CLIQUE = _of_cliques(
     "grove.io/podclique",
     "PodClique that a pod belongs to; a graph's status finds the troubles of its pods by it.",
-    set_by="Grove",
     read_by="pod-builder, autoscalers (selector of adapters)",
     values="name of the PodClique",
-    where="pods of PodCliques",
 )
-GROVE_SCALING_GROUP = _evolving(
+GROVE_SCALING_GROUP = _of_cliques(
     "grove.io/podcliquescalinggroup",
     "PodCliqueScalingGroup that a pod belongs to.",
-    set_by="Grove",
     read_by="pod-builder",
     values="name of the PodCliqueScalingGroup",
-    where="pods of PodCliques",
 )
-GROVE_SCALING_GROUP_REPLICA = _evolving(
+GROVE_SCALING_GROUP_REPLICA = _of_cliques(
     "grove.io/podcliquescalinggroup-replica-index",
     "Replica of its PodCliqueScalingGroup that a pod belongs to; engines that fail over together have it in common.",
-    set_by="Grove",
     read_by="pod-builder",
     values="integer from 0",
-    where="pods of PodCliques",
 )
 JOB_NAME = _add(
     "batch.kubernetes.io/job-name",
