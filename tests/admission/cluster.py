@@ -68,11 +68,8 @@ async def equip(kube: KubeClient) -> None:
         with contextlib.suppress(AlreadyExists):
             await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition(resource))
     for name, domains in TOPOLOGIES.items():
-        topology = {
-            **TOPOLOGY.type_meta,
-            "metadata": {"name": name},
-            "spec": {"levels": [{"domain": domain, "key": f"example.com/{domain}"} for domain in domains]},
-        }
+        spec = {"levels": [{"domain": domain, "key": f"example.com/{domain}"} for domain in domains]}
+        topology = {**TOPOLOGY.type_meta, "metadata": {"name": name}, "spec": spec}
         await eventually(partial(_created, kube, topology), "ClusterTopologies are served")
 
 

@@ -43,9 +43,6 @@ async def server(control_plane: ControlPlane) -> AsyncIterator[ApiServer]:
 
 def _everybody() -> dict[str, object]:
     group = {"apiGroup": CLUSTER_ROLE_BINDINGS.group, "kind": "Group", "name": "system:authenticated"}
-    return {
-        **CLUSTER_ROLE_BINDINGS.type_meta,
-        "metadata": {"name": "everybody"},
-        "roleRef": {"apiGroup": CLUSTER_ROLE_BINDINGS.group, "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [group],
-    }
+    metadata = {"name": "everybody"}
+    role_ref = {"apiGroup": CLUSTER_ROLE_BINDINGS.group, "kind": "ClusterRole", "name": "cluster-admin"}
+    return {**CLUSTER_ROLE_BINDINGS.type_meta, "metadata": metadata, "roleRef": role_ref, "subjects": [group]}

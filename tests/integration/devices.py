@@ -21,12 +21,9 @@ async def devices_of(kube: KubeClient) -> AsyncIterator[None]:
     ]
     for node in await kube.list(NODES):
         name = node["metadata"]["name"]
-        spec = {
-            "driver": DRIVER,
-            "nodeName": name,
-            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": f"gpu-{index}"} for index in range(GPUS_A_NODE)],
-        }
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        devices = [{"name": f"gpu-{index}"} for index in range(GPUS_A_NODE)]
+        spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices}
         made.append((RESOURCE_SLICES, {"metadata": {"name": name}, "spec": spec}))
     for resource, obj in made:
         await kube.create(resource, {**resource.type_meta, **obj})

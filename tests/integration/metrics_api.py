@@ -93,9 +93,6 @@ def _app(kube: KubeClient, load: Load) -> web.Application:
 
 def _of_pod(pod: dict[str, Any], load: Load, time: str) -> dict[str, Any]:
     usage = {"cpu": f"{load.millicores}m", "memory": "1Gi"}
-    return {
-        "metadata": {name: pod["metadata"][name] for name in ("name", "namespace", "labels")},
-        "timestamp": time,
-        "window": f"{WINDOW}s",
-        "containers": [{"name": each["name"], "usage": usage} for each in pod["spec"]["containers"]],
-    }
+    metadata = {name: pod["metadata"][name] for name in ("name", "namespace", "labels")}
+    containers = [{"name": each["name"], "usage": usage} for each in pod["spec"]["containers"]]
+    return {"metadata": metadata, "timestamp": time, "window": f"{WINDOW}s", "containers": containers}

@@ -91,29 +91,18 @@ def graph(namespace: str, name: str = "disagg", **spec: Any) -> KubeObject:
 
 def frontend() -> KubeObject:
     """A frontend component."""
-    return {
-        "name": "Frontend",
-        "type": "frontend",
-        "replicas": 1,
-        "podTemplate": {"spec": {"containers": [{"name": "main", "image": IMAGE}]}},
-    }
+    pod_template = {"spec": {"containers": [{"name": "main", "image": IMAGE}]}}
+    return {"name": "Frontend", "type": "frontend", "replicas": 1, "podTemplate": pod_template}
 
 
 def worker(name: str, type_: str = "worker", *, replicas: int = 1, image: str = IMAGE, **template: Any) -> KubeObject:
     """A worker component with one GPU."""
-    container = {
-        "name": "main",
-        "image": image,
-        "command": ["python3", "-m", "dynamo.vllm"],
-        "args": ["--model", "Qwen/Qwen3-0.6B"],
-        "resources": {"limits": {"nvidia.com/gpu": "1"}},
-    }
-    return {
-        "name": name,
-        "type": type_,
-        "replicas": replicas,
-        "podTemplate": {**template, "spec": {"containers": [container]}},
-    }
+    command = ["python3", "-m", "dynamo.vllm"]
+    args = ["--model", "Qwen/Qwen3-0.6B"]
+    resources = {"limits": {"nvidia.com/gpu": "1"}}
+    container = {"name": "main", "image": image, "command": command, "args": args, "resources": resources}
+    pod_template = {**template, "spec": {"containers": [container]}}
+    return {"name": name, "type": type_, "replicas": replicas, "podTemplate": pod_template}
 
 
 async def eventually(

@@ -186,11 +186,8 @@ async def test_an_objective_is_a_graph_soon_and_the_second_time_at_once(
 async def outcome(kube: KubeClient, namespace: str, stem: str, spec: KubeObject) -> KubeObject:
     """The status in which the request stays: of a thorough one, when its Job is there."""
     name = "case-" + stem.partition("_")[0]
-    desired = {
-        **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": spec,
-    }
+    metadata = {"name": name, "namespace": namespace}
+    desired = {**DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta, "metadata": metadata, "spec": spec}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, desired)
 
     async def stays() -> KubeObject | None:

@@ -44,12 +44,8 @@ def alpha(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:
 
 
 def beta(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:
-    main = {
-        "name": "main",
-        "image": "engine:1",
-        "args": ["--model", "m"],
-        "resources": {"limits": {"nvidia.com/gpu": "1", "memory": "20Gi"}},
-    }
+    resources = {"limits": {"nvidia.com/gpu": "1", "memory": "20Gi"}}
+    main = {"name": "main", "image": "engine:1", "args": ["--model", "m"], "resources": resources}
     return {
         **BETA.type_meta,
         "metadata": {"name": name, "namespace": namespace},

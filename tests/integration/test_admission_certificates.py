@@ -77,11 +77,8 @@ async def writing(kube: KubeClient, admission: Admission) -> AsyncIterator[None]
         while not ended.is_set():
             number += 1
             name = f"graph-{number}"
-            graph = {
-                **ALPHA.type_meta,
-                "metadata": {"namespace": "default", "name": name},
-                "spec": {"services": {"Frontend": {"componentType": "frontend"}}},
-            }
+            spec = {"services": {"Frontend": {"componentType": "frontend"}}}
+            graph = {**ALPHA.type_meta, "metadata": {"namespace": "default", "name": name}, "spec": spec}
             with suppressed_where_the_definition_changes():
                 await kube.create(ALPHA, graph)
             assert health.ready, health.report()

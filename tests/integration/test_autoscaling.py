@@ -55,11 +55,8 @@ async def install(kubeconfig: Path) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as kube:
-        definition = {
-            **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
-            "metadata": {"name": SCALED_OBJECTS.id},
-            "spec": {"group": SCALED_OBJECTS.group, "scope": "Namespaced", "names": names, "versions": [version]},
-        }
+        spec = {"group": SCALED_OBJECTS.group, "scope": "Namespaced", "names": names, "versions": [version]}
+        definition = {**CUSTOM_RESOURCE_DEFINITIONS.type_meta, "metadata": {"name": SCALED_OBJECTS.id}, "spec": spec}
         await kube.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
 
 
@@ -126,11 +123,8 @@ def adapted(namespace: str, rules: Any = None, replicas: int = 1) -> KubeObject:
 def hpa_of_a_user(namespace: str) -> KubeObject:
     """An HPA of the worker's adapter, without a label of the platform, as guides show it."""
     target = {**ADAPTERS.type_meta, "name": "disagg-worker"}
-    return {
-        **HORIZONTAL_POD_AUTOSCALERS.type_meta,
-        "metadata": {"name": "mine", "namespace": namespace},
-        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2},
-    }
+    spec = {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2}
+    return {**HORIZONTAL_POD_AUTOSCALERS.type_meta, "metadata": {"name": "mine", "namespace": namespace}, "spec": spec}
 
 
 async def until_pods(kube: KubeClient, namespace: str, count: int) -> None:

@@ -108,11 +108,8 @@ async def test_an_estimate_gets_better_and_is_remembered(api: Api, kube: KubeCli
     assert (await api("POST", path, OBJECTIVE, token=stranger)).status == 403
     wrong = await api("POST", path, {**OBJECTIVE, "objective": {"ttftMs": -1}})
     assert [each["pointer"] for each in wrong.json["errors"]] == ["/objective/ttftMs"]
-    too_few = {
-        **OBJECTIVE,
-        "model": {"name": "deepseek-ai/DeepSeek-V3"},
-        "hardware": {"gpuSku": "l40s", "totalGpus": 1},
-    }
+    model = {"name": "deepseek-ai/DeepSeek-V3"}
+    too_few = {**OBJECTIVE, "model": model, "hardware": {"gpuSku": "l40s", "totalGpus": 1}}
     refused = await api("POST", path, too_few)
     assert refused.status == 422
     assert refused.json["errors"]

@@ -77,11 +77,9 @@ async def environment(
     """What the page has its reader export, for a service on real servers that knows one graph."""
     async with dynadmin(control_plane.kubeconfig, nats_server.url, estimation, HEARTBEAT="1s") as api:
         token = await account(kube, namespace, "reader", EVERYTHING)
-        graph = {
-            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-            "metadata": {"name": "shop", "namespace": namespace},
-            "spec": {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
-        }
+        metadata = {"name": "shop", "namespace": namespace}
+        spec = {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]}
+        graph = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
         api.token = token
         many = f"/api/v1/namespaces/{namespace}/deployments?watch=true"

@@ -128,11 +128,8 @@ async def test_followed_logs_say_why_a_pod_has_none_and_end_with_the_graph(
     path = f"/api/v1/namespaces/{namespace}/deployments/shop/logs?follow=true"
     async with asyncio.timeout(60), api.stream(path) as events:
         labels = {"nvidia.com/dynamo-graph-deployment-name": "shop", "nvidia.com/dynamo-component": "Frontend"}
-        pod = {
-            **PODS.type_meta,
-            "metadata": {"name": "shop-0", "namespace": namespace, "labels": labels},
-            "spec": {"schedulerName": "none", "containers": [{"name": "main", "image": "registry.test/frontend:1"}]},
-        }
+        spec = {"schedulerName": "none", "containers": [{"name": "main", "image": "registry.test/frontend:1"}]}
+        pod = {**PODS.type_meta, "metadata": {"name": "shop-0", "namespace": namespace, "labels": labels}, "spec": spec}
         await kube.create(PODS, pod)
         event, row, _ = await events.next()
         assert (event, row["pod"], row["component"], row["text"]) == ("notice", "shop-0", "Frontend", "Pending")

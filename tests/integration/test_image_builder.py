@@ -52,11 +52,8 @@ async def running_builder(control_plane, nats_server, namespace, store) -> Async
 
 
 async def ask(kube, namespace: str, name: str, tag: str = TAG) -> None:
-    obj = {
-        **DYNAMO_NIM_REQUESTS.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"bentoTag": tag},
-    }
+    metadata = {"name": name, "namespace": namespace}
+    obj = {**DYNAMO_NIM_REQUESTS.type_meta, "metadata": metadata, "spec": {"bentoTag": tag}}
     await kube.create(DYNAMO_NIM_REQUESTS, obj)
 
 
@@ -84,14 +81,8 @@ async def pod_ends(kube, namespace: str, message: str, code: int = 0) -> None:
 
     (pod,) = await eventually(pods, "the build's pod")
     end = {"exitCode": code, "message": message, "reason": "Error" if code else "Completed"}
-    container = {
-        "name": BUILDER,
-        "image": "i",
-        "imageID": "i",
-        "ready": False,
-        "restartCount": 0,
-        "state": {"terminated": end},
-    }
+    state = {"terminated": end}
+    container = {"name": BUILDER, "image": "i", "imageID": "i", "ready": False, "restartCount": 0, "state": state}
     status = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]}
     await kube.merge_patch(
         PODS, ObjectKey(namespace, pod["metadata"]["name"]), {"status": status}, subresource="status"

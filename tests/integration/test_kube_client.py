@@ -38,13 +38,10 @@ def config_map(namespace: str, name: str = "a", **data: str) -> dict[str, Any]:
 
 
 def deployment(namespace: str, name: str = "web") -> dict[str, Any]:
-    container = {
-        "name": "main",
-        "image": "image",
-        "env": [{"name": "A", "value": "1"}],
-        "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}},
-        "ports": [{"containerPort": 8000}],
-    }
+    env = [{"name": "A", "value": "1"}]
+    resources = {"limits": {"cpu": "1000m", "memory": "1024Mi"}}
+    ports = [{"containerPort": 8000}]
+    container = {"name": "main", "image": "image", "env": env, "resources": resources, "ports": ports}
     return {
         **DEPLOYMENTS.type_meta,
         "metadata": {"name": name, "namespace": namespace, "labels": {"a": "b"}},
@@ -292,11 +289,8 @@ async def test_types_can_be_used_once_they_are_installed(kube: KubeClient, names
     await discovery.install_crds(kube, [definition])
     assert await discovery.served(kube, things)
     assert "v1" in (await discovery.groups(kube))["example.com"]
-    thing: dict[str, Any] = {
-        "apiVersion": "example.com/v1",
-        "kind": "Thing",
-        "metadata": {"name": "a", "namespace": namespace},
-    }
+    metadata = {"name": "a", "namespace": namespace}
+    thing: dict[str, Any] = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": metadata}
     made = await kube.create(things, thing)
     status: dict[str, Any] = {**thing, "status": {"ready": True}}
     with pytest.raises(Conflict):

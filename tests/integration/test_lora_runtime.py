@@ -94,11 +94,8 @@ async def registered(control_plane: ControlPlane, kube: KubeClient, namespace: s
     """Variables of a process that registers in Kubernetes, as a pod that there is."""
     spec = {"containers": [{"name": "main", "image": "worker"}]}
     pod = {**PODS.type_meta, "metadata": {"name": "worker", "namespace": namespace}, "spec": spec}
-    return {
-        "DISCOVERY": "kubernetes",
-        "KUBECONFIG": str(control_plane.kubeconfig),
-        **as_pod(await kube.create(PODS, pod)),
-    }
+    kubeconfig = str(control_plane.kubeconfig)
+    return {"DISCOVERY": "kubernetes", "KUBECONFIG": kubeconfig, **as_pod(await kube.create(PODS, pod))}
 
 
 async def test_adapters_count_once_their_cards_are_published(

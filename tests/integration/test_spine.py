@@ -201,11 +201,8 @@ async def test_a_refused_pod_template_fails_its_graph_alone_and_says_why(kube, n
 
 
 async def test_an_object_of_another_owner_is_never_taken_over(kube, namespace):
-    theirs = {
-        **SERVICES.type_meta,
-        "metadata": {"name": "disagg-frontend", "namespace": namespace, "labels": {"owner": "user"}},
-        "spec": {"ports": [{"port": 80}]},
-    }
+    metadata = {"name": "disagg-frontend", "namespace": namespace, "labels": {"owner": "user"}}
+    theirs = {**SERVICES.type_meta, "metadata": metadata, "spec": {"ports": [{"port": 80}]}}
     before = await kube.create(SERVICES, theirs)
     failed = await made(kube, graph(namespace, components=[frontend()]), "failed")
     message = failed["status"]["conditions"][0]["message"]

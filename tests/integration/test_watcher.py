@@ -39,19 +39,13 @@ READS = tuple(entry.resource for entry in WATCHED)
 
 
 def graph(namespace: str, name: str) -> dict[str, Any]:
-    return {
-        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"backendFramework": "vllm", "components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
-    }
+    spec = {"backendFramework": "vllm", "components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]}
+    return {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
 def service(namespace: str, name: str, labels: dict[str, str]) -> dict[str, Any]:
-    return {
-        **SERVICES.type_meta,
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {"ports": [{"port": 80}]},
-    }
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {**SERVICES.type_meta, "metadata": metadata, "spec": {"ports": [{"port": 80}]}}
 
 
 class Bench:

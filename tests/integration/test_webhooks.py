@@ -261,11 +261,9 @@ async def test_component_deployments_that_the_platform_creates_are_not_reviewed_
 
     def invalid(name: str) -> KubeObject:
         """Fits the schema, and breaks a rule."""
-        return {
-            **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
-            "metadata": {"name": name, "namespace": "default", "labels": {"app.kubernetes.io/managed-by": "dynamo"}},
-            "spec": {"name": "one", "type": "epp", "replicas": 3, "eppConfig": {"config": picker}},
-        }
+        metadata = {"name": name, "namespace": "default", "labels": {"app.kubernetes.io/managed-by": "dynamo"}}
+        spec = {"name": "one", "type": "epp", "replicas": 3, "eppConfig": {"config": picker}}
+        return {**DYNAMO_COMPONENT_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
 
     operators = json.dumps([builder])
     async with (

@@ -82,12 +82,8 @@ def test_requests_of_services_are_read_from_the_log() -> None:
 
 def test_an_impersonated_request_took_the_right_to_impersonate_its_user() -> None:
     ref = {"resource": "pods", "apiGroup": "", "namespace": "n", "name": "p"}
-    event = {
-        "verb": "delete",
-        "userAgent": "dynamo-platform/0.1.0 (dynamo-dynadmin)",
-        "user": {"username": "system:serviceaccount:dynamo-system:dynadmin"},
-        "objectRef": ref,
-    }
+    user = {"username": "system:serviceaccount:dynamo-system:dynadmin"}
+    event = {"verb": "delete", "userAgent": "dynamo-platform/0.1.0 (dynamo-dynadmin)", "user": user, "objectRef": ref}
     log = [
         json.dumps({**event, "impersonatedUser": {"username": name}}).encode()
         for name in ("alice", "system:serviceaccount:n:robot")

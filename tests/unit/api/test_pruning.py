@@ -32,15 +32,10 @@ SCHEMA: dict[str, Any] = {
 
 
 def test_unknown_fields_are_lost_at_their_place() -> None:
-    value = {
-        "name": "a",
-        "other": 1,
-        "null": None,
-        "parts": [{"size": 1, "colour": "red"}, {"colour": {"a": 1}}],
-        "by": {"k": {"x": "y", "z": []}},
-        "free": {"any": {"thing": 1}, "own": {"a": 1}},
-        "mark": {"enabled": True},
-    }
+    parts = [{"size": 1, "colour": "red"}, {"colour": {"a": 1}}]
+    by = {"k": {"x": "y", "z": []}}
+    free = {"any": {"thing": 1}, "own": {"a": 1}}
+    value = {"name": "a", "other": 1, "null": None, "parts": parts, "by": by, "free": free, "mark": {"enabled": True}}
     before = copy.deepcopy(value)
     kept, lost = pruned(value, SCHEMA)
     assert lost == [

@@ -38,12 +38,8 @@ def test_a_request_that_says_nothing_more_has_no_parts() -> None:
 
 
 def test_overrides_of_the_graph_reach_the_override_of_v1beta1() -> None:
-    overrides = {
-        "name": "mine",
-        "labels": {"team": "chat"},
-        "annotations": {"owner": "jane"},
-        "workersImage": "worker:2",
-    }
+    annotations = {"owner": "jane"}
+    overrides = {"name": "mine", "labels": {"team": "chat"}, "annotations": annotations, "workersImage": "worker:2"}
     obj = stored(deploymentOverrides=overrides)
     spec = spec_of(obj)
     assert spec.overrides is not None

@@ -31,11 +31,9 @@ def test_a_plan_shows_observed_expected_and_desired() -> None:
 
 
 def test_what_the_scaler_did_is_by_component_with_what_capped_it() -> None:
-    data = {
-        "reason": "Capped",
-        "components": [{"component": "Decode", "current": 2, "requested": 9, "allowed": 4}],
-        "budgets": [{"name": "cluster", "maxGpus": 8, "before": 6, "after": 8}],
-    }
+    components = [{"component": "Decode", "current": 2, "requested": 9, "allowed": 4}]
+    budgets = [{"name": "cluster", "maxGpus": 8, "before": 6, "after": 8}]
+    data = {"reason": "Capped", "components": components, "budgets": budgets}
     result = row("scale-applied", event(data, causationid="c1"), "u")
     assert result is not None
     assert (result["replicas"], result["current"], result["command"]) == ({"Decode": 4}, {"Decode": 2}, "c1")

@@ -16,11 +16,9 @@ from dynamo_dynadmin.http.call import Call
 
 
 def event(number: int, name: str) -> dict[str, Any]:
-    return {
-        "metadata": {"name": f"{name}.{number}", "uid": f"{name}.{number}", "resourceVersion": str(number)},
-        "regarding": {"kind": "DynamoGraphDeployment", "name": name},
-        "eventTime": f"2026-01-02T03:04:{number:02}.000000Z",
-    }
+    metadata = {"name": f"{name}.{number}", "uid": f"{name}.{number}", "resourceVersion": str(number)}
+    regarding = {"kind": "DynamoGraphDeployment", "name": name}
+    return {"metadata": metadata, "regarding": regarding, "eventTime": f"2026-01-02T03:04:{number:02}.000000Z"}
 
 
 class Kube:

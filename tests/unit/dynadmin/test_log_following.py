@@ -40,12 +40,8 @@ def pod(name: str, state: KubeObject | None = None, *, restarts: int = 0, last: 
     if state is not None:
         main = {"name": "main", "restartCount": restarts, "state": state, "lastState": last or {}}
         status = {"phase": "Running", "containerStatuses": [main]}
-    metadata = {
-        "namespace": "n",
-        "name": name,
-        "uid": f"uid-{name}",
-        "labels": {"nvidia.com/dynamo-component": "Decode"},
-    }
+    labels = {"nvidia.com/dynamo-component": "Decode"}
+    metadata = {"namespace": "n", "name": name, "uid": f"uid-{name}", "labels": labels}
     return {"metadata": metadata, "spec": {"containers": [{"name": "main"}]}, "status": status}
 
 

@@ -7,12 +7,8 @@ STATUS = {"manager": "us", "operation": "Update", "subresource": "status", "fiel
 
 
 def entry(operation: str, **fields):
-    return {
-        "manager": "us",
-        "operation": operation,
-        "apiVersion": "v1",
-        "fieldsV1": {f"f:{k}": v for k, v in fields.items()},
-    }
+    fields_v1 = {f"f:{k}": v for k, v in fields.items()}
+    return {"manager": "us", "operation": operation, "apiVersion": "v1", "fieldsV1": fields_v1}
 
 
 def test_what_was_created_becomes_applied():
@@ -35,12 +31,8 @@ def test_nothing_to_do():
 
 def test_fields_of_a_predecessor_become_fields_of_this_manager():
     mark = "example.com/generation"
-    theirs = {
-        "manager": "old",
-        "operation": "Update",
-        "apiVersion": "v1",
-        "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{mark}": {}}}, "f:spec": {"f:a": {}}},
-    }
+    fields_v1 = {"f:metadata": {"f:annotations": {f"f:{mark}": {}}}, "f:spec": {"f:a": {}}}
+    theirs = {"manager": "old", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields_v1}
     of_another_version = {"manager": "old", "operation": "Update", "apiVersion": "v0", "fieldsV1": {"f:x": {}}}
     of_status = {**theirs, "subresource": "status", "fieldsV1": {"f:status": {}}}
     entries = [OTHER, theirs, of_another_version, of_status]

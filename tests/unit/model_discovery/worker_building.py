@@ -63,17 +63,8 @@ def worker(name: str, *cards: ModelCard, namespace: str = "team", role: str = ""
 def pod(name: str, address: str = "", *, namespace: str = "team", **labels: str) -> dict[str, Any]:
     """A running pod; labels without their prefix."""
     prefixed = {f"nvidia.com/{label.replace('_', '-')}": value for label, value in labels.items()}
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": f"uid-{name}",
-            "resourceVersion": "1",
-            "labels": prefixed,
-        },
-        "spec": {},
-        "status": {"phase": "Running", **({"podIP": address} if address else {})},
-    }
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1", "labels": prefixed}
+    return {"metadata": metadata, "spec": {}, "status": {"phase": "Running", **({"podIP": address} if address else {})}}
 
 
 class Stamp:

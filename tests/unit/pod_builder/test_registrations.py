@@ -37,11 +37,8 @@ def pod(
 ) -> KubeObject:
     of_pod = {labels.DISCOVERY_ENABLED: enabled, labels.ROLE: role}
     metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "labels": of_pod}
-    return {
-        "metadata": metadata,
-        "spec": {"containers": [{"name": container}]},
-        "status": {"conditions": [{"type": "Ready", "status": str(ready)}]},
-    }
+    status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
+    return {"metadata": metadata, "spec": {"containers": [{"name": container}]}, "status": status}
 
 
 async def known(kube: Any, *workloads: list[KubeObject]) -> tuple[set[str], Registrations]:

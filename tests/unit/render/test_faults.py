@@ -11,12 +11,9 @@ ETCD = {"nvidia.com/dynamo-discovery-backend": "etcd"}
 
 
 def service_of(type_: str) -> bool:
-    obj = {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoComponentDeployment",
-        "metadata": {"name": "c", "namespace": "n"},
-        "spec": {"type": type_, "podTemplate": {"metadata": {"annotations": ETCD}}},
-    }
+    metadata = {"name": "c", "namespace": "n"}
+    spec = {"type": type_, "podTemplate": {"metadata": {"annotations": ETCD}}}
+    obj = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment", "metadata": metadata, "spec": spec}
     return needs_service(context_of(parse_component(obj), CONFIG, NEW_COMPONENT))
 
 

@@ -24,12 +24,9 @@ def graph(*types: str) -> KubeObject:
         results = {"name": type_.title(), "type": type_, "podTemplate": {"spec": {"containers": [{"name": "main"}]}}}
         return {**results, "eppConfig": {"configMapRef": {"name": "c", "key": "k"}}} if type_ == "epp" else results
 
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g", "namespace": "n", "uid": "u"},
-        "spec": {"components": [component(each) for each in types]},
-    }
+    metadata = {"name": "g", "namespace": "n", "uid": "u"}
+    spec = {"components": [component(each) for each in types]}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
 
 
 def made(config: render.RenderConfig, *types: str) -> dict[str, KubeObject]:

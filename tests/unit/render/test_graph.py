@@ -365,12 +365,9 @@ def test_services_of_a_model_are_shared() -> None:
 
 
 def test_a_component_on_its_own_gets_its_access() -> None:
-    dcd = {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoComponentDeployment",
-        "metadata": {"name": "alone", "namespace": "ns"},
-        "spec": {key: value for key, value in component().items() if key != "name"},
-    }
+    metadata = {"name": "alone", "namespace": "ns"}
+    spec = {key: value for key, value in component().items() if key != "name"}
+    dcd = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment", "metadata": metadata, "spec": spec}
     named = {**dcd, "spec": component("One", pod={"serviceAccountName": "reads-buckets"})}
     assert bound(component_children(named)) == ["alone-k8s-service-discovery", "reads-buckets"]
     children = component_children(dcd)

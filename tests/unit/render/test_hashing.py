@@ -20,12 +20,10 @@ def hash_of(obj: KubeObject, config: render.RenderConfig = CONFIG) -> str:
 
 
 def sample() -> KubeObject:
-    main = {
-        "command": ["python3", "-m", "dynamo.vllm"],
-        "env": [{"name": "B", "value": "1"}, {"name": "A", "value": "2"}],
-        "ports": [{"name": "x", "containerPort": 1}, {"name": "y", "containerPort": 2}],
-        "volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "w", "mountPath": "/w"}],
-    }
+    env = [{"name": "B", "value": "1"}, {"name": "A", "value": "2"}]
+    ports = [{"name": "x", "containerPort": 1}, {"name": "y", "containerPort": 2}]
+    volume_mounts = [{"name": "v", "mountPath": "/v"}, {"name": "w", "mountPath": "/w"}]
+    main = {"command": ["python3", "-m", "dynamo.vllm"], "env": env, "ports": ports, "volumeMounts": volume_mounts}
     volumes = [{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]
     return graph(
         component("Frontend", "frontend", replicas=1),

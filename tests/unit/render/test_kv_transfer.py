@@ -73,16 +73,9 @@ def test_a_preference_has_a_weight(weight: float, text: str) -> None:
 
 
 def test_what_the_user_has_of_these_names_is_replaced() -> None:
-    main = {
-        "env": [
-            {"name": "DYN_KV_TRANSFER_PREFERRED_WEIGHT", "value": "1"},
-            {"name": "DYN_TOPOLOGY_ENABLED", "value": "no"},
-        ],
-        "volumeMounts": [
-            {"name": "topology-labels", "mountPath": "/a"},
-            {"name": "b", "mountPath": "/etc/dynamo/topology"},
-        ],
-    }
+    env = [{"name": "DYN_KV_TRANSFER_PREFERRED_WEIGHT", "value": "1"}, {"name": "DYN_TOPOLOGY_ENABLED", "value": "no"}]
+    volume_mounts = [{"name": "topology-labels", "mountPath": "/a"}, {"name": "b", "mountPath": "/etc/dynamo/topology"}]
+    main = {"env": env, "volumeMounts": volume_mounts}
     volumes = [{"name": "topology-labels", "emptyDir": {}}, {"name": "b", "emptyDir": {}}]
     obj = graph(component(main=main, pod={"volumes": volumes}), experimental={"kvTransferPolicy": POLICY})
     spec = component_deployments(obj)["Worker"]["spec"]["podTemplate"]["spec"]

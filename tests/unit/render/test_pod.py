@@ -49,11 +49,8 @@ def test_main_container_is_made_for_variables_of_the_graph() -> None:
 
 
 def test_a_container_of_another_name_is_not_the_components() -> None:
-    engine = {
-        "name": "Worker",
-        "type": "worker",
-        "podTemplate": {"spec": {"containers": [{"name": "engine", "image": "i"}]}},
-    }
+    pod_template = {"spec": {"containers": [{"name": "engine", "image": "i"}]}}
+    engine = {"name": "Worker", "type": "worker", "podTemplate": pod_template}
     with pytest.raises(render.RenderError, match=r"the container that runs it is called main, and there is engine"):
         main(engine)
 

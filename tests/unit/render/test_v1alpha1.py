@@ -37,11 +37,8 @@ def made(obj: KubeObject, config: render.RenderConfig = CONFIG) -> dict[str, Kub
 
 @pytest.mark.parametrize("grove", [False, True])
 def test_labels_and_annotations_of_a_service_reach_its_pods(grove) -> None:
-    service = {
-        "labels": {"team": "a", "both": "service"},
-        "annotations": {"note": "b"},
-        "extraPodMetadata": {"labels": {"both": "pod"}},
-    }
+    labels = {"team": "a", "both": "service"}
+    service = {"labels": labels, "annotations": {"note": "b"}, "extraPodMetadata": {"labels": {"both": "pod"}}}
     result = made(graph(service), replace(CONFIG, grove=grove))
     if grove:
         pod = result["PodCliqueSet/g"]["spec"]["template"]["cliques"][0]
@@ -92,12 +89,9 @@ def test_an_ingress() -> None:
 
 
 def test_an_empty_list_is_as_good_as_absent() -> None:
-    pod = {
-        "tolerations": [],
-        "nodeSelector": {},
-        "volumes": [{"name": "scratch", "emptyDir": {}}],
-        "mainContainer": {"image": "i", "args": [], "securityContext": {"capabilities": {"drop": []}}},
-    }
+    volumes = [{"name": "scratch", "emptyDir": {}}]
+    main_container = {"image": "i", "args": [], "securityContext": {"capabilities": {"drop": []}}}
+    pod = {"tolerations": [], "nodeSelector": {}, "volumes": volumes, "mainContainer": main_container}
     with_empty = made(graph({"extraPodSpec": pod}))
     result = with_empty["DynamoComponentDeployment/g-frontend"]["spec"]["podTemplate"]["spec"]
     assert result == {

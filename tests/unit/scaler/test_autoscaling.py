@@ -18,22 +18,16 @@ ADAPTER = {
 
 def graph(document: Any) -> dict[str, Any]:
     text = document if isinstance(document, str) else yaml.safe_dump(document)
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g", "namespace": "n", "annotations": {AUTOSCALING: text}},
-        "spec": {"components": [{"name": "W", "scalingAdapter": {}}]},
-    }
+    metadata = {"name": "g", "namespace": "n", "annotations": {AUTOSCALING: text}}
+    spec = {"components": [{"name": "W", "scalingAdapter": {}}]}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
 
 
 def of_alpha(**section: Any) -> dict[str, Any]:
     service = {"componentType": "worker", "scalingAdapter": {"enabled": True}, "autoscaling": section}
-    written = {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g", "namespace": "n"},
-        "spec": {"services": {"W": service}},
-    }
+    metadata = {"name": "g", "namespace": "n"}
+    spec = {"services": {"W": service}}
+    written = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
     return convert(written, "nvidia.com/v1beta1")
 
 

@@ -78,12 +78,9 @@ def test_no_secret_is_watched() -> None:
 def test_of_a_resource_slice_the_gpus_are_there() -> None:
     kept = {"productName": {"string": "H100"}, "type": {"string": "gpu"}}
     memory = {"memory": {"value": "80Gi"}}
-    device = {
-        "name": "gpu-0",
-        "attributes": {**kept, "uuid": {"string": SECRET}},
-        "capacity": {**memory, "multiprocessors": {"value": "132"}},
-        "taints": [{"key": SECRET}],
-    }
+    attributes = {**kept, "uuid": {"string": SECRET}}
+    capacity = {**memory, "multiprocessors": {"value": "132"}}
+    device = {"name": "gpu-0", "attributes": attributes, "capacity": capacity, "taints": [{"key": SECRET}]}
     spec = {"driver": "gpu.nvidia.com", "nodeName": "a", "pool": {"name": "a"}}
     whole = stored("ResourceSlice", {**spec, "devices": [device]})
     result = trimmed_slice(whole)

@@ -285,11 +285,9 @@ def test_a_variable_that_is_added_stands_in_one_place_with_the_others(main_conta
 
 
 def test_what_no_one_touched_stays_where_it_was_written() -> None:
-    written = {
-        "envs": [{"name": "A", "value": "1"}],
-        "resources": {"limits": {"gpu": "1"}},
-        "extraPodSpec": {"mainContainer": {"env": [{"name": "B"}], "resources": {"claims": [{"name": "c"}]}}},
-    }
+    envs = [{"name": "A", "value": "1"}]
+    extra_pod_spec = {"mainContainer": {"env": [{"name": "B"}], "resources": {"claims": [{"name": "c"}]}}}
+    written = {"envs": envs, "resources": {"limits": {"gpu": "1"}}, "extraPodSpec": extra_pod_spec}
     made = convert(graph(a=written), BETA)
     made["spec"]["components"][0]["podTemplate"]["spec"]["containers"][0]["env"].append({"name": "C"})
     service = convert(made, ALPHA)["spec"]["services"]["a"]
@@ -301,11 +299,8 @@ def test_what_no_one_touched_stays_where_it_was_written() -> None:
 
 
 def test_a_front_end_that_v1alpha1_cannot_say_stays_one() -> None:
-    component = {
-        "name": "w",
-        "frontendSidecar": "mine",
-        "podTemplate": {"spec": {"containers": [{"name": "mine", "image": "i", "ports": []}, {"name": "main"}]}},
-    }
+    pod_template = {"spec": {"containers": [{"name": "mine", "image": "i", "ports": []}, {"name": "main"}]}}
+    component = {"name": "w", "frontendSidecar": "mine", "podTemplate": pod_template}
     obj = graph_of(component)
     back = convert(obj, ALPHA)
     assert back["spec"]["services"]["w"]["extraPodSpec"]["containers"] == [{"name": "mine", "image": "i", "ports": []}]

@@ -35,11 +35,9 @@ def there_and_back(obj: Object, version: str) -> Object:
 
 
 def test_a_component_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
-    service = {
-        "serviceName": "worker",
-        "volumeMounts": [{"name": "models", "mountPoint": "/models", "useAsCompilationCache": False}],
-        "extraPodSpec": {"containers": [{"name": "front", "image": "f:1"}], "mainContainer": {"image": "w:1"}},
-    }
+    volume_mounts = [{"name": "models", "mountPoint": "/models", "useAsCompilationCache": False}]
+    extra_pod_spec = {"containers": [{"name": "front", "image": "f:1"}], "mainContainer": {"image": "w:1"}}
+    service = {"serviceName": "worker", "volumeMounts": volume_mounts, "extraPodSpec": extra_pod_spec}
     mount = {"name": "models", "mountPath": "/models", "subPath": "llama"}
     pod = {"containers": [{"name": "main", "resources": {}, "volumeMounts": [mount]}]}
     kept = {"name": "worker", "frontendSidecar": "front", "podTemplate": {"metadata": {}, "spec": pod}}

@@ -18,12 +18,9 @@ def entry(fields: Object, manager: str = "me", operation: str = "Apply", **more:
 
 
 def graph(*managed: Object, **service: Any) -> Object:
-    return {
-        "apiVersion": ALPHA,
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g", "managedFields": list(managed)},
-        "spec": {"services": {"a": {"replicas": 1, "ingress": {"enabled": True, "host": "h"}, **service}}},
-    }
+    metadata = {"name": "g", "managedFields": list(managed)}
+    spec = {"services": {"a": {"replicas": 1, "ingress": {"enabled": True, "host": "h"}, **service}}}
+    return {"apiVersion": ALPHA, "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
 
 
 def service_after(obj: Object, old: Object) -> Object:
@@ -130,12 +127,9 @@ def test_it_works_for_v1beta1_too() -> None:
         tree = {"f:spec": {"f:components": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:podTemplate": fields}}}}
         managed = {"manager": "me", "operation": "Apply", "apiVersion": BETA, "fieldsV1": tree}
         template = {"metadata": {"finalizers": ["f"], "labels": {"l": "v"}}}
-        return {
-            "apiVersion": BETA,
-            "kind": "DynamoGraphDeployment",
-            "metadata": {"name": "g", "managedFields": [managed]},
-            "spec": {"components": [{"name": "b"}, {"name": "a", "podTemplate": template}]},
-        }
+        metadata = {"name": "g", "managedFields": [managed]}
+        spec = {"components": [{"name": "b"}, {"name": "a", "podTemplate": template}]}
+        return {"apiVersion": BETA, "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
 
     both: Object = {"f:metadata": {"f:finalizers": {}, "f:labels": {"f:l": {}}}}
     after = without_released(obj({"f:metadata": {"f:labels": {"f:l": {}}}}), obj(both))

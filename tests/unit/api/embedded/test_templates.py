@@ -196,11 +196,8 @@ def test_labels_and_annotations() -> None:
         "is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, "
         "and may stand behind a DNS name and a '/'"
     )
-    metadata = {
-        "labels": {"a b": "", "ok": "x" * 64},
-        "annotations": {"Example.com/note": "any thing", "a/b/c": ""},
-        "creationTimestamp": "yesterday",
-    }
+    annotations = {"Example.com/note": "any thing", "a/b/c": ""}
+    metadata = {"labels": {"a b": "", "ok": "x" * 64}, "annotations": annotations, "creationTimestamp": "yesterday"}
     assert errors({"metadata": metadata}) == [
         "template.metadata.creationTimestamp: 'yesterday' is not a valid time; write it like 2026-01-31T12:00:00Z",
         f'template.metadata.labels["a b"]: {key}',
@@ -212,12 +209,8 @@ def test_labels_and_annotations() -> None:
 
 
 def test_everything_is_reported_at_once() -> None:
-    main = {
-        "name": "main",
-        "env": "x",
-        "resources": {"limts": {}, "requests": {"cpu": 2}, "limits": {"cpu": 1}},
-        "tty": 1,
-    }
+    resources = {"limts": {}, "requests": {"cpu": 2}, "limits": {"cpu": 1}}
+    main = {"name": "main", "env": "x", "resources": resources, "tty": 1}
     assert in_pod(containers=[main], volumes={}) == [
         "containers[0].env: must be a list, not 'x'",
         "containers[0].resources.limts: no such field; did you mean limits?",

@@ -341,11 +341,9 @@ def _claim(name: str, version: int = 1, *, pod: str = "", allocated: int = 0) ->
     request = {"name": "r", "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}}
     results = [{"request": "r", "driver": "d", "pool": "p", "device": f"gpu-{index}"} for index in range(allocated)]
     metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": str(version)}
-    return {
-        "metadata": {**metadata, "ownerReferences": owners},
-        "spec": {"devices": {"requests": [request]}},
-        "status": {"allocation": {"devices": {"results": results}}} if allocated else {},
-    }
+    spec = {"devices": {"requests": [request]}}
+    status = {"allocation": {"devices": {"results": results}}} if allocated else {}
+    return {"metadata": {**metadata, "ownerReferences": owners}, "spec": spec, "status": status}
 
 
 async def test_planning_begins_when_the_gpus_of_an_engine_are_known() -> None:

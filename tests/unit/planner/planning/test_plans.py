@@ -18,11 +18,8 @@ PREFILL = {"prefill_isl": [100, 1000, 4000], "prefill_ttft": [10, 100, 400]}
 
 def component(name: str, type_: str, gpus: str = "2") -> dict[str, Any]:
     limits = {"nvidia.com/gpu": gpus}
-    return {
-        "name": name,
-        "type": type_,
-        "podTemplate": {"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}},
-    }
+    pod_template = {"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}
+    return {"name": name, "type": type_, "podTemplate": pod_template}
 
 
 def graph(*components: dict[str, Any], config: str = "planner-config-g") -> dict[str, Any]:

@@ -93,12 +93,8 @@ class Keys:
 
 
 def child(kind: str, name: str, api_version: str = "nvidia.com/v1beta1", **fields: Any) -> KubeObject:
-    metadata = {
-        "name": name,
-        "namespace": "ns",
-        "ownerReferences": [OWNER],
-        "labels": {"nvidia.com/dynamo-component": name},
-    }
+    labels = {"nvidia.com/dynamo-component": name}
+    metadata = {"name": name, "namespace": "ns", "ownerReferences": [OWNER], "labels": labels}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {}, **fields}
 
 

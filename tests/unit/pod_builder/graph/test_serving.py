@@ -34,11 +34,9 @@ def pod(
     since = timestamp(NOW - timedelta(seconds=ago))
     conditions = [{"type": type_, "status": status, "lastTransitionTime": since}]
     name = name or f"{type_}-{ago}"
-    return {
-        "metadata": {"name": name, "uid": name, "labels": dict(own)},
-        "spec": {"containers": [{"name": each} for each in containers]},
-        "status": {"phase": "Running", "conditions": conditions},
-    }
+    metadata = {"name": name, "uid": name, "labels": dict(own)}
+    spec = {"containers": [{"name": each} for each in containers]}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", "conditions": conditions}}
 
 
 def counted(

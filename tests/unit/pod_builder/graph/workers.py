@@ -11,9 +11,6 @@ def component(
     """One of a component. Without a hash: not of a worker, or from before there were hashes."""
     of_component = {labels.COMPONENT: component, **({labels.WORKER_HASH: hash_} if hash_ else {})}
     template = {"metadata": {"annotations": {DEPLOYMENT_STRATEGY: strategy}}} if strategy else {}
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoComponentDeployment",
-        "metadata": {"name": name, "labels": of_component},
-        "spec": {"replicas": replicas, "podTemplate": template},
-    }
+    metadata = {"name": name, "labels": of_component}
+    spec = {"replicas": replicas, "podTemplate": template}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment", "metadata": metadata, "spec": spec}

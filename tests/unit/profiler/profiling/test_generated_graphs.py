@@ -285,11 +285,8 @@ def test_a_volume_without_a_path_is_the_cache_of_downloads():
 
 
 def test_tolerations_and_pull_secrets_of_the_job_are_on_every_component():
-    pod = {
-        "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
-        "imagePullSecrets": [{"name": "regcred"}],
-        "containers": [{"name": "profiler"}],
-    }
+    tolerations = [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    pod = {"tolerations": tolerations, "imagePullSecrets": [{"name": "regcred"}], "containers": [{"name": "profiler"}]}
     graph = made(layout(**DENSE), overrides={"profilingJob": {"template": {"spec": pod}}})
     for each in graph.dgd["spec"]["components"]:
         spec = each["podTemplate"]["spec"]

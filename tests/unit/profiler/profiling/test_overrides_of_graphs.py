@@ -86,12 +86,9 @@ def test_unknown_services_are_left_out_and_reported():
 
 
 def test_identity_stays():
-    override = {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "Pod",
-        "metadata": {"name": "other", "namespace": "elsewhere", "labels": {"team": "a"}},
-        "spec": {"env": [{"name": "A", "value": "1"}]},
-    }
+    metadata = {"name": "other", "namespace": "elsewhere", "labels": {"team": "a"}}
+    spec = {"env": [{"name": "A", "value": "1"}]}
+    override = {"apiVersion": "nvidia.com/v1beta1", "kind": "Pod", "metadata": metadata, "spec": spec}
     before = graph()
     after, _ = overridden(copy.deepcopy(before), override)
     assert after["kind"] == "DynamoGraphDeployment"

@@ -33,12 +33,9 @@ def graph(prefill: int = 2, decode: int = 4, replicas: int = 3) -> dict[str, Any
         "prefill": service("worker", "prefill", prefill),
         "decode": service("worker", "decode", decode, replicas),
     }
-    return {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "sglang-disagg", "namespace": "elsewhere"},
-        "spec": {"services": services},
-    }
+    metadata = {"name": "sglang-disagg", "namespace": "elsewhere"}
+    spec = {"services": services}
+    return {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
 
 
 CONFIG_MAP = {

@@ -13,11 +13,8 @@ H100 = "NVIDIA H100 80GB HBM3"
 
 
 def device(product: str = H100, memory: str = "81559Mi", type_: str = "gpu") -> dict[str, Any]:
-    return {
-        "name": "gpu-0",
-        "attributes": {"type": {"string": type_}, "productName": {"string": product}},
-        "capacity": {"memory": {"value": memory}},
-    }
+    attributes = {"type": {"string": type_}, "productName": {"string": product}}
+    return {"name": "gpu-0", "attributes": attributes, "capacity": {"memory": {"value": memory}}}
 
 
 def resource_slice(
