@@ -5,7 +5,7 @@ from pathlib import Path
 from dynamo_devcluster.cache import ProgramCache
 from dynamo_devcluster.catalog import GoPackage, Program
 from dynamo_devcluster.gobuild import GoBuildSource
-from dynamo_devcluster.progress import Progress, SilentProgress
+from dynamo_devcluster.progress import Progress
 
 GO = Path(__file__).parent / "go"
 BUILDKIT, REGISTRY = "0.25.0", "3.0.0"
@@ -26,7 +26,7 @@ PROGRAMS = (
 
 async def obtain(progress: Progress | None = None) -> dict[str, Path]:
     """The programs by name. Each takes minutes the first time; NotHereError without Go or a module proxy."""
-    cache, shown = ProgramCache(), progress or SilentProgress()
+    cache, shown = ProgramCache(), progress or Progress()
     source, result = GoBuildSource(cache, folder=GO), {}
     for program in PROGRAMS:
         step = f"waiting for another process that builds {program.name}"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dynamo_devcluster.cache import default_cache_root
 from dynamo_devcluster.locks import turn
-from dynamo_devcluster.progress import Progress, SilentProgress
+from dynamo_devcluster.progress import Progress
 
 from tests.building.processes import ending
 from tests.building.tasks import in_background
@@ -75,7 +75,7 @@ async def obtain(
 
     Any number of processes may ask at once, one of them makes it.
     """
-    progress = progress if progress is not None else SilentProgress()
+    progress = progress if progress is not None else Progress()
     environment = environment_of(requirements, cache)
     step = "installing the Dynamo runtime"
     async with turn(environment.root.with_suffix(".lock"), lambda: progress.started(f"{step}: another process does")):

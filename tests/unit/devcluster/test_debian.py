@@ -8,7 +8,7 @@ from dynamo_devcluster import debian
 from dynamo_devcluster.cache import ProgramCache
 from dynamo_devcluster.catalog import PROGRAMS
 from dynamo_devcluster.debian import DebianPackageSource
-from dynamo_devcluster.progress import SilentProgress
+from dynamo_devcluster.progress import Progress
 from dynamo_devcluster.sources import NotHereError
 
 PROMETHEUS = PROGRAMS["prometheus"]
@@ -39,7 +39,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 async def find(cache: ProgramCache, program=PROMETHEUS) -> Path:
-    return await DebianPackageSource(cache).find(program, SilentProgress())
+    return await DebianPackageSource(cache).find(program, Progress())
 
 
 async def test_it_is_unpacked_into_the_cache(machine):

@@ -16,7 +16,7 @@ from dynamo_devcluster.cache import ProgramCache
 from dynamo_devcluster.catalog import ETCD, KUBE_APISERVER, KUBECTL, NEEDED, PROGRAMS, Program
 from dynamo_devcluster.download import DownloadSource, Release, checksum_in, release_of
 from dynamo_devcluster.ports import free_port
-from dynamo_devcluster.progress import SilentProgress
+from dynamo_devcluster.progress import Progress
 from dynamo_devcluster.sources import NotHereError
 
 BINARY = b"#!/bin/sh\necho hello\n"
@@ -62,7 +62,7 @@ async def test_verified_file_is_installed(tmp_path: Path, site: tuple[str, dict[
     pages["/etcd"] = BINARY
     pages["/etcd.sha256"] = hashlib.sha256(BINARY).hexdigest().encode()
     cache = ProgramCache(tmp_path)
-    path = await source(cache, base, "etcd", "etcd.sha256").find(ETCD, SilentProgress())
+    path = await source(cache, base, "etcd", "etcd.sha256").find(ETCD, Progress())
     assert path == cache.get(ETCD)
     assert path.read_bytes() == BINARY
 
@@ -97,7 +97,7 @@ async def test_a_download_ends_soon_after_it_was_cancelled(tmp_path: Path) -> No
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         base = f"http://127.0.0.1:{server.server_address[1]}"
-        task = asyncio.create_task(source(ProgramCache(tmp_path), base, "etcd", "sums").find(ETCD, SilentProgress()))
+        task = asyncio.create_task(source(ProgramCache(tmp_path), base, "etcd", "sums").find(ETCD, Progress()))
         await asyncio.to_thread(sent.wait, 5)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -113,7 +113,7 @@ async def test_mismatch_keeps_nothing(tmp_path: Path, site: tuple[str, dict[str,
     pages["/etcd.sha256"] = hashlib.sha256(BINARY).hexdigest().encode()
     cache = ProgramCache(tmp_path)
     with pytest.raises(ChecksumMismatchError, match="nothing was kept"):
-        await source(cache, base, "etcd", "etcd.sha256").find(ETCD, SilentProgress())
+        await source(cache, base, "etcd", "etcd.sha256").find(ETCD, Progress())
     assert list((tmp_path / "bin").iterdir()) == []
 
 
@@ -121,19 +121,19 @@ async def test_a_download_that_breaks_off_gives_way(tmp_path: Path, site: tuple[
     base, pages = site
     pages["/cut"], pages["/sums"] = BINARY, b"0" * 64
     with pytest.raises(NotHereError, match=f"it broke off after {len(BINARY)} of {len(BINARY) + 1} bytes"):
-        await source(ProgramCache(tmp_path), base, "cut", "sums").find(ETCD, SilentProgress())
+        await source(ProgramCache(tmp_path), base, "cut", "sums").find(ETCD, Progress())
 
 
 async def test_no_checksum_no_program(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
     base, pages = site
     pages["/etcd"], pages["/SHA256SUMS"] = BINARY, b"00  another\n11  file\n"
     with pytest.raises(NotHereError, match="no checksum of etcd is published"):
-        await source(ProgramCache(tmp_path), base, "etcd", "SHA256SUMS").find(ETCD, SilentProgress())
+        await source(ProgramCache(tmp_path), base, "etcd", "SHA256SUMS").find(ETCD, Progress())
 
 
 async def test_missing_file_gives_way(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
     with pytest.raises(NotHereError, match="failed: HTTP Error 404"):
-        await source(ProgramCache(tmp_path), site[0], "etcd", "sums").find(ETCD, SilentProgress())
+        await source(ProgramCache(tmp_path), site[0], "etcd", "sums").find(ETCD, Progress())
 
 
 async def test_member_of_an_archive(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
@@ -146,10 +146,10 @@ async def test_member_of_an_archive(tmp_path: Path, site: tuple[str, dict[str, b
     pages["/etcd.tar.gz"] = packed.getvalue()
     pages["/SHA256SUMS"] = f"{hashlib.sha256(packed.getvalue()).hexdigest()}  etcd.tar.gz\n00  x\n".encode()
     cache = ProgramCache(tmp_path)
-    path = await source(cache, base, "etcd.tar.gz", "SHA256SUMS", "etcd-v3/etcd").find(ETCD, SilentProgress())
+    path = await source(cache, base, "etcd.tar.gz", "SHA256SUMS", "etcd-v3/etcd").find(ETCD, Progress())
     assert path.read_bytes() == BINARY
     with pytest.raises(NotHereError, match="holds no other"):
-        await source(cache, base, "etcd.tar.gz", "SHA256SUMS", "other").find(ETCD, SilentProgress())
+        await source(cache, base, "etcd.tar.gz", "SHA256SUMS", "other").find(ETCD, Progress())
 
 
 async def test_a_host_that_does_not_answer_is_probed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ async def test_a_host_that_does_not_answer_is_probed_once(tmp_path: Path, monkey
     silent = source(ProgramCache(tmp_path), f"http://127.0.0.1:{free_port()}", "etcd", "sums")
     for _ in range(3):
         with pytest.raises(NotHereError, match="is not reachable"):
-            await silent.find(ETCD, SilentProgress())
+            await silent.find(ETCD, Progress())
     assert len(probed) == 1
 
 

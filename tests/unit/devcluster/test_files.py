@@ -18,7 +18,7 @@ from dynamo_devcluster.locks import exclusive
 from dynamo_devcluster.nodes import node_manifest
 from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.ports import PortFile, free_port
-from dynamo_devcluster.progress import SilentProgress
+from dynamo_devcluster.progress import Progress
 from dynamo_devcluster.sources import NotHereError
 
 
@@ -150,7 +150,7 @@ def test_the_users_go_settings_cannot_change_a_build() -> None:
 
 async def test_no_go_says_so(tmp_path: Path) -> None:
     with pytest.raises(NotHereError, match=r"no Go toolchain on PATH .* \(Go 1\.25 or newer is needed\)"):
-        await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], SilentProgress())
+        await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], Progress())
 
 
 async def test_a_go_that_is_too_old_says_so(tmp_path: Path) -> None:
@@ -158,4 +158,4 @@ async def test_a_go_that_is_too_old_says_so(tmp_path: Path) -> None:
     go.write_text("#!/bin/sh\necho go1.19.8\n")
     go.chmod(0o755)
     with pytest.raises(NotHereError, match=r"is go1\.19\.8; Go 1\.25 or newer is needed"):
-        await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], SilentProgress())
+        await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], Progress())

@@ -5,7 +5,7 @@ from pathlib import Path
 from dynamo_devcluster.cache import ProgramCache
 from dynamo_devcluster.catalog import ETCD
 from dynamo_devcluster.gobuild import GoBuildSource
-from dynamo_devcluster.progress import SilentProgress
+from dynamo_devcluster.progress import Progress
 
 #: Lists two packages of three as not built yet, where it is asked for these alone with the flags of the build.
 GO = """#!/bin/sh
@@ -23,7 +23,7 @@ esac
 """
 
 
-class Counts(SilentProgress):
+class Counts(Progress):
     def __init__(self) -> None:
         self.reported: list[tuple[int, int, str]] = []
 

@@ -10,7 +10,7 @@ from dynamo_devcluster.__main__ import fetch
 from dynamo_devcluster.cache import ProgramCache, default_cache_root
 from dynamo_devcluster.catalog import ETCD, KUBE_APISERVER, KUBECTL, NEEDED, PROGRAMS, Program, parse_version
 from dynamo_devcluster.options import ControlPlaneOptions
-from dynamo_devcluster.progress import Progress, SilentProgress
+from dynamo_devcluster.progress import Progress
 from dynamo_devcluster.sources import CacheSource, InstalledSource, NotHereError
 
 
@@ -97,16 +97,16 @@ async def test_assets_come_before_path(tmp_path: Path) -> None:
     good = script(tmp_path / "assets", "etcd", "etcd Version: 3.6.7")
     script(tmp_path / "path", "etcd", "etcd Version: 3.6.1")
     environ = {"KUBEBUILDER_ASSETS": str(good.parent), "PATH": str(tmp_path / "path")}
-    assert await InstalledSource(environ).find(ETCD, SilentProgress()) == good
+    assert await InstalledSource(environ).find(ETCD, Progress()) == good
 
 
 async def test_unsuitable_version_is_passed_over(tmp_path: Path) -> None:
     script(tmp_path / "assets", "etcd", "etcd Version: 3.5.1")
     good = script(tmp_path / "path", "etcd", "etcd Version: 3.6.1")
     environ = {"KUBEBUILDER_ASSETS": str(tmp_path / "assets"), "PATH": str(good.parent)}
-    assert await InstalledSource(environ).find(ETCD, SilentProgress()) == good
+    assert await InstalledSource(environ).find(ETCD, Progress()) == good
     with pytest.raises(NotHereError, match=r"assets/etcd \(KUBEBUILDER_ASSETS\) has version 3\.5\.1"):
-        await InstalledSource({"KUBEBUILDER_ASSETS": str(tmp_path / "assets")}).find(ETCD, SilentProgress())
+        await InstalledSource({"KUBEBUILDER_ASSETS": str(tmp_path / "assets")}).find(ETCD, Progress())
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_an_interrupted_maker_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
     assert list((tmp_path / "bin").iterdir()) == []
     with pytest.raises(NotHereError):
-        await CacheSource(cache).find(ETCD, SilentProgress())
+        await CacheSource(cache).find(ETCD, Progress())
 
 
 def test_cache_root() -> None:

@@ -13,7 +13,7 @@ from .debian import DebianPackageSource
 from .download import DownloadSource
 from .errors import ProgramUnavailableError
 from .gobuild import GoBuildSource
-from .progress import Progress, SilentProgress
+from .progress import Progress
 from .sources import CacheSource, InstalledSource, NotHereError, ProgramSource, PythonPackageSource
 
 
@@ -30,7 +30,7 @@ class Programs:
         ready: Sequence[ProgramSource] | None = None,
         makers: Sequence[ProgramSource] | None = None,
     ) -> None:
-        self.progress: Progress = progress if progress is not None else SilentProgress()
+        self.progress = progress if progress is not None else Progress()
         self.cache = cache if cache is not None else ProgramCache()
         self._cached = CacheSource(self.cache)
         self._ready: Sequence[ProgramSource] = (

@@ -4,11 +4,11 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol, TextIO
+from typing import TextIO
 
 
-class Progress(Protocol):
-    """What a caller implements to show progress. Called from the event loop's thread; must not block."""
+class Progress:
+    """Shows nothing, and is what a caller implements to show progress. Called from the event loop's thread; must not block."""
 
     def started(self, step: str) -> None:
         """Begin `step`, for example "building kube-apiserver 1.35.4"."""
@@ -29,20 +29,7 @@ def step(progress: Progress, name: str) -> Iterator[None]:
     progress.finished(name, time.monotonic() - begun)
 
 
-class SilentProgress:
-    """Shows nothing."""
-
-    def started(self, step: str) -> None:
-        """Ignore."""
-
-    def advanced(self, step: str, done: int, total: int, unit: str) -> None:
-        """Ignore."""
-
-    def finished(self, step: str, seconds: float) -> None:
-        """Ignore."""
-
-
-class LineProgress:
+class LineProgress(Progress):
     """Prints one line at most every `every` seconds, for logs and terminals alike."""
 
     def __init__(

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 
-class BarProgress:
+class BarProgress(Steps):
     """Steps as bars; a step that is done becomes a line that stays."""
 
     def __init__(self, progress: Progress) -> None:
