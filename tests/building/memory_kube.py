@@ -77,7 +77,9 @@ class MemoryKube:
             and asked.items() <= (obj["metadata"].get("labels") or {}).items()
         ]
 
-    async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
+    async def create(
+        self, resource: Resource, obj: KubeObject, *, dry_run: bool = False, strict: bool = True
+    ) -> KubeObject:
         key = key_of(obj)
         self._admit("create", resource, key)
         if (resource.id, key) in self.objects:

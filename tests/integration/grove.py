@@ -20,7 +20,7 @@ from dynamo_shared.kube.errors import NotFound
 from .platform import eventually, gone
 
 
-def _definition(resource: Resource) -> KubeObject:
+def definition_of(resource: Resource) -> KubeObject:
     names = {"kind": resource.kind, "listKind": f"{resource.kind}List"}
     version = {
         "name": resource.version,
@@ -41,7 +41,7 @@ def _definition(resource: Resource) -> KubeObject:
     }
 
 
-DEFINITIONS = [_definition(each) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS, POD_CLIQUE_SETS)]
+DEFINITIONS = [definition_of(each) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS, POD_CLIQUE_SETS)]
 
 
 @asynccontextmanager

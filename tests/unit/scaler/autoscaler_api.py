@@ -46,10 +46,12 @@ class AutoscalerApi(MemoryKube):
         """Kinds of what is stored and not being deleted."""
         return sorted(each["kind"] for each in self.objects.values() if "deletionTimestamp" not in each["metadata"])
 
-    async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
+    async def create(
+        self, resource: Resource, obj: KubeObject, *, dry_run: bool = False, strict: bool = True
+    ) -> KubeObject:
         self.calls.append(f"{'try' if dry_run else 'create'} {resource.kind}")
         self._judge(resource, obj, dry_run=dry_run)
-        return await super().create(resource, obj, dry_run=dry_run)
+        return await super().create(resource, obj, dry_run=dry_run, strict=strict)
 
     async def apply(self, resource: Resource, obj: KubeObject) -> KubeObject:
         self.calls.append(f"apply {resource.kind}")

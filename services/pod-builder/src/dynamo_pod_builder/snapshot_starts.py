@@ -90,6 +90,9 @@ def of_capture(
     if snapshots.owner_uid(job) != graph_uid:
         taken = f"{named} exists, and was not created for this graph: delete it"
         return SnapshotStart("", UNUSABLE, taken, fails=True, is_automatic=True)
+    if hash_of(job) != digest:
+        old = f"{named} keeps no metadata for its PodSnapshot: install a later Snapshot operator, then delete the SnapshotJob"
+        return SnapshotStart("", UNUSABLE, old, fails=True, is_automatic=True)
     name = (job.get("status") or {}).get("podSnapshotName", "")
     pinned = {
         annotations.RESTORE_SOURCE: objects.name(job),

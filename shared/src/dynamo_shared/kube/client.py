@@ -202,10 +202,15 @@ class KubeClient:
             raise Unavailable(0, "Garbled", "the answer is not a list: it has no resourceVersion")
         return page
 
-    async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
-        """Create; AlreadyExists where the name is taken. `metadata.generateName` works. Never retried."""
+    async def create(
+        self, resource: Resource, obj: KubeObject, *, dry_run: bool = False, strict: bool = True
+    ) -> KubeObject:
+        """Create; AlreadyExists where the name is taken. `metadata.generateName` works. Never retried.
+
+        Unless it is `strict`, fields that the definition lacks are dropped.
+        """
         namespace = obj["metadata"].get("namespace", "")
-        query = self._query(dry_run=dry_run)
+        query = self._query(dry_run=dry_run, strict=strict)
         return _object(await self._request("POST", resource.path(namespace), query, body=_encode(obj)))
 
     async def apply(
@@ -351,10 +356,10 @@ class KubeClient:
         content = await self._request("PATCH", path, query, body=_encode(obj), content_type=APPLY, retry=True)
         return _object(content)
 
-    def _query(self, *, dry_run: bool) -> str:
+    def _query(self, *, dry_run: bool, strict: bool = True) -> str:
         """Unknown fields are refused, as apply refuses them: dropped in silence, they would be "drift" that never ends."""
-        strict = f"{self._manager}&fieldValidation=Strict"
-        return f"{strict}&dryRun=All" if dry_run else strict
+        query = f"{self._manager}&fieldValidation={'Strict' if strict else 'Ignore'}"
+        return f"{query}&dryRun=All" if dry_run else query
 
 
 def page_items(page: KubeObject, resource: Resource) -> list[KubeObject]:

@@ -283,6 +283,16 @@ def test_an_engine_that_cannot_be_restored_is_not_captured() -> None:
     assert "targetContainerName: is saver, which there is not" in world.condition[2]
 
 
+def test_a_job_without_metadata_for_its_pod_snapshot_is_of_an_early_operator() -> None:
+    world = World(worker())
+    job = world.jobs[0]
+    template = {"targetContainers": job["spec"]["podSnapshotTemplate"]["targetContainers"]}
+    world.kube.put({**job, "spec": {**job["spec"], "podSnapshotTemplate": template}})
+    world.reconcile()
+    assert world.condition[1] == "CheckpointUnusable"
+    assert "install a later Snapshot operator" in world.condition[2]
+
+
 def test_a_refused_job_is_a_failure_and_the_graph_is_written() -> None:
     world = World()
     world.kube.put(stored_graph(worker()))

@@ -109,8 +109,10 @@ class Client:
     async def get_metadata(self, resource: Resource, key: ObjectKey) -> KubeObject:
         return await self._network.carry(self._world.get_metadata(resource, key), refused=REFUSED, reads=True)
 
-    async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
-        return await self._write(self._world.create(resource, obj, dry_run=dry_run))
+    async def create(
+        self, resource: Resource, obj: KubeObject, *, dry_run: bool = False, strict: bool = True
+    ) -> KubeObject:
+        return await self._write(self._world.create(resource, obj, dry_run=dry_run, strict=strict))
 
     async def apply(self, resource: Resource, obj: KubeObject) -> KubeObject:
         return await self._write(self._world.apply(resource, obj))

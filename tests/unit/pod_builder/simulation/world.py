@@ -91,8 +91,10 @@ class World(MemoryKube):
         """Objects whose controller it is."""
         return [each for each in self.objects.values() if _owner(each) == objects.uid(owner)]
 
-    async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
-        created = await super().create(resource, obj, dry_run=dry_run)
+    async def create(
+        self, resource: Resource, obj: KubeObject, *, dry_run: bool = False, strict: bool = True
+    ) -> KubeObject:
+        created = await super().create(resource, obj, dry_run=dry_run, strict=strict)
         if not dry_run:
             self._applied[resource.id, key_of(obj)] = deepcopy(obj)
         return created

@@ -48,7 +48,8 @@ class Captures:
 
     async def _create(self, desired: KubeObject) -> None:
         try:
-            stored = await self.kube.create(SNAPSHOT_JOBS, desired)
+            # Definitions of SnapshotJobs need not keep the metadata of a pod; the reference has it dropped, too.
+            stored = await self.kube.create(SNAPSHOT_JOBS, desired, strict=False)
         except AlreadyExists:
             stored = await self.kube.get(SNAPSHOT_JOBS, key_of(desired))
         self.cache.put(SNAPSHOT_JOBS, stored)

@@ -119,8 +119,9 @@ def capture_of(
 
 
 def hash_of(job: KubeObject) -> str:
-    """What a pod must have in common with the one that a rendered SnapshotJob captures."""
-    return str(job["spec"]["podSnapshotTemplate"]["metadata"]["annotations"][annotations.SNAPSHOT_COMPATIBILITY_HASH])
+    """What a pod must have in common with the one that a SnapshotJob captures; "" where its definition has dropped that."""
+    given = (job["spec"]["podSnapshotTemplate"].get("metadata") or {}).get("annotations") or {}
+    return str(given.get(annotations.SNAPSHOT_COMPATIBILITY_HASH, ""))
 
 
 def _template(context: PodContext, target: str) -> KubeObject:

@@ -1,0 +1,149 @@
+"""PodSnapshots on a real API server, with webhooks, Deployments and their pods. The test plays the Snapshot operator."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import NatsServer
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations, labels
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    NAMESPACES,
+    POD_SNAPSHOTS,
+    PODS,
+    SNAPSHOT_JOBS,
+    ObjectKey,
+    Resource,
+    key_of,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.discovery import install_crds
+from dynamo_shared.runtime import Service
+from dynamo_watcher.app import WatcherService
+
+from .admission import admission_platform
+from .grove import definition_of
+from .platform import eventually, frontend, gone, graph, until_event, until_state, worker
+
+KEY = ObjectKey("captured", "disagg")
+
+
+@pytest.fixture
+async def kube(programs: Programs, tmp_path: Any) -> AsyncIterator[KubeClient]:
+    """A cluster whose platform takes checkpoints, and that has no Snapshot operator yet."""
+    options = ControlPlaneOptions(kwok_nodes=2, prepare=install_definitions)
+    async with (
+        ControlPlane(options, programs) as plane,
+        NatsServer(await programs.obtain("nats-server"), tmp_path) as nats,
+    ):
+        parts: list[Service] = [WatcherService(), PodBuilderService()]
+        settings: dict[str, Any] = {"PLATFORM__NATS__SERVERS": nats.url, "CHECKPOINT__ENABLED": "true"}
+        async with (
+            admission_platform(plane, parts=parts, **settings),
+            await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as client,
+        ):
+            await client.create(NAMESPACES, {**NAMESPACES.type_meta, "metadata": {"name": KEY.namespace}})
+            yield client
+
+
+def _snapshot_jobs() -> KubeObject:
+    """The definition of SnapshotJobs, which says of a pod's metadata only that it is an object: nothing in it is kept."""
+    open_ = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    template = {**open_, "properties": {"metadata": {"type": "object"}}}
+    definition = definition_of(SNAPSHOT_JOBS)
+    (version,) = definition["spec"]["versions"]
+    spec = {**open_, "properties": {"podTemplate": template}}
+    version["schema"]["openAPIV3Schema"] = {**open_, "properties": {"spec": spec}}
+    return definition
+
+
+async def until_reason(kube: KubeClient, reason: str) -> KubeObject:
+    async def check() -> KubeObject | None:
+        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, KEY)
+        condition = objects.condition(observed, "CheckpointsReady") or {}
+        return observed if condition.get("reason") == reason else None
+
+    observed: KubeObject = await eventually(check, f"CheckpointsReady: {reason}")
+    return observed
+
+
+async def only(kube: KubeClient, resource: Resource) -> KubeObject:
+    async def listed() -> list[KubeObject]:
+        return await kube.list(resource, KEY.namespace)
+
+    (obj,) = await eventually(listed, resource.kind)
+    return obj
+
+
+async def operator_captures(kube: KubeClient, job: KubeObject) -> KubeObject:
+    """What the Snapshot operator makes of a SnapshotJob, once its agent has captured the pod."""
+    template = job["spec"]["podSnapshotTemplate"]
+    metadata = {"name": "captured", "namespace": KEY.namespace, **template["metadata"]}
+    container = template["targetContainers"][0]
+    spec = {"source": {"podRef": {"name": "gone", "containers": [container]}}}
+    snapshot = await kube.create(POD_SNAPSHOTS, {**POD_SNAPSHOTS.type_meta, "metadata": metadata, "spec": spec})
+    at = "2026-01-01T00:00:00Z"
+    ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": at}
+    status = {"boundSnapshotContentName": "content", "conditions": [ready]}
+    await kube.merge_patch(POD_SNAPSHOTS, key_of(snapshot), {"status": status}, subresource="status")
+    completed = {**ready, "type": "Completed", "reason": "Completed"}
+    of_job = {
+        "podSnapshotName": "captured",
+        "podSnapshotUID": objects.uid(snapshot),
+        "conditions": [completed],
+    }
+    await kube.merge_patch(SNAPSHOT_JOBS, key_of(job), {"status": of_job}, subresource="status")
+    return snapshot
+
+
+async def pods_of_workers(kube: KubeClient) -> list[KubeObject]:
+    pods = await kube.list(PODS, KEY.namespace, label_selector=f"{labels.COMPONENT}=Worker")
+    return [each for each in pods if not objects.is_deleting(each)]
+
+
+async def test_a_worker_is_captured_and_its_next_pod_starts_from_the_pod_snapshot(kube):
+    captured = {**worker("Worker"), "experimental": {"checkpoint": {"enabled": True}}}
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(KEY.namespace, components=[frontend(), captured]))
+    await until_state(kube, KEY, "successful")
+    await until_reason(kube, "SnapshotNotInstalled")
+    await install_crds(kube, [_snapshot_jobs(), definition_of(POD_SNAPSHOTS)])
+    await until_reason(kube, "CheckpointPending")
+    job = await only(kube, SNAPSHOT_JOBS)
+    snapshot = await operator_captures(kube, job)
+    await until_reason(kube, "CheckpointsReady")
+    await until_event(kube, KEY.namespace, "CheckpointsReady", "DynamoGraphDeployment")
+    await until_state(kube, KEY, "successful")
+
+    async def serving() -> KubeObject | None:
+        pods = await pods_of_workers(kube)
+        return pods[0] if len(pods) == 1 and annotations.RESTORE_CANDIDATE in objects.annotations(pods[0]) else None
+
+    cold = await eventually(serving, "the roll-out that labels the pods")
+    assert annotations.RESTORE_FROM not in objects.annotations(cold)
+    await kube.delete(PODS, key_of(cold))
+
+    async def another() -> KubeObject | None:
+        pods = await pods_of_workers(kube)
+        return pods[0] if len(pods) == 1 and objects.uid(pods[0]) != objects.uid(cold) else None
+
+    restored = await eventually(another, "the next pod")
+    assert objects.annotations(restored)[annotations.RESTORE_FROM] == objects.name(snapshot)
+    assert annotations.RESTORE_CANDIDATE not in objects.annotations(restored)
+    (container,) = restored["spec"]["containers"]
+    variables = {each["name"]: each.get("value") for each in container["env"]}
+    assert variables["SNAPSHOT_RESTORE_STANDBY"] == "1"
+
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, KEY)
+    for resource, obj in ((SNAPSHOT_JOBS, job), (POD_SNAPSHOTS, snapshot)):
+
+        async def is_gone(resource: Resource = resource, obj: KubeObject = obj) -> bool:
+            return await gone(kube, resource, key_of(obj))
+
+        await eventually(is_gone, f"{resource.kind} goes with the graph")
