@@ -186,7 +186,9 @@ async def test_what_is_not_read_again_yet_after_a_loss_is_not_another_loss() -> 
         assert not publisher.lost.is_set()
 
 
-async def test_what_others_publish_during_a_check_is_noticed_a_minute_later() -> None:
+@pytest.mark.parametrize("passed", [audit.FOREIGN_INTERVAL, -3600.0], ids=["a minute later", "set back"])
+async def test_what_others_publish_during_a_check_is_noticed_later(passed: float) -> None:
+    """Also by a clock that was set back: STATE was not checked until it had caught up."""
     bus, clock = MemoryBus(), ManualClock()
     first, second = (subjects.state_subject("c", DEPLOYMENTS.id, ObjectKey("ns", name)) for name in "ab")
 
@@ -200,7 +202,7 @@ async def test_what_others_publish_during_a_check_is_noticed_a_minute_later() ->
         await bus.publish(first, b"{}")
         await publisher.scan()
         await put(publisher)
-        clock.now += audit.FOREIGN_INTERVAL
+        clock.now += passed
         await publisher.audit()
         await put(publisher)
         last = await bus.last_message(streams.STATE, second)

@@ -104,7 +104,8 @@ class Audit:
             self._stream.declare_lost(lacking)
         if self._stream.lost.is_set():
             return
-        age = self._clock() - self._scanned_at
+        # A clock that was set back must not put the next reading off until it has caught up.
+        age = abs(self._clock() - self._scanned_at)
         foreign = self._stream.has_foreign(stream)
         if self._scan_due or age >= SCAN_INTERVAL or (foreign and age >= FOREIGN_INTERVAL):
             await self.scan()
