@@ -52,11 +52,8 @@ def archive(text: str, shell: bytes) -> bytes:
 
 async def ask(kube: KubeClient, name: str, tag: str) -> None:
     """Create a request."""
-    obj = {
-        **DYNAMO_NIM_REQUESTS.type_meta,
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"bentoTag": tag},
-    }
+    metadata = {"name": name, "namespace": NAMESPACE}
+    obj = {**DYNAMO_NIM_REQUESTS.type_meta, "metadata": metadata, "spec": {"bentoTag": tag}}
     await kube.create(DYNAMO_NIM_REQUESTS, obj)
 
 

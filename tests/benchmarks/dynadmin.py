@@ -81,11 +81,9 @@ async def _create(kube: KubeClient, count: int) -> None:
             {"name": "Frontend", "type": "frontend", "replicas": 1},
             {"name": "Decode", "type": "decode", "replicas": 2},
         ]
-        graph = {
-            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-            "metadata": {"name": f"graph-{number:04}", "namespace": NAMESPACE},
-            "spec": {"backendFramework": "vllm", "components": components},
-        }
+        metadata = {"name": f"graph-{number:04}", "namespace": NAMESPACE}
+        spec = {"backendFramework": "vllm", "components": components}
+        graph = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
         async with slots:
             await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
 

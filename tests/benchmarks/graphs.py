@@ -30,11 +30,8 @@ def graph(name: str, namespace: str) -> dict[str, Any]:
 
 
 def _worker(name: str, type_: str) -> dict[str, Any]:
-    container = {
-        "name": "main",
-        "image": IMAGE,
-        "command": ["python3", "-m", "dynamo.vllm"],
-        "args": ["--model", "Qwen/Qwen3-0.6B", "--disaggregation-mode", type_],
-        "resources": {"limits": {"nvidia.com/gpu": "1"}},
-    }
+    command = ["python3", "-m", "dynamo.vllm"]
+    args = ["--model", "Qwen/Qwen3-0.6B", "--disaggregation-mode", type_]
+    resources = {"limits": {"nvidia.com/gpu": "1"}}
+    container = {"name": "main", "image": IMAGE, "command": command, "args": args, "resources": resources}
     return {"name": name, "type": type_, "replicas": 1, "podTemplate": {"spec": {"containers": [container]}}}

@@ -177,13 +177,9 @@ async def main(options: argparse.Namespace) -> str:
         await load.run(options.rate, options.seconds)
     finally:
         load.close()
-    return json.dumps(
-        {
-            "latencies": [round(each * 1000, 3) for each in load.latencies],
-            "late": [round(each * 1000, 3) for each in load.late],
-            "refused": load.refused,
-        }
-    )
+    latencies = [round(each * 1000, 3) for each in load.latencies]
+    late = [round(each * 1000, 3) for each in load.late]
+    return json.dumps({"latencies": latencies, "late": late, "refused": load.refused})
 
 
 if __name__ == "__main__":

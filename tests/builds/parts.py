@@ -46,13 +46,9 @@ async def registry(program: Path, folder: Path) -> AsyncIterator[Registry]:
     folder.mkdir()  # noqa: ASYNC240 - before anything runs
     host = f"127.0.0.1:{free_port()}"
     (folder / "htpasswd").write_text(HTPASSWD)
-    configuration = {
-        "version": 0.1,
-        "log": {"level": "warn"},
-        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
-        "http": {"addr": host},
-        "auth": {"htpasswd": {"realm": "tests", "path": str(folder / "htpasswd")}},
-    }
+    storage = {"filesystem": {"rootdirectory": str(folder / "data")}}
+    auth = {"htpasswd": {"realm": "tests", "path": str(folder / "htpasswd")}}
+    configuration = {"version": 0.1, "log": {"level": "warn"}, "storage": storage, "http": {"addr": host}, "auth": auth}
     (folder / "config.yml").write_text(yaml.safe_dump(configuration))
     running = Registry(host)
 

@@ -105,12 +105,9 @@ def network(layout: Layout) -> str:
 
     No bridge: between two pods on one, answers from behind a Service would pass by the address translation.
     """
-    ipam = {
-        "type": "host-local",
-        "dataDir": str(layout.folder / "ipam"),
-        "ranges": [[{"subnet": POD_CIDR}]],
-        "routes": [{"dst": "0.0.0.0/0"}],
-    }
+    data_dir = str(layout.folder / "ipam")
+    ranges = [[{"subnet": POD_CIDR}]]
+    ipam = {"type": "host-local", "dataDir": data_dir, "ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}]}
     return json.dumps({"cniVersion": "0.4.0", "name": "dynamo", "plugins": [{"type": "ptp", "ipam": ipam}]}, indent=2)
 
 

@@ -36,11 +36,8 @@ def without_a_model(namespace: str, image: str, name: str = "broken") -> KubeObj
 
 
 def _graph(namespace: str, name: str, components: list[KubeObject]) -> KubeObject:
-    return {
-        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"backendFramework": "vllm", "components": components},
-    }
+    spec = {"backendFramework": "vllm", "components": components}
+    return {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
 def _mocker(mode: str, model: str = MODEL_FOLDER) -> list[str]:

@@ -114,11 +114,8 @@ async def staged(folder: Path) -> AsyncIterator[Stage]:
         for name in (TEAM, OTHER):
             await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         engineer = (await asyncio.to_thread((await page_token(kube, TEAM, state)).read_text)).strip()
-        reads = {
-            "verbs": ["get", "list", "watch"],
-            "apiGroups": ["nvidia.com"],
-            "resources": ["dynamographdeployments"],
-        }
+        resources = ["dynamographdeployments"]
+        reads = {"verbs": ["get", "list", "watch"], "apiGroups": ["nvidia.com"], "resources": resources}
         reader = await account(kube, OTHER, "reader", reads)
         port = free_port()
         dynadmin = _dynadmin(state, port)

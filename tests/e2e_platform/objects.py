@@ -57,9 +57,6 @@ def paused_graph(namespace: str, name: str, replicas: int) -> KubeObject:
     component = {
         "name": "Frontend", "type": "frontend", "replicas": replicas, "podTemplate": {"spec": {"containers": [container]}},
     }  # fmt: skip
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"backendFramework": "vllm", "components": [component]},
-    }
+    metadata = {"name": name, "namespace": namespace}
+    spec = {"backendFramework": "vllm", "components": [component]}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}

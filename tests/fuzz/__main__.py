@@ -61,11 +61,8 @@ async def _prepared(kube: KubeClient, api: Api) -> None:
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     api.token = await account(kube, NAMESPACE, "fuzzer", EVERYTHING)
     await cluster_wide(kube, NAMESPACE, "fuzzer", READS)
-    graph = {
-        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "metadata": {"name": "shop", "namespace": NAMESPACE},
-        "spec": {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
-    }
+    spec = {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]}
+    graph = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": "shop", "namespace": NAMESPACE}, "spec": spec}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
 
 

@@ -263,15 +263,8 @@ async def main(options: argparse.Namespace) -> int:
     async with farm() as answers, farm() as prometheus:
         # Exporters would be asked here; nodes without labels make the planner ask them.
         os.environ["DCGM_METRICS_ENDPOINT_TEMPLATE"] = f"{answers.url}/dcgm/{{POD_IP}}/metrics"
-        settings = {
-            "modelDiscovery": {
-                "proxy": answers.url,
-                "probeInterval": "2s",
-                "requestTimeout": "5s",
-                "longestRetry": "4s",
-            },
-            "planner": {"prometheus": {"endpoint": prometheus.url}},
-        }
+        model_discovery = {"proxy": answers.url, "probeInterval": "2s", "requestTimeout": "5s", "longestRetry": "4s"}
+        settings = {"modelDiscovery": model_discovery, "planner": {"prometheus": {"endpoint": prometheus.url}}}
         options_ = StageOptions(
             platform=settings, plane={"node_shape": NodeShape(gpus=0), "controller_manager_arguments": BRISK}
         )

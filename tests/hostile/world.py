@@ -211,22 +211,14 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
     for name in (TENANT, QUIET, *TOGETHER):
         await admin.create(namespace(name))
     # As an aggregated role of the platform's charts would give it.
-    await admin.create(
-        {
-            **CLUSTER_ROLES.type_meta,
-            "metadata": {"name": "dynamo-edit", "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}},
-            "rules": [{"apiGroups": ["nvidia.com"], "resources": ["*"], "verbs": ["*"]}],
-        }
-    )
+    metadata = {"name": "dynamo-edit", "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}}
+    rules = [{"apiGroups": ["nvidia.com"], "resources": ["*"], "verbs": ["*"]}]
+    await admin.create({**CLUSTER_ROLES.type_meta, "metadata": metadata, "rules": rules})
     for name in (TENANT, *TOGETHER):
-        await admin.create(
-            {
-                **ROLE_BINDINGS.type_meta,
-                "metadata": {"name": "hostile-edit", "namespace": name},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
-                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
-            }
-        )
+        metadata = {"name": "hostile-edit", "namespace": name}
+        role_ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+        subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}]
+        await admin.create({**ROLE_BINDINGS.type_meta, "metadata": metadata, "roleRef": role_ref, "subjects": subjects})
     async with Api(stage.plane.user_kubeconfig("mallory")) as tenant:
         up = World(stage, tenant, farm, prometheus)
 

@@ -44,11 +44,8 @@ def model_service(namespace: str) -> KubeObject:
 def worker_pod(namespace: str, name: str, **pod_labels: str) -> KubeObject:
     """A pod of a worker, as a component's Deployment makes it."""
     object_labels = {labels.COMPONENT: "Worker", labels.BASE_MODEL_HASH: HASH, **pod_labels}
-    return {
-        **PODS.type_meta,
-        "metadata": {"name": name, "namespace": namespace, "labels": object_labels},
-        "spec": {"containers": [{"name": "main", "image": "worker"}], "terminationGracePeriodSeconds": 0},
-    }
+    spec = {"containers": [{"name": "main", "image": "worker"}], "terminationGracePeriodSeconds": 0}
+    return {**PODS.type_meta, "metadata": {"name": name, "namespace": namespace, "labels": object_labels}, "spec": spec}
 
 
 async def workers(kube: KubeClient, namespace: str, count: int) -> dict[str, str]:

@@ -8,12 +8,9 @@ from dynamo_shared.kube import KubeClient
 
 def graph(name: str, *workers: str) -> dict[str, Any]:
     components = [{"name": each, "type": "worker", "replicas": 1} for each in workers]
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": name},
-        "spec": {"backendFramework": "vllm", "components": components},
-    }
+    metadata = {"name": name}
+    spec = {"backendFramework": "vllm", "components": components}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
 
 
 def point(obj: dict[str, Any], user: float, gpu: float) -> dict[str, Any]:

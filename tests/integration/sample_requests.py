@@ -212,11 +212,9 @@ async def job_is_right(kube: KubeClient, key: ObjectKey, spec: KubeObject) -> No
 
 
 def claim(namespace: str) -> KubeObject:
-    return {
-        **PERSISTENT_VOLUME_CLAIMS.type_meta,
-        "metadata": {"name": "model-cache", "namespace": namespace},
-        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
+    metadata = {"name": "model-cache", "namespace": namespace}
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {**PERSISTENT_VOLUME_CLAIMS.type_meta, "metadata": metadata, "spec": spec}
 
 
 def summary(status: KubeObject) -> str:

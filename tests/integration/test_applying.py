@@ -40,21 +40,17 @@ def account(namespace: str, **object_labels: str) -> dict[str, Any]:
 
 
 def binding(namespace: str, role: str) -> dict[str, Any]:
-    return {
-        **ROLE_BINDINGS.type_meta,
-        "metadata": {"name": "shared", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
-        "subjects": [{"kind": "ServiceAccount", "name": "shared", "namespace": namespace}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-    }
+    metadata = {"name": "shared", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}}
+    subjects = [{"kind": "ServiceAccount", "name": "shared", "namespace": namespace}]
+    role_ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    return {**ROLE_BINDINGS.type_meta, "metadata": metadata, "subjects": subjects, "roleRef": role_ref}
 
 
 def claim_template(namespace: str, gpus: int) -> dict[str, Any]:
     request = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": gpus}
-    return {
-        **RESOURCE_CLAIM_TEMPLATES.type_meta,
-        "metadata": {"name": "shared", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
-        "spec": {"spec": {"devices": {"requests": [{"name": "gpus", "exactly": request}]}}},
-    }
+    metadata = {"name": "shared", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}}
+    spec = {"spec": {"devices": {"requests": [{"name": "gpus", "exactly": request}]}}}
+    return {**RESOURCE_CLAIM_TEMPLATES.type_meta, "metadata": metadata, "spec": spec}
 
 
 def deployment(namespace: str, replicas: int) -> dict[str, Any]:
@@ -62,11 +58,9 @@ def deployment(namespace: str, replicas: int) -> dict[str, Any]:
         "metadata": {"labels": {"app": "worker"}},
         "spec": {"containers": [{"name": "main", "image": "registry.example/worker:1"}]},
     }
-    return {
-        **DEPLOYMENTS.type_meta,
-        "metadata": {"name": "worker", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "worker"}}, "template": pod},
-    }
+    metadata = {"name": "worker", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "worker"}}, "template": pod}
+    return {**DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
 
 
 async def test_what_is_right_is_left_alone(applier, namespace):

@@ -74,11 +74,8 @@ def checkpoint(namespace: str, name: str = "llama", *, node: bool = False, **job
     pod: KubeObject = {"containers": [{"name": "main", "image": IMAGE, "command": ["python3", "-m", "dynamo.vllm"]}]}
     if not node:
         pod["nodeSelector"] = NO_NODE
-    return {
-        **DYNAMO_CHECKPOINTS.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": pod}, **job}},
-    }
+    spec = {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": pod}, **job}}
+    return {**DYNAMO_CHECKPOINTS.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
 async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = "llama", job: str = "") -> KubeObject:

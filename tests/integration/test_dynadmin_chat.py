@@ -123,14 +123,9 @@ async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> Non
 async def running_pod(kube: KubeClient, key: ObjectKey) -> None:
     """A pod that says it has this host's address: the API server calls no endpoint that is not a pod's."""
     containers = [{"name": "main", "image": "none"}]
-    await kube.create(
-        PODS,
-        {
-            **PODS.type_meta,
-            "metadata": {"name": key.name, "namespace": key.namespace},
-            "spec": {"schedulerName": "none", "containers": containers},
-        },
-    )
+    metadata = {"name": key.name, "namespace": key.namespace}
+    spec = {"schedulerName": "none", "containers": containers}
+    await kube.create(PODS, {**PODS.type_meta, "metadata": metadata, "spec": spec})
     status = {"phase": "Running", "podIP": this_host(), "podIPs": [{"ip": this_host()}]}
     await kube.merge_patch(PODS, key, {"status": status}, subresource="status")
 
@@ -307,11 +302,9 @@ async def test_a_chat_ends_with_the_rights_behind_it_and_with_its_reader(
 
 
 async def test_a_graph_without_a_frontend_has_no_chat(api: Api, kube: KubeClient, namespace: str) -> None:
-    graph = {
-        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "metadata": {"name": "shop.eu", "namespace": namespace},
-        "spec": {"components": [{"name": "W", "type": "worker", "replicas": 1}]},
-    }
+    metadata = {"name": "shop.eu", "namespace": namespace}
+    spec = {"components": [{"name": "W", "type": "worker", "replicas": 1}]}
+    graph = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
     assert (await api("POST", path(namespace), ASKED)).json["type"] == "urn:dynamo:problem:conflict"
     del graph

@@ -55,14 +55,10 @@ async def api(
 
 async def graph(kube: KubeClient, namespace: str, name: str, **annotations: str) -> KubeObject:
     worker = {"name": "worker", "type": "worker", "replicas": 1}
-    return await kube.create(
-        DYNAMO_GRAPH_DEPLOYMENTS,
-        {
-            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-            "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
-            "spec": {"backendFramework": "vllm", "components": [worker]},
-        },
-    )
+    metadata = {"name": name, "namespace": namespace, "annotations": annotations}
+    spec = {"backendFramework": "vllm", "components": [worker]}
+    obj = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
+    return await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, obj)
 
 
 async def config_map(kube: KubeClient, namespace: str, name: str, **data: Any) -> None:

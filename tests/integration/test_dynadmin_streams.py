@@ -39,14 +39,9 @@ async def api(
 
 
 async def graph(kube: KubeClient, namespace: str, name: str = "shop") -> KubeObject:
-    return await kube.create(
-        DYNAMO_GRAPH_DEPLOYMENTS,
-        {
-            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
-        },
-    )
+    spec = {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]}
+    obj = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    return await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, obj)
 
 
 async def component(kube: KubeClient, owner: KubeObject) -> KubeObject:

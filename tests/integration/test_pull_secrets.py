@@ -24,12 +24,9 @@ async def running_platform(control_plane, nats_server, monkeypatch) -> AsyncIter
 
 
 def secret(namespace: str, name: str, content: Any) -> dict[str, Any]:
-    return {
-        **SECRETS.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "type": "kubernetes.io/dockerconfigjson",
-        "data": {".dockerconfigjson": base64.b64encode(json.dumps(content).encode()).decode()},
-    }
+    metadata = {"name": name, "namespace": namespace}
+    data = {".dockerconfigjson": base64.b64encode(json.dumps(content).encode()).decode()}
+    return {**SECRETS.type_meta, "metadata": metadata, "type": "kubernetes.io/dockerconfigjson", "data": data}
 
 
 def of(*hosts: str) -> dict[str, Any]:

@@ -168,11 +168,9 @@ async def test_changing_a_worker_rolls_it_and_leaves_the_frontend_alone(kube, na
 
 
 async def test_a_component_that_stands_alone_runs_and_scales(kube, namespace):
-    alone = {
-        **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
-        "metadata": {"name": "alone", "namespace": namespace},
-        "spec": {"backendFramework": "vllm", **worker("Alone")},
-    }
+    metadata = {"name": "alone", "namespace": namespace}
+    spec = {"backendFramework": "vllm", **worker("Alone")}
+    alone = {**DYNAMO_COMPONENT_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
     await kube.create(DYNAMO_COMPONENT_DEPLOYMENTS, alone)
     key = ObjectKey(namespace, "alone")
 

@@ -46,9 +46,5 @@ async def _ports_are_closed(platform: Platform) -> None:
 
 def _pod(image: str) -> KubeObject:
     container = {"name": "main", "image": image, "imagePullPolicy": "Never", "command": ["sleep", "3600"]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": STRANGER, "namespace": GRAPHS},
-        "spec": {"containers": [container]},
-    }
+    metadata = {"name": STRANGER, "namespace": GRAPHS}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}

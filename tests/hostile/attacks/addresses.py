@@ -30,12 +30,8 @@ async def _nothing_came(world: World) -> None:
 
 def _address(name: str, does: str, url: str, **fields: Any) -> None:
     async def run(world: World) -> None:
-        places = {
-            "farm": str(world.farm.port),
-            "api": world.admin.server,
-            "nats": str(world.stage.nats.monitoring_port),
-            "etcd": world.stage.etcd.url,
-        }
+        nats = str(world.stage.nats.monitoring_port)
+        places = {"farm": str(world.farm.port), "api": world.admin.server, "nats": nats, "etcd": world.stage.etcd.url}
         world.farm.reset("secret-error")
         text = _config(metric_pulling_prometheus_endpoint=url.format(**places), **fields)
         for each in planned(world.namespace, text):

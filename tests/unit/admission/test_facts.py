@@ -58,14 +58,9 @@ def test_the_platform_knows_its_own_users():
 
 
 async def test_the_cluster_is_asked_for_what_it_serves():
-    cluster = Cluster(
-        {"grove.io": "v1alpha1", "inference.networking.k8s.io": "v1"},
-        {
-            "clustertopologies": [HERE],
-            "clustertopologybindings": NotServed(404, "NotFound", "no"),
-            "leases": [lease("team", leaseDurationSeconds=30, renewTime="2026-01-01T00:00:00Z"), lease("other")],
-        },
-    )
+    leases = [lease("team", leaseDurationSeconds=30, renewTime="2026-01-01T00:00:00Z"), lease("other")]
+    obj = {"clustertopologies": [HERE], "clustertopologybindings": NotServed(404, "NotFound", "no"), "leases": leases}
+    cluster = Cluster({"grove.io": "v1alpha1", "inference.networking.k8s.io": "v1"}, obj)
     trusting = settings(NAMESPACE__SCOPE__TRUSTED_NAMESPACES="team,other")
     world = await read(first_world(trusting, {}), cluster, trusting, NOW)  # type: ignore[arg-type]
     assert (world.facts.grove, world.facts.inference_pools, world.facts.leader_worker_sets) == (True, True, False)

@@ -72,11 +72,9 @@ def test_a_graph_that_never_was_v1alpha1_has_none(metadata: KubeObject) -> None:
 )
 def test_engines_that_wait_are_read_where_they_are_more_than_v1beta1_can_say(failover, shadows) -> None:
     mode = {"enabled": True, "mode": "interPod"}
-    written = {
-        **DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").type_meta,
-        "metadata": {"name": "g", "namespace": "ns"},
-        "spec": {"services": {"W": {"componentType": "worker", "gpuMemoryService": mode, "failover": failover}}},
-    }
+    metadata = {"name": "g", "namespace": "ns"}
+    spec = {"services": {"W": {"componentType": "worker", "gpuMemoryService": mode, "failover": failover}}}
+    written = {**DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").type_meta, "metadata": metadata, "spec": spec}
     result = legacy_graph_of(convert(written, DYNAMO_GRAPH_DEPLOYMENTS.api_version))
     assert result.services.get("W", LegacyService()).shadows == shadows
 

@@ -11,11 +11,9 @@ HASH = "nvidia.com/dynamo-base-model-hash"
 
 
 def pod(name: str = "a", ip: str | None = "10.0.0.1", *, ready: bool = True, **extra: Any) -> dict[str, Any]:
-    status: dict[str, Any] = {
-        "phase": "Running",
-        "conditions": [{"type": "Ready", "status": str(ready)}],
-        "containerStatuses": [{"name": "main", "restartCount": 0}],
-    }
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    container_statuses = [{"name": "main", "restartCount": 0}]
+    status: dict[str, Any] = {"phase": "Running", "conditions": conditions, "containerStatuses": container_statuses}
     if ip is not None:
         status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
     metadata = {"name": name, "namespace": "prod", "uid": f"uid-{name}", "labels": {HASH: "abcd1234"}}

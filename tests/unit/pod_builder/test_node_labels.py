@@ -30,12 +30,8 @@ OF_GRAPH = {"nvidia.com/dynamo-component": "Decode", "nvidia.com/dynamo-graph-de
 def graph(label: str | None = ZONE) -> KubeObject:
     policy = {} if label is None else {"experimental": {"kvTransferPolicy": {"labelKey": label, "domain": "zone"}}}
     metadata = {"name": "graph", "namespace": "ns", "uid": "g", "resourceVersion": "1"}
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": metadata,
-        "spec": {"components": [], **policy},
-    }
+    spec = {"components": [], **policy}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
 
 
 def pod(**changes: Any) -> KubeObject:

@@ -53,12 +53,9 @@ class Server:
 
 
 def deployment(replicas: int) -> KubeObject:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": KEY.name, "namespace": KEY.namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
-        "spec": {"replicas": replicas, "selector": {}},
-    }
+    metadata = {"name": KEY.name, "namespace": KEY.namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}}
+    spec = {"replicas": replicas, "selector": {}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
 @pytest.fixture

@@ -115,12 +115,8 @@ def refused_clique(attempt: str, replicas: int | None = None, code: str = "ERR_C
     counts = {} if replicas is None else {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": 0}
     error = {"code": code, "description": f"failed to sync Pod: [Operation: Sync, Code: {code}] {words}"}
     metadata = {"name": "c", "generation": 2}
-    return {
-        "kind": "PodClique",
-        "metadata": metadata,
-        "spec": {"replicas": 2},
-        "status": {"observedGeneration": 1, **counts, "lastErrors": [error]},
-    }
+    status = {"observedGeneration": 1, **counts, "lastErrors": [error]}
+    return {"kind": "PodClique", "metadata": metadata, "spec": {"replicas": 2}, "status": status}
 
 
 @pytest.mark.parametrize("replicas", [None, 1])

@@ -21,12 +21,8 @@ def component(name: str = "Worker", type_: str | None = "worker", **fields: Any)
 def graph(*components: KubeObject, name: str = "graph", **fields: Any) -> KubeObject:
     """A graph; `annotations` are its own, other fields are of its spec."""
     metadata = {"name": name, "namespace": "ns", "uid": "graph-uid", "annotations": fields.pop("annotations", {})}
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": metadata,
-        "spec": {"components": list(components), **fields},
-    }
+    spec = {"components": list(components), **fields}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
 
 
 def graph_children(obj: KubeObject, config: render.RenderConfig = CONFIG, **observed: Any) -> list[KubeObject]:

@@ -30,12 +30,9 @@ EXECUTOR = "nvidia.com/vllm-distributed-executor-backend"
 
 def worker(experimental: KubeObject, *args: str, engine: str = "vllm", gpus: int = 2, **fields: Any) -> KubeObject:
     """A worker on two GPUs; `main` has more fields of its container."""
-    main = {
-        "command": ["python3", "-m", f"dynamo.{engine}"],
-        "args": list(args),
-        "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
-        **fields.pop("main", {}),
-    }
+    command = ["python3", "-m", f"dynamo.{engine}"]
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    main = {"command": command, "args": list(args), "resources": resources, **fields.pop("main", {})}
     return component(main=main, experimental=experimental, **fields)
 
 

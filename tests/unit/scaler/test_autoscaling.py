@@ -59,13 +59,9 @@ def test_without_metrics_cpu_at_80_percent_counts():
 
 
 def test_triggers_make_a_scaled_object_from_zero():
-    rules = {
-        "minReplicas": 0,
-        "maxReplicas": 4,
-        "triggers": [{"type": "cron", "metadata": {"timezone": "UTC"}}],
-        "pollingInterval": 5,
-        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}},
-    }
+    triggers = [{"type": "cron", "metadata": {"timezone": "UTC"}}]
+    behavior = {"scaleDown": {"stabilizationWindowSeconds": 60}}
+    rules = {"minReplicas": 0, "maxReplicas": 4, "triggers": triggers, "pollingInterval": 5, "behavior": behavior}
     result = made(graph({"W": rules}))
     assert (result["apiVersion"], result["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
     assert result["spec"] == {

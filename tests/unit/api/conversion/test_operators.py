@@ -154,10 +154,7 @@ def test_junk_in_the_annotation_spoils_no_conversion(
     pod = {"containers": [{"name": name, "volumeMounts": containers}]}
     services = {"a": {"extraPodSpec": pod}, "b": {"extraPodSpec": pod}}
     own = {"services": services} if version == BETA else {"components": [component, {"name": "a"}]}
-    obj = {
-        "apiVersion": ALPHA if version == BETA else BETA,
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g", "annotations": annotations},
-        "spec": own,
-    }
+    api_version = ALPHA if version == BETA else BETA
+    metadata = {"name": "g", "annotations": annotations}
+    obj = {"apiVersion": api_version, "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": own}
     assert convert(obj, version)["apiVersion"] == version

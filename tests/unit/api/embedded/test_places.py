@@ -104,13 +104,8 @@ def test_foreign_objects_are_not_checked() -> None:
 
 
 def test_a_type_that_holds_itself() -> None:
-    tree = {
-        "type": "object",
-        "properties": {
-            "child": {"default": {}, "allOf": [{"$ref": "#/components/schemas/Tree"}]},
-            "n": {"type": "integer"},
-        },
-    }
+    properties = {"child": {"default": {}, "allOf": [{"$ref": "#/components/schemas/Tree"}]}, "n": {"type": "integer"}}
+    tree = {"type": "object", "properties": properties}
     schema, openapi = an_object(tree=embedded("Tree")), types(Tree=tree)
     assert errors_of(schema, {"tree": {"child": {"child": {"n": "x", "m": 1}}}}, openapi=openapi) == [
         "spec.tree.child.child.n: must be an integer, not 'x'",

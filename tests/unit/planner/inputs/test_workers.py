@@ -36,11 +36,9 @@ def pod(name, *, node="n1", scheduled="10:00:00", ready=None, containers=None, r
     for kind, at in (("Ready", ready), ("ContainersReady", containers)):
         if at:
             conditions.append({"type": kind, "status": "True", "lastTransitionTime": f"2026-01-01T{at}Z"})
-    return {
-        "metadata": {"name": name, "uid": name, **metadata},
-        "spec": {"nodeName": node} if node and not reason else {},
-        "status": {"phase": "Running", "conditions": conditions},
-    }
+    spec = {"nodeName": node} if node and not reason else {}
+    status = {"phase": "Running", "conditions": conditions}
+    return {"metadata": {"name": name, "uid": name, **metadata}, "spec": spec, "status": status}
 
 
 class TestPools:

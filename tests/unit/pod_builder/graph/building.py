@@ -78,10 +78,7 @@ def clique(name: str, replicas: int = 1, ready: int | None = None, kind: str = "
     """A clique or a scaling group of which `ready` replicas serve."""
     serving = replicas if ready is None else ready
     counts = {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": serving, "availableReplicas": serving}
-    return {
-        "apiVersion": "grove.io/v1alpha1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": "ns", "uid": f"uid-of-{name}", "generation": 1},
-        "spec": {"replicas": replicas},
-        "status": {"observedGeneration": 1, **counts},
-    }
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-of-{name}", "generation": 1}
+    spec = {"replicas": replicas}
+    status = {"observedGeneration": 1, **counts}
+    return {"apiVersion": "grove.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec, "status": status}

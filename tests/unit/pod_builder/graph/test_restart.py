@@ -156,12 +156,9 @@ def component(name: str, id_: str = "") -> dict[str, Any]:
     template: dict[str, Any] = {"spec": {}}
     if id_:
         template["metadata"] = {"annotations": {RESTART_AT: id_}}
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoComponentDeployment",
-        "metadata": {"name": f"g-{name.lower()}", "labels": {labels.COMPONENT: name}},
-        "spec": {"name": name, "podTemplate": template},
-    }
+    metadata = {"name": f"g-{name.lower()}", "labels": {labels.COMPONENT: name}}
+    spec = {"name": name, "podTemplate": template}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment", "metadata": metadata, "spec": spec}
 
 
 def workload(id_: str, *, ready: bool = True, kind: str = "Deployment") -> dict[str, Any]:

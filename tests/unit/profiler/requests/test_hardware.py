@@ -168,11 +168,9 @@ def test_what_no_label_distinguishes_keeps_engines_nowhere():
 
 
 def exporter(node: str, account: str = "nvidia-dcgm-exporter", **status: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": f"on-{node}", "uid": node, "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "spec": {"nodeName": node, "serviceAccountName": account},
-        "status": {"phase": "Running", "podIP": "10.0.0.7", **status},
-    }
+    metadata = {"name": f"on-{node}", "uid": node, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    spec = {"nodeName": node, "serviceAccountName": account}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", "podIP": "10.0.0.7", **status}}
 
 
 def test_only_pods_of_the_platforms_exporters_are_asked_and_one_for_each_node() -> None:
