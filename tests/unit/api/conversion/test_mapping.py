@@ -382,6 +382,11 @@ def test_a_component_on_its_own_has_a_name(service_name: str | None, name: str) 
     assert convert(made, ALPHA) == obj
 
 
+def test_a_component_on_its_own_that_no_one_named_has_no_name() -> None:
+    obj = {"apiVersion": ALPHA, "kind": "DynamoComponentDeployment", "metadata": {}, "spec": {"replicas": 2}}
+    assert convert(obj, BETA)["spec"] == {"replicas": 2}
+
+
 def test_an_adapter_needs_no_annotation() -> None:
     obj = {
         "apiVersion": ALPHA,

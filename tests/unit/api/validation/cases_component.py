@@ -96,6 +96,13 @@ CASES = [
         "error: spec.components[0].compilationCache.mountPath: required: trtllm has no place of its own for what it compiles; name the directory that it caches into",
     ),
     Case(
+        "alpha: name of the frontend sidecar taken",
+        alpha(
+            "a: {frontendSidecar: {image: x}, pod: {containers: [{name: b, image: x}, {name: sidecar-frontend, image: x}]}}"
+        ),
+        "error: spec.services.a.extraPodSpec.containers[1].name: 'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out",
+    ),
+    Case(
         "beta: a frontend sidecar by another name",
         beta("a: {frontendSidecar: front, main: {image: x}, pod: {others: [{name: frontend, image: x}]}}"),
         "error: spec.components[0].frontendSidecar: 'front' is not a container of podTemplate.spec.containers other than main (frontend): add it there, or leave this out",
