@@ -31,19 +31,6 @@ Find: TypeAlias = Callable[[Resource, ObjectKey], Awaitable[KubeObject | None]]
 
 #: What every pod of a component has: pods of others do not start from what a candidate names.
 _STAMPED = (labels.COMPONENT, labels.COMPONENT_TYPE, labels.DYNAMO_NAMESPACE, labels.SELECTOR)
-_OF_CANDIDATES = (
-    annotations.RESTORE_CANDIDATE,
-    annotations.RESTORE_SOURCE,
-    annotations.RESTORE_SOURCE_KIND,
-    annotations.RESTORE_JOB_UID,
-    annotations.RESTORE_SNAPSHOT_UID,
-    annotations.RESTORE_SNAPSHOT_CONTENT,
-    annotations.RESTORE_SNAPSHOT_GMS_MODE,
-    annotations.RESTORE_SNAPSHOT_VERSION,
-    annotations.RESTORE_COMPATIBILITY_HASH,
-    annotations.RESTORE_TARGETS,
-    annotations.RESTORE_STARTUP_POLICY,
-)
 #: The longest that a restore may take, asked each second: half an hour.
 _LONGEST = 1800
 _RESTORED = {"exec": {"command": ["cat", snapshots.RESTORE_COMPLETE]}, "timeoutSeconds": 1}
@@ -151,7 +138,7 @@ def restored(pod: KubeObject, snapshot: KubeObject, profile: str) -> KubeObject:
         if name not in containers:
             raise _Refused(f"it has no container {name} to restore")
         _restore(containers[name], profile)
-    for name in _OF_CANDIDATES:
+    for name in snapshots.OF_CANDIDATES:
         own.pop(name, None)
     return made
 

@@ -56,7 +56,7 @@ def not_installed(name: str) -> SnapshotStart:
         "the cluster does not serve PodSnapshots and SnapshotJobs: install NVIDIA's Snapshot operator, or name a "
         "DynamoCheckpoint"
     )
-    return SnapshotStart(name, NOT_INSTALLED, message, fails=True)
+    return SnapshotStart(name, NOT_INSTALLED, message, fails=True, is_automatic=not name)
 
 
 def of_name(name: str, snapshot: KubeObject | None, digest: str, targets: str, policy: str) -> SnapshotStart:

@@ -27,6 +27,20 @@ IMMEDIATE, WAIT = "Immediate", "WaitForCheckpoint"
 #: Where a captured or restored container and Snapshot's agent leave each other signs.
 CONTROL_VOLUME, CONTROL_PATH = "snapshot-control", "/snapshot-control"
 RESTORE_COMPLETE = f"{CONTROL_PATH}/restore-complete"
+#: Annotations of pods that may start from a PodSnapshot; those that do lose them.
+OF_CANDIDATES = (
+    annotations.RESTORE_CANDIDATE,
+    annotations.RESTORE_SOURCE,
+    annotations.RESTORE_SOURCE_KIND,
+    annotations.RESTORE_JOB_UID,
+    annotations.RESTORE_SNAPSHOT_UID,
+    annotations.RESTORE_SNAPSHOT_CONTENT,
+    annotations.RESTORE_SNAPSHOT_GMS_MODE,
+    annotations.RESTORE_SNAPSHOT_VERSION,
+    annotations.RESTORE_COMPATIBILITY_HASH,
+    annotations.RESTORE_TARGETS,
+    annotations.RESTORE_STARTUP_POLICY,
+)
 _COMPLETED, _FAILED, _READY = "Completed", "Failed", "Ready"
 #: Switches of Python without a value of their own.
 _SWITCHES = frozenset(

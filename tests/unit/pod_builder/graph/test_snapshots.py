@@ -10,6 +10,7 @@ from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.graph.captures import Captures
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
+from dynamo_pod_builder.reconcilers.graph.grove import workloads as grove_workloads
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.scaling import replicas_of
@@ -24,10 +25,13 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     POD_CLIQUE_SETS,
+    POD_CLIQUES,
     POD_SNAPSHOTS,
     SNAPSHOT_JOBS,
     ObjectKey,
+    Resource,
 )
+from dynamo_shared.api.snapshots import OF_CANDIDATES
 from dynamo_shared.kube.errors import Forbidden
 from dynamo_shared.runtime.status_writer import StatusWriter
 
@@ -37,7 +41,7 @@ from tests.unit.announced import Announced
 from tests.unit.pod_builder.indexed import indexed
 from tests.unit.render.building import CONFIG, component
 
-from .building import NOW, deployment, stored_graph
+from .building import NOW, clique, deployment, stored_graph
 
 ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True, snapshots=True))
 VLLM = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model", "m"]}
@@ -125,6 +129,34 @@ class World:
         entry = {"type": type_, "status": "True", "reason": "Said", "message": "as a test says"}
         self.kube.put({**self.jobs[-1], "status": {"conditions": [entry], **status}})
         self.reconcile()
+
+    def remove(self, resource: Resource, obj: KubeObject) -> None:
+        key = ObjectKey("ns", objects.name(obj))
+        self.kube.remove(resource, key)
+        self.cache.remove(resource, key, objects.uid(obj))
+
+    def play_grove(self) -> None:
+        """Grove's cliques, of which every pod serves."""
+        for clique_set in self.kube.stored(POD_CLIQUE_SETS):
+            for each in grove_workloads(clique_set):
+                own = clique(each.name, each.replicas)
+                owner = {**POD_CLIQUE_SETS.type_meta, "name": objects.name(clique_set), "uid": objects.uid(clique_set)}
+                labels = {"nvidia.com/dynamo-component": each.component}
+                metadata = {**own["metadata"], "labels": labels, "ownerReferences": [{**owner, "controller": True}]}
+                self.kube.put({**own, "metadata": metadata})
+        self.reconcile()
+
+    @property
+    def pods_of_worker(self) -> tuple[int, dict[str, str]]:
+        """How many pods there are to be of the worker, and what they are marked with."""
+        marked: KubeObject
+        if sets := self.kube.stored(POD_CLIQUE_SETS):
+            marked = next(each for each in sets[0]["spec"]["template"]["cliques"] if each["name"] == "one")
+            (own,) = (each for each in self.kube.stored(POD_CLIQUES) if objects.name(each).endswith("-one"))
+            replicas = own["spec"]["replicas"]
+        else:
+            replicas, marked = self.worker["spec"]["replicas"], self.worker["spec"]["podTemplate"]["metadata"]
+        return replicas, {key: value for key, value in marked["annotations"].items() if key in OF_CANDIDATES}
 
     def capture(self) -> None:
         """The SnapshotJob completes, with its PodSnapshot."""
@@ -233,6 +265,70 @@ def test_the_old_generation_serves_until_the_new_one_has_its_checkpoint() -> Non
     by_name = {objects.name(each): each["spec"]["replicas"] for each in world.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS)}
     assert by_name.pop(old) == 2
     assert list(by_name.values()) == [1], "the rolling update goes on"
+
+
+@pytest.mark.parametrize("grove", [False, True])
+def test_pods_that_serve_are_kept_whatever_their_checkpoint_comes_to(*, grove: bool) -> None:
+    """They were scaled to 0 where their checkpoint was lost, or where their author had new ones wait for the first time."""
+    kept = worker(**WAIT)
+    world = World(component("Front", "frontend"), kept, grove=grove)
+    world.capture()
+    world.play_grove()
+    before = world.pods_of_worker
+    assert before[0] == 2
+    job, taken = world.jobs[0], world.kube.stored(POD_SNAPSHOTS)[0]
+    world.remove(POD_SNAPSHOTS, taken)
+    world.reconcile()
+    assert world.ready[0] == "failed", "new pods cannot start"
+    assert world.pods_of_worker == before
+    world.change(component("Front", "frontend"), {**kept, "replicas": 3})
+    assert world.pods_of_worker == before, "no other pod starts"
+    world.remove(SNAPSHOT_JOBS, job)
+    world.reconcile()
+    assert world.jobs[0]["metadata"]["uid"] == world.jobs[-1]["metadata"]["uid"]
+    assert world.pods_of_worker == before
+    world.config = replace(world.config, checkpoints=CheckpointDefaults(enabled=True))
+    world.reconcile()
+    assert world.condition[1] == "SnapshotNotInstalled"
+    assert world.pods_of_worker == before, "Snapshot's operator is gone, and they serve"
+    world.change(component("Front", "frontend"), {**kept, "replicas": 1})
+    assert world.pods_of_worker == (1, before[1])
+
+
+def test_pods_are_not_replaced_where_the_snapshot_operator_is_removed() -> None:
+    world = World(worker())
+    world.capture()
+    before = world.worker
+    world.config = replace(world.config, checkpoints=CheckpointDefaults(enabled=True))
+    world.reconcile()
+    assert world.condition[1] == "SnapshotNotInstalled"
+    assert world.worker == before
+
+
+def test_workers_of_a_generation_wait_together_for_the_checkpoint_of_one() -> None:
+    """Prefill workers took over before there was a decode worker for them: those of before were left without."""
+    world = World(worker(name="Decode", **WAIT), component("Prefill", "prefill", main=VLLM, replicas=2))
+    world.capture()
+    old = {objects.name(each): each for each in world.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS)}
+    changed = {**VLLM, "image": "img:2"}
+    again = [worker(changed, "Decode", **WAIT), component("Prefill", "prefill", main=changed, replicas=2)]
+
+    def play(*names: str) -> None:
+        for each in world.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS):
+            if objects.name(each) in names or each["spec"]["replicas"]:
+                count = each["spec"]["replicas"]
+                run = deployment(objects.name(each), count, ready=count)
+                world.kube.put({**run, "metadata": {**run["metadata"], "ownerReferences": [_owner(each)]}})
+
+    play()
+    world.change(*again)
+    play()
+    world.reconcile()
+    play()
+    world.reconcile()
+    by_name = {objects.name(each): each["spec"]["replicas"] for each in world.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS)}
+    assert {name: by_name.pop(name) for name in old} == dict.fromkeys(old, 2)
+    assert list(by_name.values()) == [0, 0]
 
 
 def _owner(component_: KubeObject) -> KubeObject:

@@ -115,6 +115,14 @@ class RenderConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningPods:
+    """How many pods a component has, and which of the annotations of pods that may start from a PodSnapshot."""
+
+    replicas: int
+    candidate: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedGraph:
     """What exists already of a graph and must be kept."""
 
@@ -136,6 +144,8 @@ class ObservedGraph:
     candidates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: Components of which no pod starts before their checkpoint is ready.
     waiting: frozenset[str] = frozenset()
+    #: What runs of the components that start from a checkpoint: by component on Grove, else by component deployment.
+    running: Mapping[str, RunningPods] = field(default_factory=dict)
     #: GPUs that the main containers of its components claim, by component.
     claimed: Mapping[str, ClaimedGpus] = field(default_factory=dict)
     #: Around it, for what Grove runs: as of components.

@@ -16,7 +16,7 @@ from dynamo_pod_builder.render import hashing, names
 from dynamo_pod_builder.render.access.rbac import PICKER_RULES, PLANNER_RULES, discovery_access, shared_access
 from dynamo_pod_builder.render.backends import engine_of_graph
 from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
-from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig
+from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig, RunningPods
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, WORKERS
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
@@ -85,10 +85,7 @@ def graph_children(
         if is_worker:
             spec["podTemplate"] = with_labels(spec.get("podTemplate") or {}, worker_labels)
         # Not before the hash: it is of the workers alone, and no pod is replaced when its checkpoint comes.
-        if candidate := observed.candidates.get(component.name):
-            spec["podTemplate"] = with_annotations(spec.get("podTemplate") or {}, candidate)
-        if component.name in observed.waiting:
-            spec["replicas"] = 0
+        _start_from_checkpoint(spec, component.name, observed, observed.running.get(component.name if grove else name))
         backend = observed.backends.get(name) or engine
         if backend:
             spec["backendFramework"] = backend
@@ -100,6 +97,22 @@ def graph_children(
         if component.type is ComponentType.EPP:
             children += _picker(graph, namespace, spec, owner)
     return children + (pod_clique_set.children(graph, components, config, observed, owner) if grove else components)
+
+
+def _start_from_checkpoint(spec: KubeObject, name: str, observed: ObservedGraph, there: RunningPods | None) -> None:
+    """Annotate the pods that may start from a PodSnapshot, and have none start that wait for a checkpoint.
+
+    Pods that run stay as they are where a checkpoint is lost: to end them would help no one.
+    """
+    candidate, waits = observed.candidates.get(name), name in observed.waiting
+    if waits:
+        runs = there.replicas if there is not None else 0
+        spec["replicas"] = min(spec.get("replicas", DEFAULT_REPLICAS), runs)
+    is_known = bool(candidate) or candidate is None
+    if there is not None and ((waits and there.replicas) or not is_known):
+        candidate = there.candidate
+    if candidate:
+        spec["podTemplate"] = with_annotations(spec.get("podTemplate") or {}, candidate)
 
 
 def on_grove(graph: DynamoGraphDeployment, config: RenderConfig) -> bool:

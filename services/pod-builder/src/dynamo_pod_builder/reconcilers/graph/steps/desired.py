@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
+from dynamo_shared.api.registry.labels import COMPONENT
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE_SETS
+from dynamo_shared.api.snapshots import OF_CANDIDATES
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment, parse_component, parse_graph
 
 from dynamo_pod_builder import render
@@ -21,8 +23,9 @@ from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.remembered import GRAPHS, remembered
 from dynamo_pod_builder.render.checkpoint.capture import capture_of
+from dynamo_pod_builder.render.config import RunningPods
 from dynamo_pod_builder.render.workloads.topology import fields_of
-from dynamo_pod_builder.starts import Catalogue, Starts, starts_from_snapshot, starts_of
+from dynamo_pod_builder.starts import Catalogue, Starts, starts_from_one, starts_from_snapshot, starts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ def desire(plan: Plan, observed: Observed) -> Plan:
     clique_set = next((each for each in rendered.children if each["kind"] == POD_CLIQUE_SETS.kind), None)
     if clique_set is not None and any(grove.renews_workers(clique_set, there) for there in observed.sets):
         generation = render.worker_hash(rendered.parsed, observed.config)
-        rendered = _rendered(replace(inputs, kept=replace(inputs.kept, generation=generation)))
+        # Pods that run are of other workers.
+        rendered = _rendered(replace(inputs, kept=replace(inputs.kept, generation=generation, running={})))
     plan = replace(plan, parsed=rendered.parsed, starts=rendered.starts, captures=rendered.captures)
     return plan.having(rendered.children)
 
@@ -68,9 +72,12 @@ def _rendered(inputs: GraphInputs) -> Rendered:
     captures = _captures(parsed, inputs)
     components = ((each.name, each) for each in parsed.spec.components)
     starts = starts_of(components, inputs.checkpoints, inputs.config, captures)
-    candidates = {name: each.candidate for name, each in starts.snapshots.items()}
+    # Of what is taken automatically also where it is not known: no pod is replaced for that.
+    known = [(name, each) for name, each in starts.snapshots.items() if each.candidate or each.is_automatic]
+    candidates = {name: each.candidate for name, each in known}
     kept = replace(inputs.kept, restores=starts.restores, candidates=candidates, waiting=starts.waiting)
-    taken = (captures[name] for name, each in starts.snapshots.items() if each.is_automatic)
+    is_served = inputs.config.checkpoints.snapshots
+    taken = (captures[name] for name, each in starts.snapshots.items() if each.is_automatic and is_served)
     jobs = [each for each in taken if isinstance(each, dict)]
     return Rendered(parsed, starts, render.graph_children(parsed, inputs.config, kept), jobs)
 
@@ -108,9 +115,32 @@ def as_components(
     return [parse_component(each) for each in children if each["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind]
 
 
+def _running(observed: Observed) -> dict[str, RunningPods]:
+    running = {
+        name: _running_pods(each["spec"].get("replicas", 1), each["spec"].get("podTemplate") or {})
+        for name, each in observed.components.items()
+    }
+    for clique_set in observed.sets:
+        annotated = {each["labels"][COMPONENT]: each for each in clique_set["spec"]["template"]["cliques"]}
+        for each in grove.workloads(clique_set):
+            there = observed.cliques.get(each.place)
+            if there is not None:
+                running[each.component] = _running_pods(
+                    there["spec"]["replicas"], {"metadata": annotated[each.component]}
+                )
+    return running
+
+
+def _running_pods(replicas: int, template: KubeObject) -> RunningPods:
+    annotated = (template.get("metadata") or {}).get("annotations") or {}
+    return RunningPods(replicas, {key: value for key, value in annotated.items() if key in OF_CANDIDATES})
+
+
 def _kept(observed: Observed) -> render.ObservedGraph:
     backends = {name: each["spec"].get("backendFramework", "") for name, each in observed.components.items()}
     kept = render.ObservedGraph({name: backend for name, backend in backends.items() if backend})
+    if any(map(starts_from_one, observed.graph["spec"].get("components", ()))):
+        kept = replace(kept, running=_running(observed))
     if not observed.config.grove:
         return kept
     # Pods of other graphs are made by their component deployments.

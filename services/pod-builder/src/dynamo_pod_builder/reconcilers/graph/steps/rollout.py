@@ -5,7 +5,8 @@ One of the following can be the case for a worker component:
 2. Other generations are there: both move one step (`rollout.step`), by how many new pods serve (`serving`); the others are
    deleted once the desired one serves.
 3. The same, and the component's strategy is Recreate: the others go first (`rollout.replace_all`).
-4. The same, and the desired one waits for its checkpoint: the others serve until that is ready.
+4. The same, and one of the desired ones waits for its checkpoint: the others serve until that is ready, and so do their
+   partners of their generation.
 5. It is no longer desired: it stays until the workers that are desired serve, as long as nothing of them needs its room.
 """
 
@@ -43,6 +44,8 @@ def roll(plan: Plan, observed: Observed) -> Plan:
     children: list[KubeObject] = []
     drain: list[tuple[KubeObject, int]] = []
     moving: list[str] = []
+    # Where one of them waits for a checkpoint, none of its generation can take over yet.
+    waits = not workers.keys().isdisjoint(plan.starts.waiting)
     finished = True
     for child in plan.desired:
         component = objects.labels(child).get(labels.COMPONENT, "")
@@ -53,9 +56,7 @@ def roll(plan: Plan, observed: Observed) -> Plan:
             children.append(child)
             continue
         moving.append(component)
-        # Those that wait for a checkpoint cannot take over yet.
-        waits = component in plan.starts.waiting and bool(old)
-        next_ = _held(old) if waits else _next(child, old, new, observed)
+        next_ = _held(child, old, observed) if waits and old else _next(child, old, new, observed)
         finished = finished and next_.done
         children.append({**child, "spec": {**child["spec"], "replicas": next_.new}})
         targets = [(dcd, next_.old[objects.name(dcd)]) for dcd in old]
@@ -129,9 +130,15 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
     return step(desired, current, before, *margins(component, desired, _template_annotations(child)))
 
 
-def _held(old: Sequence[KubeObject]) -> RolloutStep:
-    """No pod of the new generation, and all that there are of the old ones."""
-    return RolloutStep(0, {objects.name(dcd): dcd["spec"].get("replicas", 1) for dcd in old}, done=False)
+def _held(child: KubeObject, old: Sequence[KubeObject], observed: Observed) -> RolloutStep:
+    """No other pod of the new generation, and all that there are of the old ones."""
+    there = observed.components.get(objects.name(child))
+    new = min(_replicas_in(there), _replicas_in(child)) if there is not None else 0
+    return RolloutStep(new, {objects.name(dcd): _replicas_in(dcd) for dcd in old}, done=False)
+
+
+def _replicas_in(dcd: KubeObject) -> int:
+    return int(dcd["spec"].get("replicas", 1))
 
 
 def _is_recreated(child: KubeObject) -> bool:
