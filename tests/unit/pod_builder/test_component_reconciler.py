@@ -39,7 +39,7 @@ ENGINE = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model", "m"]}
 
 
 def dcd(*, alone: bool = False, **fields: Any) -> KubeObject:
-    (result,) = component_deployments(graph(component("One", replicas=1, **fields)), ON).values()
+    (result,) = component_deployments(graph(component("One", **{"replicas": 1, **fields})), ON).values()
     result = stored(result)
     if alone:
         del result["metadata"]["ownerReferences"]
@@ -77,6 +77,16 @@ def test_what_it_becomes(of, replicas, kinds, number):
 )
 def test_which_checkpoint_is_taken_of_it(of, config, checkpoints):
     assert len(planned(ComponentInputs(of, config)).checkpoints) == checkpoints
+
+
+@pytest.mark.parametrize(("running", "replicas"), [(0, 0), (1, 1), (5, 2)])
+def test_what_waits_for_its_checkpoint_starts_no_pod_and_ends_none(running, replicas):
+    waiting = {"checkpoint": {**AUTO["checkpoint"], "startupPolicy": "WaitForCheckpoint"}}
+    of = dcd(alone=True, experimental=waiting, main=ENGINE, replicas=2)
+    plan = planned(ComponentInputs(of, ON, running=running))
+    assert plan.children[0]["spec"]["replicas"] == replicas
+    assert plan.held is not None
+    assert plan.held.message.startswith("no further pod starts before DynamoCheckpoint checkpoint-")
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,7 @@ def test_pods_that_wait_for_it_do_not_start_before(*, adapted: bool) -> None:
     world.capture()
     assert world.worker["spec"]["replicas"] == 2
     assert world.ready[1] != "waiting_for_checkpoint"
+    assert replicas_of(world.cache, world.worker) is None, "it may be lost again"
 
 
 def test_on_grove_no_pod_starts_before_it_either() -> None:

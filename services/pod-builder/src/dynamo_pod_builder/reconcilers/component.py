@@ -7,6 +7,7 @@ from functools import partial
 
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
+from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.objects import KubeObject, size_of
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -58,6 +59,8 @@ class ComponentInputs:
     checkpoints: Catalogue = NO_CHECKPOINTS
     #: The number that its adapter has for it; None where none owns it.
     replicas: int | None = None
+    #: How many pods its workload has, where it lets none start that wait for a checkpoint.
+    running: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,12 @@ def planned(observed: ComponentInputs) -> ComponentPlan:
         starts = starts_of([(parsed.metadata.name, parsed.spec)], observed.checkpoints, observed.config)
         held = None
         if starts.waiting and not graph_uid(observed.component):
-            parsed = parsed.model_copy(update={"spec": parsed.spec.model_copy(update={"replicas": 0})})
+            desired = DEFAULT_REPLICAS if parsed.spec.replicas is None else parsed.spec.replicas
+            # Those that run stay, as those of a graph do.
+            kept = {"replicas": min(desired, observed.running)}
+            parsed = parsed.model_copy(update={"spec": parsed.spec.model_copy(update=kept)})
             named = starts.by_component[parsed.metadata.name].name
-            held = Failure(status.WAITING, f"no pod starts before DynamoCheckpoint {named} is ready")
+            held = Failure(status.WAITING, f"no further pod starts before DynamoCheckpoint {named} is ready")
         around = replace(observed.around, restore=starts.restores.get(parsed.metadata.name))
         # A graph has those of its components created.
         missing = () if graph_uid(observed.component) else starts.missing.values()
@@ -143,20 +149,22 @@ class ComponentReconciler:
         return graph if graph is not None and objects.controls(graph, component) else None
 
     async def _observe(self, component: KubeObject) -> ComponentInputs:
-        namespace = objects.namespace(component)
+        namespace, workload = objects.namespace(component), workload_of(self.cache, component)
         secrets = await self.pull_secrets.of(namespace)
+        running = workload["spec"].get("replicas", 0) if workload is not None and scaling.waits(component) else 0
         return ComponentInputs(
             objects.without_status(component),
             self.config(),
             render.ObservedComponent(
                 service_account=component_account(self.cache, namespace),
-                legacy_type=legacy_type(component, workload_of(self.cache, component)),
-                unlabelled_model=unlabelled_model(workload_of(self.cache, component)),
+                legacy_type=legacy_type(component, workload),
+                unlabelled_model=unlabelled_model(workload),
                 pull_secrets=secrets,
                 claimed=claimed(self.cache.get, namespace, component.get("spec", {})),
             ),
             catalogue(self.cache, namespace, [component.get("spec", {})]),
             scaling.replicas_of(self.cache, component),
+            running,
         )
 
     async def _carry_out(self, component: KubeObject, plan: ComponentPlan) -> ComponentOutcome:

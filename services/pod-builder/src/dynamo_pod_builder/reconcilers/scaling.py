@@ -89,7 +89,7 @@ def replicas_of(cache: ObjectCache, component: KubeObject) -> int | None:
     graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(component["metadata"]["namespace"], owner["name"]))
     if graph is None or objects.uid(graph) != owner["uid"] or children(cache, POD_CLIQUE_SETS, graph):
         return None
-    if _waits(component):
+    if waits(component):
         return None
     name = _name_of(component)
     number = adapted.replicas_of(graph, _owning(cache, graph)).get(name)
@@ -97,11 +97,10 @@ def replicas_of(cache: ObjectCache, component: KubeObject) -> int | None:
     return number if len(generations) == 1 else None
 
 
-def _waits(component: KubeObject) -> bool:
-    """Whether its graph may keep it at no pods, until its checkpoint is ready."""
-    spec = component.get("spec", {})
-    checkpoint = (spec.get("experimental") or {}).get("checkpoint") or {}
-    return checkpoint.get("startupPolicy") == WAIT and spec.get("replicas") == 0
+def waits(component: KubeObject) -> bool:
+    """Whether its graph lets no further pod start while its checkpoint is not ready."""
+    checkpoint = (component.get("spec", {}).get("experimental") or {}).get("checkpoint") or {}
+    return bool(checkpoint.get("startupPolicy") == WAIT)
 
 
 def _owning(cache: ObjectCache, graph: KubeObject) -> dict[str, KubeObject]:
