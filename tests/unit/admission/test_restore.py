@@ -190,6 +190,32 @@ def test_what_is_not_there_yet_is_waited_for_or_not(there):
     assert waiting.refusal.message.startswith("waits for its checkpoint: ")
 
 
+UNUSABLE = {
+    "failed": (job(), {**snapshot(owner=OWNER), "status": {"conditions": [{"type": "Failed", "status": "True"}]}}),
+    "of another graph": (job(), snapshot(owner="another")),
+    "of another engine": (job(), snapshot(owner=OWNER, snapshot_compatibility_hash="1" * 64)),
+    "by hand": ({**job(), "metadata": {**job()["metadata"], "annotations": {}}}, snapshot(owner=OWNER)),
+}
+
+
+@pytest.mark.parametrize("there", UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_what_does_not_do_stops_only_pods_that_wait(there):
+    """A graph whose pods may start without it serves whatever becomes of it: none started any more."""
+    immediate = answer(of_job(), *there)
+    assert (immediate.refusal, immediate.patch, immediate.skipped) == (None, (), True)
+    assert answer(of_job(checkpoint_startup_policy="WaitForCheckpoint"), *there).refusal is not None
+
+
+def test_what_is_in_the_way_of_a_restore_stops_only_pods_that_wait():
+    profiled = {"name": "main", **VLLM, "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}
+    immediate = answer(of_job(profiled), job(), snapshot(owner=OWNER))
+    assert (immediate.refusal, immediate.patch, immediate.skipped) == (None, (), True)
+    (warning,) = immediate.warnings
+    assert warning.startswith("starts without its checkpoint: container main has another seccompProfile")
+    waiting = answer(of_job(profiled, checkpoint_startup_policy="WaitForCheckpoint"), job(), snapshot(owner=OWNER))
+    assert waiting.refusal is not None
+
+
 def test_without_an_answer_of_the_api_server_a_pod_starts_as_it_may():
     assert answer(of_job(), away=True).skipped
     assert answer(named(), away=True).refusal is not None
@@ -250,12 +276,13 @@ def test_snapshots_that_are_named_must_fit(there, message):
 
 
 def test_a_snapshot_of_another_graph_is_not_that_of_a_job():
+    about = of_job(checkpoint_startup_policy="WaitForCheckpoint")
     for owner in ("another", ""):
-        verdict = answer(of_job(), job(), snapshot(owner=owner))
+        verdict = answer(about, job(), snapshot(owner=owner))
         assert verdict.refusal is not None
         assert "was taken for another graph" in verdict.refusal.message
     by_hand = {**job(), "metadata": {**job()["metadata"], "annotations": {}}}
-    verdict = answer(of_job(), by_hand, snapshot(owner=OWNER))
+    verdict = answer(about, by_hand, snapshot(owner=OWNER))
     assert verdict.refusal is not None
     assert "was not created for a graph" in verdict.refusal.message
 

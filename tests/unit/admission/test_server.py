@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from dynamo_admission import server
 from dynamo_admission.metrics import AdmissionMetrics
-from dynamo_admission.review import World
+from dynamo_admission.review import ReviewVerdict, World
 from dynamo_admission.review import review as judged
 from dynamo_admission.server import ReviewServer, ServerState
 from dynamo_admission.wire import AdmissionRequest
@@ -32,8 +32,15 @@ class Served:
         self.checking = asyncio.Event()
         self.may_check = asyncio.Event()
         self.app = ReviewServer(
-            self.state, AdmissionMetrics(self.registry), max_in_flight=max_in_flight, find_adapters=self._find_adapters
+            self.state,
+            AdmissionMetrics(self.registry),
+            max_in_flight=max_in_flight,
+            find_adapters=self._find_adapters,
+            review_pod=self._review_pod,
         ).app()
+
+    async def _review_pod(self, _: AdmissionRequest) -> ReviewVerdict:
+        return ReviewVerdict(warnings=["reviewed"])
 
     async def _find_adapters(self, _: AdmissionRequest) -> None:
         self.checking.set()
@@ -82,6 +89,14 @@ async def answered(client: Client, path: str, body: Any) -> dict[str, Any]:
         results: dict[str, Any] = await answer.json()
     assert results["response"]["uid"] == "u-1"
     return results
+
+
+@pytest.mark.parametrize(("held", "warnings"), [((), ["reviewed"]), (("team",), None)], ids=["own", "held"])
+async def test_pods_of_namespaces_that_another_platform_manages_are_left_to_it(served, client, held, warnings):
+    """It may restore them with another seccomp profile, or not at all."""
+    served.state.world = World(held=frozenset(held))
+    response = await answered(client, "/restore", review({"apiVersion": "v1", "kind": "Pod", "metadata": {}}))
+    assert response["response"].get("warnings") == warnings
 
 
 async def test_a_good_graph_is_patched_and_let_in(client, served):

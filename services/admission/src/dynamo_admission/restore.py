@@ -5,13 +5,14 @@ is there: so no pod is replaced when it comes, and those that are created later 
 `pod_checkpoint_restore_handler.go`, and Snapshot 0.1.0, `api/podcontract/restore_pod.go`.
 
 1. The PodSnapshot is there, ready, and of an engine as this one: the pod is changed so that Snapshot's agent restores it.
-2. It is not, and the candidate is Immediate and automatic: the pod starts without it.
+2. It is not, or something is in the way, and the candidate is Immediate and automatic: the pod starts without it. Here the
+   reference refuses what does not fit; a graph that serves all the same could then replace none of its pods.
 3. Else the pod is refused. Its controller tries again.
 """
 
 import copy
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import structlog
@@ -61,6 +62,8 @@ class PodRestorer:
         own = mapping(mapping(pod.get("metadata")).get("annotations"))
         if own.get(annotations.RESTORE_CANDIDATE) != "true":
             return SKIPPED
+        if not own.get(annotations.RESTORE_SOURCE) or not all(objects.labels(pod).get(label) for label in _STAMPED):
+            return _refusal("its annotations and labels are not those of a pod of a component")
         try:
             snapshot = await self._snapshot(pod, request.namespace)
             return ReviewVerdict(patch=jsonpatch.difference(pod, restored(pod, snapshot, self.profile)))
@@ -71,14 +74,13 @@ class PodRestorer:
             return _refusal(f"waits for its checkpoint: {why}")
         except _Refused as error:
             log.warning("a pod is not restored", namespace=request.namespace, pod=request.name, because=str(error))
+            if _is_immediate(own):
+                return replace(SKIPPED, warnings=[f"starts without its checkpoint: {error}"])
             return _refusal(str(error))
 
     async def _snapshot(self, pod: KubeObject, namespace: str) -> KubeObject:
         own = objects.annotations(pod)
-        name = own.get(annotations.RESTORE_SOURCE, "")
-        if not name or not all(objects.labels(pod).get(label) for label in _STAMPED):
-            raise _Refused("its annotations and labels are not those of a pod of a component")
-        kind, key = own.get(annotations.RESTORE_SOURCE_KIND), ObjectKey(namespace, name)
+        kind, key = own.get(annotations.RESTORE_SOURCE_KIND), ObjectKey(namespace, own[annotations.RESTORE_SOURCE])
         if kind == SNAPSHOT_JOBS.kind:
             return await self._of_job(own, key)
         if kind == POD_SNAPSHOTS.kind:
@@ -133,7 +135,7 @@ def restored(pod: KubeObject, snapshot: KubeObject, profile: str) -> KubeObject:
             own[name] = value
     volume = {"name": snapshots.CONTROL_VOLUME, "emptyDir": {}}
     spec["volumes"] = _with(items(spec.get("volumes")), volume, "name", f"volume {snapshots.CONTROL_VOLUME}")
-    containers = {each["name"]: each for each in spec["containers"]}
+    containers = {each["name"]: each for each in items(spec.get("containers")) if mapping(each).get("name")}
     for name in targets:
         if name not in containers:
             raise _Refused(f"it has no container {name} to restore")

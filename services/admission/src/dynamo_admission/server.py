@@ -178,7 +178,8 @@ class ReviewServer:
             if webhook is Webhook.SCALE:
                 verdict = scale_advice(question)
             elif webhook is Webhook.RESTORE:
-                verdict = await self._review_pod(question) if self._review_pod else SKIPPED
+                held = question.namespace in self._state.world.held
+                verdict = await self._review_pod(question) if self._review_pod and not held else SKIPPED
             else:
                 world, asks = self._state.world, asks_adapters(question, self._state.world)
                 adapters = await self._find_adapters(question) if asks and self._find_adapters else None
