@@ -42,14 +42,10 @@ def snapshot(ready: bool = True, owner: str = "", **own: str) -> KubeObject:
         **({"auto_checkpoint": "true", "checkpoint_owner_uid": owner} if owner else {}),
         **own,
     }
-    return {
-        "metadata": {"name": "snap", "namespace": "team", "uid": "uid-of-snap", "annotations": dynamo(**given)},
-        "spec": {"source": {"podRef": {"name": "p", "containers": ["main"]}}},
-        "status": {
-            "boundSnapshotContentName": "content",
-            "conditions": [{"type": "Ready", "status": str(ready)}],
-        },
-    }
+    metadata = {"name": "snap", "namespace": "team", "uid": "uid-of-snap", "annotations": dynamo(**given)}
+    spec = {"source": {"podRef": {"name": "p", "containers": ["main"]}}}
+    status = {"boundSnapshotContentName": "content", "conditions": [{"type": "Ready", "status": str(ready)}]}
+    return {"metadata": metadata, "spec": spec, "status": status}
 
 
 def job(completed: bool = True, **own: str) -> KubeObject:
@@ -72,12 +68,9 @@ def pod(*containers: KubeObject, **own: str) -> KubeObject:
         "checkpoint_startup_policy": "Immediate",
         **own,
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"labels": dict(LABELS), "annotations": dynamo(**given)},
-        "spec": {"containers": [*(containers or ({"name": "main", **VLLM},))]},
-    }
+    metadata = {"labels": dict(LABELS), "annotations": dynamo(**given)}
+    spec = {"containers": [*(containers or ({"name": "main", **VLLM},))]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def of_job(*containers: KubeObject, **own: str) -> KubeObject:

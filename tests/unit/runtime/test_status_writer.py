@@ -194,11 +194,9 @@ async def test_what_an_older_definition_lacks_is_left_out_and_the_rest_is_writte
     obj = graph(state="pending")
     world = World(obj)
     world.kube.lacks = ("scheduled",)
-    status: dict[str, Any] = {
-        "state": "failed",
-        "components": {"a": {"ready": 1, "scheduled": 2}},
-        "conditions": [{"type": "Ready", "status": "False"}],
-    }
+    components = {"a": {"ready": 1, "scheduled": 2}}
+    conditions = [{"type": "Ready", "status": "False"}]
+    status: dict[str, Any] = {"state": "failed", "components": components, "conditions": conditions}
     assert await world.write(obj, **status) is None
     kept = {**status, "components": {"a": {"ready": 1}}}
     assert [each["status"] for each in world.kube.written] == [kept]

@@ -333,12 +333,8 @@ def test_workers_of_a_generation_wait_together_for_the_checkpoint_of_one() -> No
 
 
 def _owner(component_: KubeObject) -> KubeObject:
-    return {
-        **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
-        "name": objects.name(component_),
-        "uid": objects.uid(component_),
-        "controller": True,
-    }
+    name = objects.name(component_)
+    return {**DYNAMO_COMPONENT_DEPLOYMENTS.type_meta, "name": name, "uid": objects.uid(component_), "controller": True}
 
 
 def test_a_capture_that_failed_is_reported_and_stops_only_those_that_wait() -> None:
