@@ -172,6 +172,7 @@ def test_defaults_are_those_that_the_api_server_fills_in() -> None:
         },
         "eppConfig": {"configMapRef": {"key": "k"}},
     }
+    identity = {"model": "m", "backendFramework": "vllm"}
     parsed = to_dict(parse_graph({**graph(component, restart={"id": "1", "strategy": {}}), "status": {}}))
     assert parsed["spec"]["restart"] == {"id": "1", "strategy": {"type": "Sequential"}}
     assert parsed["status"] == {"state": "initializing"}
@@ -184,12 +185,7 @@ def test_defaults_are_those_that_the_api_server_fills_in() -> None:
             "failover": {"mode": "IntraPod", "numShadows": 1},
             "checkpoint": {
                 "mode": "Auto",
-                "identity": {
-                    "model": "m",
-                    "backendFramework": "vllm",
-                    "tensorParallelSize": 1,
-                    "pipelineParallelSize": 1,
-                },
+                "identity": {**identity, "tensorParallelSize": 1, "pipelineParallelSize": 1},
             },
         },
     }

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import yaml
 from dynamo_dynadmin.deploy import Draft, InvalidIntent, PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.draft import parts_of
 from dynamo_dynadmin.deploy.request import in_words_of_the_form
@@ -43,66 +44,55 @@ def at(obj: Any, path: str) -> Any:
     return obj
 
 
-MAIN = "spec.components[1].podTemplate.spec.containers[0]"
+POD, FRONTEND = (f"spec.components[{number}].podTemplate.spec" for number in (1, 0))
+MAIN = f"{POD}.containers[0]"
 
 
 @pytest.mark.parametrize(
     ("change", "path", "value"),
     [
-        ({}, "metadata.namespace", "team"),
-        ({}, "spec.components[1].type", "worker"),
-        ({}, f"{MAIN}.image", "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.0"),
-        ({}, f"{MAIN}.resources.limits[nvidia.com/gpu]", "1"),
-        ({}, "spec.components[1].modelRef.name", "Qwen/Qwen3-0.6B"),
-        ({"model": {"servedName": "qwen"}}, "spec.components[1].modelRef.name", "qwen"),
-        ({"model": {"tokenSecret": "mine"}}, f"{MAIN}.envFrom", [{"secretRef": {"name": "mine"}}]),
-        ({"model": {"cache": {"claim": "models"}}}, f"{MAIN}.env[0].name", "HF_HOME"),
+        ("{}", "metadata.namespace", "team"),
+        ("{}", "spec.components[1].type", "worker"),
+        ("{}", f"{MAIN}.image", "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.0"),
+        ("{}", f"{MAIN}.resources.limits[nvidia.com/gpu]", "1"),
+        ("{}", "spec.components[1].modelRef.name", "Qwen/Qwen3-0.6B"),
+        ("model: {servedName: qwen}", "spec.components[1].modelRef.name", "qwen"),
+        ("model: {tokenSecret: mine}", f"{MAIN}.envFrom", [{"secretRef": {"name": "mine"}}]),
+        ("model: {cache: {claim: models}}", f"{MAIN}.env[0].name", "HF_HOME"),
         # One variable has one value: that of the user.
         (
-            {"model": {"cache": {"claim": "models"}}, "engine": {"env": {"HF_HOME": "/mine"}}},
+            "{model: {cache: {claim: models}}, engine: {env: {HF_HOME: /mine}}}",
             f"{MAIN}.env",
             [{"name": "HF_HOME", "value": "/mine"}],
         ),
-        (
-            {"model": {"cache": {"claim": "models"}}},
-            "spec.components[1].podTemplate.spec.volumes[0].persistentVolumeClaim.claimName",
-            "models",
-        ),
-        ({"images": {"runtime": "here/it:1"}}, "spec.components[0].podTemplate.spec.containers[0].image", "here/it:1"),
-        (
-            {"images": {"pullSecrets": ["reg"]}},
-            "spec.components[1].podTemplate.spec.imagePullSecrets",
-            [{"name": "reg"}],
-        ),
-        ({"serving": {"replicas": {"worker": 3}}}, "spec.components[1].replicas", 3),
-        ({"serving": {"replicas": {"frontend": 2}}}, "spec.components[0].replicas", 2),
-        ({"serving": {"router": "kv"}}, "spec.components[0].podTemplate.spec.containers[0].env[0].value", "kv"),
-        ({"serving": {"autoscaling": True}}, "spec.components[1].scalingAdapter", {}),
-        ({"serving": {"mode": "disaggregated"}}, "spec.components[2].type", "decode"),
-        ({"hardware": {"gpusPerReplica": 4}}, f"{MAIN}.resources.limits[nvidia.com/gpu]", "4"),
-        ({"hardware": {"gpusPerReplica": 16, "gpusPerNode": 8}}, "spec.components[1].multinode.nodeCount", 2),
-        ({"hardware": {"gpusPerReplica": 12, "gpusPerNode": 8}}, "spec.components[1].multinode.nodeCount", 2),
-        ({"hardware": {"gpusPerReplica": 14, "gpusPerNode": 5}}, "spec.components[1].multinode.nodeCount", 7),
-        ({"hardware": {"cpu": "8"}}, f"{MAIN}.resources.requests.cpu", "8"),
-        ({"hardware": {"cpu": 0}}, f"{MAIN}.resources.requests.cpu", 0),
-        ({"hardware": {"memory": "80Gi"}}, f"{MAIN}.resources.limits.memory", "80Gi"),
-        ({"hardware": {"sharedMemory": "16Gi"}}, "spec.components[1].sharedMemorySize", "16Gi"),
-        (
-            {"hardware": {"gpuProduct": "H100"}},
-            "spec.components[1].podTemplate.spec.nodeSelector[nvidia.com/gpu.product]",
-            "H100",
-        ),
-        ({"placement": {"priorityClass": "high"}}, "spec.components[0].podTemplate.spec.priorityClassName", "high"),
-        ({"placement": {"priorityClass": "high"}}, "spec.priorityClassName", "high"),
-        ({"placement": {"topology": {"name": "t", "domain": "rack"}}}, "spec.topologyConstraint.packDomain", "rack"),
-        ({"labels": {"team": "a"}}, "spec.labels.team", "a"),
-        ({"engine": {"env": {"A": "b"}}}, f"{MAIN}.env[0].value", "b"),
-        ({"engine": {"envSecrets": ["s"]}}, f"{MAIN}.envFrom[0].secretRef.name", "s"),
-        ({"compilationCache": {"claim": "kernels"}}, "spec.components[1].compilationCache.pvcName", "kernels"),
+        ("model: {cache: {claim: models}}", f"{POD}.volumes[0].persistentVolumeClaim.claimName", "models"),
+        ("images: {runtime: 'here/it:1'}", f"{FRONTEND}.containers[0].image", "here/it:1"),
+        ("images: {pullSecrets: [reg]}", f"{POD}.imagePullSecrets", [{"name": "reg"}]),
+        ("serving: {replicas: {worker: 3}}", "spec.components[1].replicas", 3),
+        ("serving: {replicas: {frontend: 2}}", "spec.components[0].replicas", 2),
+        ("serving: {router: kv}", f"{FRONTEND}.containers[0].env[0].value", "kv"),
+        ("serving: {autoscaling: true}", "spec.components[1].scalingAdapter", {}),
+        ("serving: {mode: disaggregated}", "spec.components[2].type", "decode"),
+        ("hardware: {gpusPerReplica: 4}", f"{MAIN}.resources.limits[nvidia.com/gpu]", "4"),
+        ("hardware: {gpusPerReplica: 16, gpusPerNode: 8}", "spec.components[1].multinode.nodeCount", 2),
+        ("hardware: {gpusPerReplica: 12, gpusPerNode: 8}", "spec.components[1].multinode.nodeCount", 2),
+        ("hardware: {gpusPerReplica: 14, gpusPerNode: 5}", "spec.components[1].multinode.nodeCount", 7),
+        ("hardware: {cpu: '8'}", f"{MAIN}.resources.requests.cpu", "8"),
+        ("hardware: {cpu: 0}", f"{MAIN}.resources.requests.cpu", 0),
+        ("hardware: {memory: 80Gi}", f"{MAIN}.resources.limits.memory", "80Gi"),
+        ("hardware: {sharedMemory: 16Gi}", "spec.components[1].sharedMemorySize", "16Gi"),
+        ("hardware: {gpuProduct: H100}", f"{POD}.nodeSelector[nvidia.com/gpu.product]", "H100"),
+        ("placement: {priorityClass: high}", f"{FRONTEND}.priorityClassName", "high"),
+        ("placement: {priorityClass: high}", "spec.priorityClassName", "high"),
+        ("placement: {topology: {name: t, domain: rack}}", "spec.topologyConstraint.packDomain", "rack"),
+        ("labels: {team: a}", "spec.labels.team", "a"),
+        ("engine: {env: {A: b}}", f"{MAIN}.env[0].value", "b"),
+        ("engine: {envSecrets: [s]}", f"{MAIN}.envFrom[0].secretRef.name", "s"),
+        ("compilationCache: {claim: kernels}", "spec.components[1].compilationCache.pvcName", "kernels"),
     ],
 )
-def test_a_field_of_a_graph_has_its_place(change: dict[str, Any], path: str, value: Any) -> None:
-    assert at(translated(GRAPH, change).manifest, path) == value
+def test_a_field_of_a_graph_has_its_place(change: str, path: str, value: Any) -> None:
+    assert at(translated(GRAPH, yaml.safe_load(change)).manifest, path) == value
 
 
 @pytest.mark.parametrize(
@@ -130,30 +120,26 @@ def test_disaggregated_engines_know_their_side_and_how_caches_are_sent() -> None
 @pytest.mark.parametrize(
     ("change", "path", "value"),
     [
-        ({}, "spec.model", "Qwen/Qwen3-32B"),
-        ({"backend": "sglang"}, "spec.backend", "sglang"),
-        ({"images": {"runtime": "here/it:1"}}, "spec.image", "here/it:1"),
-        ({"hardware": {"gpuSku": "h100_sxm"}}, "spec.hardware.gpuSku", "h100_sxm"),
-        ({"hardware": {"gpusPerNode": 8}}, "spec.hardware.numGpusPerNode", 8),
-        ({"objective": {"ttftMs": 600, "itlMs": 20}}, "spec.sla.itl", 20),
-        ({"objective": {"e2eMs": 9000}}, "spec.sla.e2eLatency", 9000),
-        ({"objective": {"optimizeFor": "latency"}}, "spec.sla.optimizationType", "latency"),
-        ({"objective": {"autoApply": False}}, "spec.autoApply", False),
-        ({"workload": {"isl": 100, "requestRate": 3}}, "spec.workload.requestRate", 3),
-        ({"model": {"cache": {"claim": "m", "path": "a"}}}, "spec.modelCache.pvcModelPath", "a"),
-        ({"mocker": True}, "spec.features.mocker.enabled", True),
-        ({"serving": {"router": "kv"}}, "spec.features.kvRouter.enabled", True),
-        ({"labels": {"team": "a"}}, "spec.overrides.dgd.spec.labels.team", "a"),
-        ({"engine": {"env": {"A": "b"}}}, "spec.overrides.dgd.spec.env[0].value", "b"),
-        (
-            {"images": {"pullSecrets": ["reg"]}},
-            "spec.overrides.profilingJob.template.spec.imagePullSecrets[0].name",
-            "reg",
-        ),
+        ("{}", "spec.model", "Qwen/Qwen3-32B"),
+        ("backend: sglang", "spec.backend", "sglang"),
+        ("images: {runtime: 'here/it:1'}", "spec.image", "here/it:1"),
+        ("hardware: {gpuSku: h100_sxm}", "spec.hardware.gpuSku", "h100_sxm"),
+        ("hardware: {gpusPerNode: 8}", "spec.hardware.numGpusPerNode", 8),
+        ("objective: {ttftMs: 600, itlMs: 20}", "spec.sla.itl", 20),
+        ("objective: {e2eMs: 9000}", "spec.sla.e2eLatency", 9000),
+        ("objective: {optimizeFor: latency}", "spec.sla.optimizationType", "latency"),
+        ("objective: {autoApply: false}", "spec.autoApply", False),
+        ("workload: {isl: 100, requestRate: 3}", "spec.workload.requestRate", 3),
+        ("model: {cache: {claim: m, path: a}}", "spec.modelCache.pvcModelPath", "a"),
+        ("mocker: true", "spec.features.mocker.enabled", True),
+        ("serving: {router: kv}", "spec.features.kvRouter.enabled", True),
+        ("labels: {team: a}", "spec.overrides.dgd.spec.labels.team", "a"),
+        ("engine: {env: {A: b}}", "spec.overrides.dgd.spec.env[0].value", "b"),
+        ("images: {pullSecrets: [reg]}", "spec.overrides.profilingJob.template.spec.imagePullSecrets[0].name", "reg"),
     ],
 )
-def test_a_field_of_an_objective_has_its_place(change: dict[str, Any], path: str, value: Any) -> None:
-    assert at(translated(OBJECTIVE, change).manifest, path) == value
+def test_a_field_of_an_objective_has_its_place(change: str, path: str, value: Any) -> None:
+    assert at(translated(OBJECTIVE, yaml.safe_load(change)).manifest, path) == value
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ async def test_an_event_is_one_create(server: Any, steps: Any, clock: ManualCloc
         record(events)
     [observed] = server.requests
     assert (observed.method, observed.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/ns/events")
+    of_type = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment"}
     assert observed.json == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -78,14 +79,7 @@ async def test_an_event_is_one_create(server: Any, steps: Any, clock: ManualCloc
         "reason": "Created",
         "action": "Create",
         "note": "Created llm-frontend",
-        "regarding": {
-            "apiVersion": "nvidia.com/v1beta1",
-            "kind": "DynamoGraphDeployment",
-            "name": "llm",
-            "namespace": "ns",
-            "uid": "u1",
-            "resourceVersion": "7",
-        },
+        "regarding": {**of_type, "name": "llm", "namespace": "ns", "uid": "u1", "resourceVersion": "7"},
     }
 
 

@@ -205,25 +205,13 @@ def test_groups_are_renewed_when_their_pods_are():
 
 
 def pod_clique_set(*cliques: tuple[str, str], **status: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "grove.io/v1alpha1",
-        "kind": "PodCliqueSet",
-        "metadata": {"name": "g", "generation": 2},
-        "spec": {
-            "template": {
-                "cliques": [
-                    {
-                        "name": name,
-                        "labels": {labels.COMPONENT: name},
-                        "annotations": {RESTART_AT: id_} if id_ else {},
-                        "spec": {"replicas": 1},
-                    }
-                    for name, id_ in cliques
-                ]
-            }
-        },
-        "status": {"observedGeneration": 2, **status},
-    }
+    made = [
+        {"name": name, "labels": {labels.COMPONENT: name}, "annotations": {RESTART_AT: id_} if id_ else {}}
+        for name, id_ in cliques
+    ]
+    spec = {"template": {"cliques": [{**each, "spec": {"replicas": 1}} for each in made]}}
+    of_set = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "g", "generation": 2}}
+    return {**of_set, "spec": spec, "status": {"observedGeneration": 2, **status}}
 
 
 @pytest.mark.parametrize(
