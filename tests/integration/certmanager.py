@@ -75,29 +75,15 @@ async def renew(kube: KubeClient, key: ObjectKey) -> None:
 def _definition(kind: Resource) -> KubeObject:
     """Its controllers do without the schemas."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
-        "metadata": {"name": kind.id},
-        "spec": {
-            "group": kind.group,
-            "names": {
-                "plural": kind.plural,
-                "kind": kind.kind,
-                "singular": kind.kind.lower(),
-                "listKind": kind.kind + "List",
-            },
-            "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [
-                {
-                    "name": kind.version,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": anything},
-                    "subresources": {"status": {}},
-                }
-            ],
-        },
+    kinds = {"kind": kind.kind, "singular": kind.kind.lower(), "listKind": kind.kind + "List"}
+    stored = {"served": True, "storage": True, "schema": {"openAPIV3Schema": anything}, "subresources": {"status": {}}}
+    spec = {
+        "group": kind.group,
+        "names": {"plural": kind.plural, **kinds},
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "versions": [{"name": kind.version, **stored}],
     }
+    return {**CUSTOM_RESOURCE_DEFINITIONS.type_meta, "metadata": {"name": kind.id}, "spec": spec}
 
 
 async def _established(kube: KubeClient) -> bool:

@@ -22,25 +22,17 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
 
 
 def alpha(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:
-    return {
-        **ALPHA.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "backendFramework": "vllm",
-            "services": {
-                "Frontend": {"componentType": "frontend", "replicas": 1},
-                "Decode": {
-                    "componentType": "worker",
-                    "subComponentType": "decode",
-                    "replicas": 2,
-                    "resources": {"limits": {"gpu": "1", "memory": "20Gi"}},
-                    "envs": [{"name": "A", "value": "b"}],
-                    "extraPodSpec": {"mainContainer": {"image": "engine:1", "args": ["--model", "m"]}},
-                },
-            },
-            **spec,
-        },
+    decode = {
+        "componentType": "worker",
+        "subComponentType": "decode",
+        "replicas": 2,
+        "resources": {"limits": {"gpu": "1", "memory": "20Gi"}},
+        "envs": [{"name": "A", "value": "b"}],
+        "extraPodSpec": {"mainContainer": {"image": "engine:1", "args": ["--model", "m"]}},
     }
+    services = {"Frontend": {"componentType": "frontend", "replicas": 1}, "Decode": decode}
+    spec = {"backendFramework": "vllm", "services": services, **spec}
+    return {**ALPHA.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
 def beta(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:

@@ -42,23 +42,12 @@ def deployment(namespace: str, name: str = "web") -> dict[str, Any]:
     resources = {"limits": {"cpu": "1000m", "memory": "1024Mi"}}
     ports = [{"containerPort": 8000}]
     container = {"name": "main", "image": "image", "env": env, "resources": resources, "ports": ports}
-    return {
-        **DEPLOYMENTS.type_meta,
-        "metadata": {"name": name, "namespace": namespace, "labels": {"a": "b"}},
-        "spec": {
-            "replicas": 0,
-            "selector": {"matchLabels": {"a": "b"}},
-            "template": {
-                "metadata": {"labels": {"a": "b"}},
-                "spec": {
-                    "containers": [container],
-                    "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8192Mi"}}],
-                    "hostNetwork": False,
-                    "tolerations": [],
-                },
-            },
-        },
-    }
+    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8192Mi"}}]
+    pod = {"containers": [container], "volumes": volumes, "hostNetwork": False, "tolerations": []}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod}
+    metadata = {"name": name, "namespace": namespace, "labels": {"a": "b"}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    return {**DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
 
 
 async def test_an_object_lives(kube: KubeClient, namespace: str) -> None:

@@ -30,22 +30,12 @@ async def test_a_v1alpha1_request_is_profiled_and_reports_so_in_its_words(
     profiler.go.set()
     parts: list[Service] = [WatcherService(), Profiler(profiler, no_result)]
     await admission_kube.create(NODES, NODE)
-    request: dict[str, Any] = {
-        **ALPHA.type_meta,
-        "metadata": {"name": "qwen", "namespace": namespace},
-        "spec": {
-            "model": "Qwen/Qwen3-32B",
-            "backend": "vllm",
-            "autoApply": False,
-            "profilingConfig": {
-                "profilerImage": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1",
-                "config": {
-                    "sla": {"isl": 3000, "osl": 150, "ttft": 200, "itl": 20},
-                    "sweep": {"useAiConfigurator": True},
-                },
-            },
-        },
-    }
+    sla = {"isl": 3000, "osl": 150, "ttft": 200, "itl": 20}
+    config = {"sla": sla, "sweep": {"useAiConfigurator": True}}
+    profiling = {"profilerImage": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1", "config": config}
+    spec = {"model": "Qwen/Qwen3-32B", "backend": "vllm", "autoApply": False, "profilingConfig": profiling}
+    metadata = {"name": "qwen", "namespace": namespace}
+    request: dict[str, Any] = {**ALPHA.type_meta, "metadata": metadata, "spec": spec}
     configured = settings(admission_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
     async with platform(configured, parts):
         await admission_kube.create(ALPHA, request)

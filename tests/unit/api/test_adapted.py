@@ -12,19 +12,11 @@ NAMES = ("One", "Two", "Three")
 
 
 def graph(replicas: dict[str, int | None], adapting: tuple[str, ...] = NAMES) -> dict[str, Any]:
-    return {
-        "metadata": {"uid": "graph"},
-        "spec": {
-            "components": [
-                {
-                    "name": name,
-                    **({} if count is None else {"replicas": count}),
-                    **({"scalingAdapter": {}} if name in adapting else {}),
-                }
-                for name, count in replicas.items()
-            ]
-        },
-    }
+    def component(name: str, count: int | None) -> dict[str, Any]:
+        adapted: dict[str, Any] = {"scalingAdapter": {}} if name in adapting else {}
+        return {"name": name, **({} if count is None else {"replicas": count}), **adapted}
+
+    return {"metadata": {"uid": "graph"}, "spec": {"components": [component(*each) for each in replicas.items()]}}
 
 
 def adapter(component: str, replicas: int, owner: str = "graph") -> dict[str, Any]:

@@ -14,22 +14,10 @@ def stored(
     config: dict[str, Any] | None = None, profiling: dict[str, Any] | None = None, **spec: Any
 ) -> dict[str, Any]:
     """A v1alpha1 request as it is stored."""
-    obj = {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoGraphDeploymentRequest",
-        "metadata": {"name": "qwen", "namespace": "ns"},
-        "spec": {
-            "model": "Qwen/Qwen3-0.6B",
-            "backend": "vllm",
-            "profilingConfig": {
-                "profilerImage": "profiler:1",
-                **({"config": config} if config else {}),
-                **(profiling or {}),
-            },
-            **spec,
-        },
-    }
-    return convert(obj, BETA)
+    settings = {"profilerImage": "profiler:1", **({"config": config} if config else {}), **(profiling or {})}
+    spec = {"model": "Qwen/Qwen3-0.6B", "backend": "vllm", "profilingConfig": settings, **spec}
+    type_meta = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeploymentRequest"}
+    return convert({**type_meta, "metadata": {"name": "qwen", "namespace": "ns"}, "spec": spec}, BETA)
 
 
 def test_a_request_that_says_nothing_more_has_no_parts() -> None:

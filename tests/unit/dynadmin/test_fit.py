@@ -26,19 +26,13 @@ def known(templates: dict[str, Any] | None = None, **claims: Any) -> KnownClaims
 
 
 def graph(*components: tuple[str, int, dict[str, str]], nodes: int = 0) -> dict[str, Any]:
-    return {
-        "spec": {
-            "components": [
-                {
-                    "name": name,
-                    "replicas": replicas,
-                    "podTemplate": {"spec": {"resourceClaims": [{"name": "gpus", **by}]}},
-                    **({"multinode": {"nodeCount": nodes}} if nodes else {}),
-                }
-                for name, replicas, by in components
-            ]
-        }
-    }
+    wide = {"multinode": {"nodeCount": nodes}} if nodes else {}
+
+    def component(name: str, replicas: int, by: dict[str, str]) -> dict[str, Any]:
+        template = {"spec": {"resourceClaims": [{"name": "gpus", **by}]}}
+        return {"name": name, "replicas": replicas, "podTemplate": template, **wide}
+
+    return {"spec": {"components": [component(*each) for each in components]}}
 
 
 OWN, SHARED = {"resourceClaimTemplateName": "t"}, {"resourceClaimName": "c"}

@@ -3,28 +3,23 @@
 from typing import Any
 
 import pytest
-from dynamo_shared.api.resources import DEPLOYMENTS, PODS, Resource
+from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, PODS, Resource
 from dynamo_shared.kube import Invalid, Unavailable, discovery
 
 FOO = Resource("example.com", "v1", "foos", "Foo")
 
 
 def crd(**conditions: str) -> dict[str, Any]:
+    names, versions = (
+        {"plural": "foos", "kind": "Foo"},
+        [{"name": "v1", "served": True}, {"name": "v0", "served": False}],
+    )
+    reported = [{"type": name, "status": status, "reason": "r", "message": "m"} for name, status in conditions.items()]
     return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
+        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
         "metadata": {"name": "foos.example.com"},
-        "spec": {
-            "group": "example.com",
-            "names": {"plural": "foos", "kind": "Foo"},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": True}, {"name": "v0", "served": False}],
-        },
-        "status": {
-            "conditions": [
-                {"type": name, "status": status, "reason": "r", "message": "m"} for name, status in conditions.items()
-            ]
-        },
+        "spec": {"group": "example.com", "names": names, "scope": "Namespaced", "versions": versions},
+        "status": {"conditions": reported},
     }
 
 

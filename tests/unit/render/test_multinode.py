@@ -29,26 +29,12 @@ def component(engine: str, args: list[str], *, gpu: int = 4, nodes: int = 2, **c
         "resources": {"limits": {"nvidia.com/gpu": str(gpu)}} if gpu else {},
         **changed.pop("container", {}),
     }
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoComponentDeployment",
-        "metadata": {
-            "name": "g-worker",
-            "namespace": "n",
-            "uid": "u",
-            "labels": {"nvidia.com/dynamo-graph-deployment-name": "g"},
-        },
-        "spec": {
-            "name": "Worker",
-            "type": "worker",
-            "multinode": {"nodeCount": nodes},
-            "podTemplate": {
-                "metadata": {"annotations": changed.pop("annotations", {ORIGIN: "1.2.0"})},
-                "spec": {"containers": [main]},
-            },
-            **changed,
-        },
-    }
+    of_pods = {"annotations": changed.pop("annotations", {ORIGIN: "1.2.0"})}
+    template = {"metadata": of_pods, "spec": {"containers": [main]}}
+    spec = {"name": "Worker", "type": "worker", "multinode": {"nodeCount": nodes}, "podTemplate": template, **changed}
+    of_graph = {"nvidia.com/dynamo-graph-deployment-name": "g"}
+    metadata = {"name": "g-worker", "namespace": "n", "uid": "u", "labels": of_graph}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment", "metadata": metadata, "spec": spec}
 
 
 def pods(
