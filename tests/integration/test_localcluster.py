@@ -53,20 +53,10 @@ class Api:
 
 
 def deployment(name: str, gpus: int = 1, **labels: str) -> dict[str, Any]:
-    resources = {"limits": {"nvidia.com/gpu": str(gpus)}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name, **labels}},
-                "spec": {"containers": [{"name": "main", "image": "worker:1", "resources": resources}]},
-            },
-        },
-    }
+    main = {"name": "main", "image": "worker:1", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
+    template = {"metadata": {"labels": {"app": name, **labels}}, "spec": {"containers": [main]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
 
 
 def ready(api: Api, name: str, expected: int = 1) -> Callable[[], Awaitable[bool]]:

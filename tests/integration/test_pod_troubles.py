@@ -67,20 +67,8 @@ async def break_pod(
     kube: KubeClient, namespace: str, name: str, *, conditions: Sequence[dict[str, Any]] = NOT_READY, **container: Any
 ) -> None:
     """Have a pod's status as a kubelet would write it whose main container does not run."""
-    status = {
-        "conditions": list(conditions),
-        "containerStatuses": [
-            {
-                "name": "main",
-                "image": "x",
-                "imageID": "",
-                "ready": False,
-                "started": False,
-                "restartCount": 0,
-                **container,
-            }
-        ],
-    }
+    main = {"name": "main", "image": "x", "imageID": "", "ready": False, "started": False, "restartCount": 0}
+    status = {"conditions": list(conditions), "containerStatuses": [{**main, **container}]}
     await kube.merge_patch(PODS, ObjectKey(namespace, name), {"status": status}, subresource="status")
 
 

@@ -315,20 +315,15 @@ async def _played_profiler(kube: KubeClient, namespace: str) -> None:
     """Writes what the profiler of a Job leaves: its ConfigMap, as the relay has it."""
     request = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "auto-config-llm"))
     graph = (EXAMPLES / "simple-deployment.yaml").read_text()
-    await kube.create(
-        CONFIG_MAPS,
-        {
-            **CONFIG_MAPS.type_meta,
-            "metadata": {
-                "name": "dgdr-output-auto-config-llm",
-                "namespace": namespace,
-                "labels": {
-                    "dgdr.nvidia.com/name": "auto-config-llm",
-                    "dgdr.nvidia.com/namespace": namespace,
-                    "nvidia.com/managed-by": "dynamo-operator",
-                },
-                "annotations": {keys.REQUEST_UID: request["metadata"]["uid"]},
-            },
-            "data": {"profiler_status": "success", "phase": "Done", "final_config.yaml": graph},
+    metadata = {
+        "name": "dgdr-output-auto-config-llm",
+        "namespace": namespace,
+        "labels": {
+            "dgdr.nvidia.com/name": "auto-config-llm",
+            "dgdr.nvidia.com/namespace": namespace,
+            "nvidia.com/managed-by": "dynamo-operator",
         },
-    )
+        "annotations": {keys.REQUEST_UID: request["metadata"]["uid"]},
+    }
+    data = {"profiler_status": "success", "phase": "Done", "final_config.yaml": graph}
+    await kube.create(CONFIG_MAPS, {**CONFIG_MAPS.type_meta, "metadata": metadata, "data": data})

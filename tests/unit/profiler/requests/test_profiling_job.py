@@ -125,33 +125,21 @@ def test_what_the_go_operator_kept_is_mounted() -> None:
 
 def test_overrides_replace_defaults_and_labels_stay() -> None:
     toleration = {"key": "gpu", "operator": "Exists"}
-    job = made(
-        overrides={
-            "profilingJob": {
-                "backoffLimit": 2,
-                "activeDeadlineSeconds": 600,
-                "template": {
-                    "metadata": {"labels": {"team": "chat", "app": "mine", "dgdr.nvidia.com/name": "mine"}},
-                    "spec": {
-                        "tolerations": [toleration],
-                        "nodeSelector": {"pool": "gpu"},
-                        "imagePullSecrets": [{"name": "mine"}],
-                        "securityContext": {"runAsUser": 7},
-                        "automountServiceAccountToken": False,
-                        "containers": [
-                            {
-                                "name": "whatever",
-                                "image": "mine:1",
-                                "resources": {"limits": {"nvidia.com/gpu": "1"}},
-                                "env": [{"name": "DGDR_NAME", "value": "x"}, {"name": "MORE", "value": "y"}],
-                            }
-                        ],
-                        "volumes": [{"name": "scratch", "emptyDir": {}}],
-                    },
-                },
-            }
-        }
-    )
+    env = [{"name": "DGDR_NAME", "value": "x"}, {"name": "MORE", "value": "y"}]
+    container = {"name": "whatever", "image": "mine:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}, "env": env}
+    desired = {
+        "tolerations": [toleration],
+        "nodeSelector": {"pool": "gpu"},
+        "imagePullSecrets": [{"name": "mine"}],
+        "securityContext": {"runAsUser": 7},
+        "automountServiceAccountToken": False,
+        "containers": [container],
+        "volumes": [{"name": "scratch", "emptyDir": {}}],
+    }
+    own = {"team": "chat", "app": "mine", "dgdr.nvidia.com/name": "mine"}
+    template = {"metadata": {"labels": own}, "spec": desired}
+    override = {"backoffLimit": 2, "activeDeadlineSeconds": 600, "template": template}
+    job = made(overrides={"profilingJob": override})
     spec, pod = job["spec"], job["spec"]["template"]["spec"]
     assert (spec["backoffLimit"], spec["activeDeadlineSeconds"]) == (2, 600)
     object_labels = spec["template"]["metadata"]["labels"]
