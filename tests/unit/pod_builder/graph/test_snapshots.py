@@ -386,6 +386,12 @@ def test_a_job_without_metadata_for_its_pod_snapshot_is_of_an_early_operator() -
     assert "install a later Snapshot operator" in world.condition[2]
 
 
+def test_a_mount_without_a_name_is_left_to_the_api_server_to_refuse() -> None:
+    main = {"name": "main", "volumeMounts": [{"mountPath": "/models"}]}
+    world = World(worker(job={"podTemplate": {"spec": {"containers": [main]}}}))
+    assert world.jobs[0]["spec"]["podTemplate"]["spec"]["containers"][0]["volumeMounts"][-1] == {"mountPath": "/models"}
+
+
 def test_a_refused_job_is_a_failure_and_the_graph_is_written() -> None:
     world = World()
     world.kube.put(stored_graph(worker()))

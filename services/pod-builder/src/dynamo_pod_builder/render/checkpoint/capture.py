@@ -170,7 +170,9 @@ def _in_common(pod: KubeObject, container: KubeObject, backend: str) -> KubeObje
     """What a pod shares with all that are restored from its PodSnapshot."""
     first = pod.get("initContainers") or []
     parts = (container, *first)
-    used = {each["name"] for part in parts for key in ("volumeMounts", "volumeDevices") for each in part.get(key) or ()}
+    used = {
+        each.get("name") for part in parts for key in ("volumeMounts", "volumeDevices") for each in part.get(key) or ()
+    }
     return {
         "version": snapshots.VERSION,
         "backendFramework": backend,
