@@ -162,6 +162,8 @@ def test_what_is_so_already_is_left():
 
 
 UNREADY = snapshot(ready=False, owner=OWNER)
+_READY = snapshot(owner=OWNER)
+DELETED = {**_READY, "metadata": {**_READY["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 OTHER_JOB = {**job(), "metadata": {**job()["metadata"], "uid": "another"}}
 FAILED = {**job(), "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "JobFailed"}]}}
 UNAVAILABLE = {
@@ -171,6 +173,7 @@ UNAVAILABLE = {
     "followed by another": (OTHER_JOB, snapshot(owner=OWNER)),
     "without its snapshot": (job(),),
     "snapshot not ready": (job(), UNREADY),
+    "snapshot being deleted": (job(), DELETED),
 }
 
 

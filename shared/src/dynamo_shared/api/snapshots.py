@@ -62,8 +62,8 @@ def failure_of(obj: KubeObject) -> tuple[str, str] | None:
 
 
 def is_ready(snapshot: KubeObject) -> bool:
-    """Whether pods can be restored from a PodSnapshot."""
-    return objects.is_true(snapshot, _READY)
+    """Whether pods can be restored from a PodSnapshot. What is being deleted may have lost its files already."""
+    return objects.is_true(snapshot, _READY) and not objects.is_deleting(snapshot)
 
 
 def content_of(snapshot: KubeObject) -> str:
