@@ -178,3 +178,17 @@ async def test_what_others_do_better_is_given_up_and_taken_again(etcd: FakeEtcd,
     lease.take_again()
     await until(lambda: lease.id == 2)
     assert (lease.trouble, heard[-1]) == ("", 2)
+
+
+async def test_an_answer_that_comes_later_does_not_hide_why_it_was_given_up(etcd: FakeEtcd, lease: Lease) -> None:
+    await until(lease.alive)
+    etcd.frozen.clear()
+    lease.check()
+    await until(lambda: etcd.renewals == [1])
+    lease.give_up("another replica can")
+    etcd.frozen.set()
+    await until(lambda: not lease.alive())
+    assert lease.trouble == "another replica can"
+    lease.take_again()
+    await until(lambda: lease.id == 2)
+    assert lease.trouble == ""

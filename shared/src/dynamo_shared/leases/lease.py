@@ -178,6 +178,9 @@ class Lease:
             abandoned.clear()
 
     def _note(self, trouble: str) -> None:
+        if not self._desired.is_set():
+            # A request that was under way says nothing about why the lease was given up.
+            return
         changed = bool(trouble) != bool(self._trouble)
         if trouble and changed:
             log.warning("etcd does not answer", error=trouble)
