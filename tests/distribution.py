@@ -43,6 +43,7 @@ OWN_SERVERS = frozenset({
     "test_restarts.py",
     "test_seed_examples.py",
     "test_several_nats.py",
+    "test_snapshots.py",
     "test_webhooks.py",
 })  # fmt: skip
 

@@ -24,7 +24,7 @@ from dynamo_shared.state.versions import Version
 
 from tests.building.waiting import turns
 
-WITHIN = 5.0
+WITHIN = 30.0
 ENDED = "the container has ended"
 RUNNING, ENDS = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, {"terminated": {"exitCode": 1}}
 TAIL = LogPart(tail="5")
