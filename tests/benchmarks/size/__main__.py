@@ -40,21 +40,24 @@ REPLICAS, CHANGES, AT_REST, AFTER = 2, 200, 20.0, 10.0
 #: At rest are services that wrote nothing, and together used less than this share of a core, for so many seconds; if they
 #: have not come to rest after the last, what follows is measured all the same.
 RESTING, REST, REST_WITHIN = 0.2, 15.0, 300.0
+#: The version that all parts of Kubernetes act as: that of API_SERVER.
+EMULATED = "--emulated-version=1.33"
 #: Controllers of Kubernetes that are held to 20 requests a second would be what is measured.
 BRISK = (
+    EMULATED,
     "--kube-api-qps=1000",
     "--kube-api-burst=2000",
     "--concurrent-deployment-syncs=20",
     "--concurrent-replicaset-syncs=20",
 )
-SCHEDULER = ("--kube-api-qps=1000", "--kube-api-burst=2000")
+SCHEDULER = (EMULATED, "--kube-api-qps=1000", "--kube-api-burst=2000")
 #: From 1.34 on Kubernetes counts all addresses of Services for each new one, and gives them under one lock: with 4,000 Services
 #: a quarter of the Services a second. As 1.33 it can keep them in a bitmap, as it did before.
 API_SERVER = (
     "--max-requests-inflight=1600",
     "--max-mutating-requests-inflight=800",
     "--event-ttl=5m",
-    "--emulated-version=1.33",
+    EMULATED,
     "--feature-gates=MultiCIDRServiceAllocator=false",
 )
 PODS_A_NODE = 2500
