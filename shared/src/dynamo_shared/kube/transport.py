@@ -28,9 +28,9 @@ from dynamo_shared.aio import Randomness, delay
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.config import Connection
 
-# One process talks to one API server. Each connection costs a TLS handshake, and each write under way one more, from the API
-# server to our webhooks: of connections to a webhook it keeps 25 idle ones, and shakes hands again for what goes beyond.
-CONNECTIONS: Final = 32
+# One process talks to one API server: more connections than this only queue on its side
+# (max-requests-inflight 400, mutating 200).
+CONNECTIONS: Final = 64
 # Watches live next to requests, each holding its connection for minutes: they must never starve a write of one, nor wait
 # for another watch to end. There are as many as there are reflectors; 0: no limit.
 WATCH_CONNECTIONS: Final = 0
