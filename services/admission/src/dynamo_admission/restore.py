@@ -65,7 +65,7 @@ class PodRestorer:
         if not own.get(annotations.RESTORE_SOURCE) or not all(objects.labels(pod).get(label) for label in _STAMPED):
             return _refusal("its annotations and labels are not those of a pod of a component")
         try:
-            snapshot = await self._snapshot(pod, request.namespace)
+            snapshot = await self._snapshot(own, ObjectKey(request.namespace, own[annotations.RESTORE_SOURCE]))
             return ReviewVerdict(patch=jsonpatch.difference(pod, restored(pod, snapshot, self.profile)))
         except (_Unavailable, KubeError, TimeoutError) as error:
             if _is_immediate(own):
@@ -78,9 +78,8 @@ class PodRestorer:
                 return replace(SKIPPED, warnings=[f"starts without its checkpoint: {error}"])
             return _refusal(str(error))
 
-    async def _snapshot(self, pod: KubeObject, namespace: str) -> KubeObject:
-        own = objects.annotations(pod)
-        kind, key = own.get(annotations.RESTORE_SOURCE_KIND), ObjectKey(namespace, own[annotations.RESTORE_SOURCE])
+    async def _snapshot(self, own: Any, key: ObjectKey) -> KubeObject:
+        kind = own.get(annotations.RESTORE_SOURCE_KIND)
         if kind == SNAPSHOT_JOBS.kind:
             return await self._of_job(own, key)
         if kind == POD_SNAPSHOTS.kind:
@@ -97,10 +96,9 @@ class PodRestorer:
             raise _Refused(f"SnapshotJob {key.name} was not created for a graph")
         if snapshots.failure_of(job) is not None or not snapshots.is_completed(job):
             raise _Unavailable(f"SnapshotJob {key.name} has not completed")
-        status = mapping(job.get("status"))
-        name, uid = status.get("podSnapshotName") or "", status.get("podSnapshotUID")
-        snapshot = await self.find(POD_SNAPSHOTS, ObjectKey(key.namespace, str(name))) if name and uid else None
-        if snapshot is None or objects.uid(snapshot) != uid:
+        name = snapshots.snapshot_name(job)
+        snapshot = await self.find(POD_SNAPSHOTS, ObjectKey(key.namespace, name)) if name else None
+        if snapshot is None or not snapshots.is_taken_by(job, snapshot):
             raise _Unavailable(f"the PodSnapshot of SnapshotJob {key.name} is gone")
         return _usable(snapshot, own, owner)
 

@@ -18,6 +18,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     key_of,
 )
+from dynamo_shared.api.snapshots import snapshot_name
 from dynamo_shared.api.v1alpha1 import identity_of
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
@@ -50,7 +51,7 @@ def catalogue(cache: ObjectCache, namespace: str, specs: Iterable[KubeObject], g
     named = {name: cache.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name)) for name in refs}
     identified = {digest: of_identity(cache, namespace, digest) for digest in digests}
     jobs = [each for each in cache.list(SNAPSHOT_JOBS, namespace) if graph and _graph_of(each) == graph]
-    refs |= {name for each in jobs if (name := (each.get("status") or {}).get("podSnapshotName"))}
+    refs |= {name for each in jobs if (name := snapshot_name(each))}
     taken = {name: cache.get(POD_SNAPSHOTS, ObjectKey(namespace, name)) for name in refs} if graph else {}
     return Catalogue(
         {name: obj for name, obj in named.items() if obj is not None},

@@ -93,7 +93,7 @@ def of_capture(
     if hash_of(job) != digest:
         old = f"{named} keeps no metadata for its PodSnapshot: install a later Snapshot operator, then delete the SnapshotJob"
         return SnapshotStart("", UNUSABLE, old, fails=True, is_automatic=True)
-    name = (job.get("status") or {}).get("podSnapshotName", "")
+    name = snapshots.snapshot_name(job)
     pinned = {
         annotations.RESTORE_SOURCE: objects.name(job),
         annotations.RESTORE_SOURCE_KIND: SNAPSHOT_JOBS.kind,
@@ -110,7 +110,7 @@ def of_capture(
         return start(FAILED, f"{named} failed: {why}; to have it taken again, delete it", fails=True)
     if not snapshots.is_completed(job):
         return start(PENDING, f"{named} captures the engine{_progress(job)}")
-    if snapshot is None or objects.uid(snapshot) != job["status"].get("podSnapshotUID"):
+    if snapshot is None or not snapshots.is_taken_by(job, snapshot):
         return start(UNUSABLE, f"{named} completed, and its PodSnapshot is gone: delete the SnapshotJob", fails=True)
     if problem := snapshots.problem_of(snapshot, digest, graph_uid):
         return start(UNUSABLE, f"PodSnapshot {name} {problem}", fails=True)

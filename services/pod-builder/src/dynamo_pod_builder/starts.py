@@ -156,8 +156,8 @@ def _snapshot_start(
     if ref:
         return of_name(ref, catalogue.snapshots.get(ref), hash_of_capture(capture), targets, policy)
     job = catalogue.jobs.get(objects.name(capture))
-    name = ((job or {}).get("status") or {}).get("podSnapshotName", "")
-    return of_capture(capture, job, catalogue.snapshots.get(name), targets, policy)
+    snapshot = catalogue.snapshots.get(snapshots.snapshot_name(job)) if job is not None else None
+    return of_capture(capture, job, snapshot, targets, policy)
 
 
 def _start(

@@ -53,6 +53,16 @@ def is_completed(job: KubeObject) -> bool:
     return objects.is_true(job, _COMPLETED)
 
 
+def snapshot_name(job: KubeObject) -> str:
+    """Name of the PodSnapshot that a SnapshotJob has had taken; "" for none yet."""
+    return text(mapping(job.get("status")).get("podSnapshotName"))
+
+
+def is_taken_by(job: KubeObject, snapshot: KubeObject) -> bool:
+    """Whether a stored PodSnapshot is the very one that a SnapshotJob has had taken."""
+    return objects.uid(snapshot) == mapping(job.get("status")).get("podSnapshotUID")
+
+
 def failure_of(obj: KubeObject) -> tuple[str, str] | None:
     """Reason and message of why a SnapshotJob or a PodSnapshot failed; None where it did not."""
     failed = objects.condition(obj, _FAILED)

@@ -56,9 +56,8 @@ class Captures:
 
     async def _keep_snapshot(self, job: KubeObject, desired: KubeObject, observed: Observed) -> None:
         """Have the PodSnapshot of a job go with the graph, or stay."""
-        status = job.get("status") or {}
-        snapshot = observed.checkpoints.snapshots.get(status.get("podSnapshotName", ""))
-        if snapshot is None or objects.uid(snapshot) != status.get("podSnapshotUID"):
+        snapshot = observed.checkpoints.snapshots.get(snapshots.snapshot_name(job))
+        if snapshot is None or not snapshots.is_taken_by(job, snapshot):
             return
         graph, policy = observed.graph, objects.annotations(desired)[CHECKPOINT_DELETION_POLICY]
         if snapshots.owner_uid(snapshot) == objects.uid(graph):
