@@ -239,13 +239,9 @@ class KubeClient:
         A `metadata.resourceVersion` is a precondition (Conflict).
         """
         key = key_of(obj)
-        path, query = (
-            resource.path(key.namespace, key.name, "status"),
-            f"{self._manager}&fieldValidation=Ignore&dryRun=All",
-        )
-        return _object(
-            await self._request("PATCH", path, query, body=_encode(obj), content_type=MERGE_PATCH, retry=True)
-        )
+        path, query = resource.path(key.namespace, key.name, "status"), self._query(dry_run=True, strict=False)
+        content = await self._request("PATCH", path, query, body=_encode(obj), content_type=MERGE_PATCH, retry=True)
+        return _object(content)
 
     async def merge_patch(
         self,
@@ -357,7 +353,7 @@ class KubeClient:
         return _object(content)
 
     def _query(self, *, dry_run: bool, strict: bool = True) -> str:
-        """Unknown fields are refused, as apply refuses them: dropped in silence, they would be "drift" that never ends."""
+        """Where `strict`, unknown fields are refused, as by apply: dropped in silence, they would be "drift" that never ends."""
         query = f"{self._manager}&fieldValidation={'Strict' if strict else 'Ignore'}"
         return f"{query}&dryRun=All" if dry_run else query
 
