@@ -283,7 +283,7 @@ class Applier:
         writer = await self._other_writer(resource, observed) if expected else ""
         ensured = await self.patch_replicas(resource, observed, replicas)
         self._note_number(ensured.obj)
-        return replace(ensured, set_back=SetBack(writer, observed["spec"].get("replicas", 1))) if writer else ensured
+        return replace(ensured, set_back=SetBack(writer, objects.replicas(observed))) if writer else ensured
 
     async def _other_writer(self, resource: Resource, observed: KubeObject) -> str:
         """The field manager of `spec.replicas`, which STATE leaves out; "" where that is this one, or unknown."""

@@ -46,6 +46,11 @@ def generation(obj: KubeObject) -> int:
     return int(obj["metadata"].get("generation", 1))
 
 
+def replicas(obj: KubeObject) -> int:
+    """How many pods, or groups of them, a workload or a component desires: one where it says nothing."""
+    return int((obj.get("spec") or {}).get("replicas", 1))
+
+
 def created_at(obj: KubeObject) -> str:
     """Creation time of an object, RFC 3339; "" where it is not stored yet."""
     return str(obj["metadata"].get("creationTimestamp", ""))

@@ -81,7 +81,7 @@ def replicas_left(workload: KubeObject | None) -> int:
     """Replicas that there are, serving or not; what was asked for, while that is not yet acted on."""
     if workload is None:
         return 0
-    status, desired = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
+    status, desired = workload.get("status", {}), objects.replicas(workload)
     generation = status.get("observedGeneration", objects.generation(workload))
     current = generation >= objects.generation(workload)
     return int(status.get("replicas", 0)) if current else max(desired, status.get("replicas", 0))
@@ -170,7 +170,7 @@ def refusal_of(clique: KubeObject) -> tuple[str, str] | None:
 
     What Grove says of its last errors stays there when they are over.
     """
-    status, desired = clique.get("status", {}), clique.get("spec", {}).get("replicas", 1)
+    status, desired = clique.get("status", {}), objects.replicas(clique)
     if (status.get("replicas") or 0) >= desired:
         return None
     for error in status.get("lastErrors") or ():
@@ -208,7 +208,7 @@ def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
     """A LeaderWorkerSet counts groups; right after a change, those of the former template."""
     if not is_observed(workload):
         return WorkloadReadiness(False, "the LeaderWorkerSet's change is not yet observed")
-    status, desired = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
+    status, desired = workload.get("status", {}), objects.replicas(workload)
     updated, ready, total = (status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas"))
     if (
         updated >= desired
@@ -231,7 +231,7 @@ def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
         return WorkloadReadiness(False, f"its pods are refused: {words}", reason)
     if not is_observed(workload):
         return WorkloadReadiness(False, f"Grove has not yet observed the present {_kind(workload)}")
-    desired = workload.get("spec", {}).get("replicas", 1)
+    desired = objects.replicas(workload)
     serving, updated, total = (
         status.get(count, 0) for count in (_SERVING[_kind(workload)], "updatedReplicas", "replicas")
     )

@@ -75,7 +75,7 @@ def serving(
         fresh = [wait for pod in others if (wait := _until_admitted(pod, observed)) is not None]
         available[name] = max(0, available[name] - len(fresh) - len(unknown))
         waits += [*fresh, *([RECHECK] if unknown else ())]
-    desired = {name: child["spec"].get("replicas", 1) for name, child in workers.items()}
+    desired = {name: objects.replicas(child) for name, child in workers.items()}
     named = {name: each for name, each in unregistered.items() if each}
     return ServingPods(paired(available, desired), earliest(*waits), old, unregistered=named)
 
@@ -117,7 +117,7 @@ def _serving_generations(leftovers: Mapping[str, Sequence[KubeObject]], observed
     """Hashes of the old generations that serve: each of their components that has replicas has one that is available."""
     generations: dict[str, list[int]] = defaultdict(list)
     for dcd in (dcd for each in leftovers.values() for dcd in each):
-        if dcd["spec"].get("replicas", 1) > 0:
+        if objects.replicas(dcd) > 0:
             available = ready_replicas(observed.workloads.get(objects.name(dcd)))[0]
             generations[generation_of(dcd)].append(available)
     return frozenset(generation for generation, counts in generations.items() if min(counts) > 0)

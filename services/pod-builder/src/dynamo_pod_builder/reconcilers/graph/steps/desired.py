@@ -117,7 +117,7 @@ def as_components(
 
 def _running(observed: Observed) -> dict[str, RunningPods]:
     running = {
-        name: _running_pods(each["spec"].get("replicas", 1), each["spec"].get("podTemplate") or {})
+        name: _running_pods(objects.replicas(each), each["spec"].get("podTemplate") or {})
         for name, each in observed.components.items()
     }
     for clique_set in observed.sets:

@@ -60,7 +60,7 @@ def roll(plan: Plan, observed: Observed) -> Plan:
         finished = finished and next_.done
         children.append({**child, "spec": {**child["spec"], "replicas": next_.new}})
         targets = [(dcd, next_.old[objects.name(dcd)]) for dcd in old]
-        drain += [(dcd, target) for dcd, target in targets if dcd["spec"].get("replicas", 1) != target]
+        drain += [(dcd, target) for dcd, target in targets if objects.replicas(dcd) != target]
     plan = plan.having(children)
     if finished:
         components: Sequence[str] = sorted(workers) if active else ()
@@ -98,7 +98,7 @@ def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, l
     for name, dcd in observed.components.items():
         component = objects.labels(dcd).get(labels.COMPONENT)
         # What the last update left is on its way out: another one does not move it.
-        let_go = objects.is_deleting(dcd) and (component not in workers or dcd["spec"].get("replicas", 1) == 0)
+        let_go = objects.is_deleting(dcd) and (component not in workers or objects.replicas(dcd) == 0)
         if let_go and not _active(observed.status.get("rollingUpdate")):
             continue
         # Workers from before there were hashes have none.
@@ -114,7 +114,7 @@ def _workers(desired: Sequence[KubeObject]) -> dict[str, KubeObject]:
 
 
 def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observed: Observed) -> RolloutStep:
-    desired = child["spec"].get("replicas", 1)
+    desired = objects.replicas(child)
     name = objects.name(child)
     current = _replicas(name, observed.components.get(name), observed)
     before = [_replicas(objects.name(dcd), dcd, observed) for dcd in old]
@@ -133,12 +133,8 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
 def _held(child: KubeObject, old: Sequence[KubeObject], observed: Observed) -> RolloutStep:
     """No other pod of the new generation, and all that there are of the old ones."""
     there = observed.components.get(objects.name(child))
-    new = min(_replicas_in(there), _replicas_in(child)) if there is not None else 0
-    return RolloutStep(new, {objects.name(dcd): _replicas_in(dcd) for dcd in old}, done=False)
-
-
-def _replicas_in(dcd: KubeObject) -> int:
-    return int(dcd["spec"].get("replicas", 1))
+    new = min(objects.replicas(there), objects.replicas(child)) if there is not None else 0
+    return RolloutStep(new, {objects.name(dcd): objects.replicas(dcd) for dcd in old}, done=False)
 
 
 def _is_recreated(child: KubeObject) -> bool:
@@ -169,7 +165,8 @@ def _replicas(name: str, dcd: KubeObject | None, observed: Observed) -> Replicas
         return Replicas(name, 0, 0, 0)
     workload = observed.workloads.get(name)
     available, ready = ready_replicas(workload)
-    replicas = dcd["spec"].get("replicas", 1)
     # A Deployment does not count pods that are being deleted, and they have their GPUs until they are gone.
     pods = sum(not has_ended(pod) for pod in observed.pods_of(workload))
-    return Replicas(name, replicas, available, ready, objects.created_at(dcd), max(replicas_left(workload), pods))
+    return Replicas(
+        name, objects.replicas(dcd), available, ready, objects.created_at(dcd), max(replicas_left(workload), pods)
+    )
