@@ -33,9 +33,13 @@ _UNORDERED = frozenset(
 
 def worker_hash(workers: Iterable[KubeObject]) -> str:
     """Eight hex digits over the DCD specs of all workers of a graph, before the hash itself is put into them."""
-    content = {spec["name"]: canonical(_without_scale(spec)) for spec in workers}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return digest({spec["name"]: _without_scale(spec) for spec in workers})[:8]
+
+
+def digest(value: Any) -> str:
+    """SHA-256, in hex, of a value in which neither the order of fields counts nor that of lists whose entries have names."""
+    text = json.dumps(canonical(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _without_scale(spec: KubeObject) -> KubeObject:

@@ -25,7 +25,7 @@ from dynamo_pod_builder.render.checkpoint.auto import alone
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.context import PodContext, context_of
 from dynamo_pod_builder.render.errors import RenderError
-from dynamo_pod_builder.render.hashing import canonical
+from dynamo_pod_builder.render.hashing import digest
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.pod.env import merge_env
 from dynamo_pod_builder.render.pod.merge import merge
@@ -82,7 +82,7 @@ def capture_of(
     if not snapshots.can_be_restored([*(container.get("command") or ()), *(container.get("args") or ())]):
         how = "let its command be python3 -m dynamo.<engine>, without a shell"
         raise RenderError(name, _AT, f"container {target} starts no engine that waits to be restored", how)
-    digest = _digest(_in_common(pod, container, backend))
+    hash_ = digest({key: value for key, value in _in_common(pod, container, backend).items() if value})
     own = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name, labels.COMPONENT: name}
     own |= {labels.WORKER_HASH: generation} if generation else {}
     template["metadata"]["labels"] |= own
@@ -96,11 +96,11 @@ def capture_of(
     of_snapshot = {
         **taken,
         annotations.SNAPSHOT_COMPATIBILITY_VERSION: snapshots.VERSION,
-        annotations.SNAPSHOT_COMPATIBILITY_HASH: digest,
+        annotations.SNAPSHOT_COMPATIBILITY_HASH: hash_,
         annotations.SNAPSHOT_GMS_MODE: snapshots.NO_MEMORY_SERVICE,
     }
     owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata.name, uid)
-    id_ = _id(context.namespace, graph.metadata.name, uid, name, generation, digest)
+    id_ = _id(context.namespace, graph.metadata.name, uid, name, generation, hash_)
     return {
         **SNAPSHOT_JOBS.type_meta,
         # One that is retained has no owner: it goes on after the graph.
@@ -189,11 +189,6 @@ def _process(container: Mapping[str, Any]) -> KubeObject:
     """A container as the process in it has it."""
     kept = {key: value for key, value in container.items() if key not in _NOT_OF_THE_PROCESS}
     return {**kept, "env": [each for each in container.get("env") or () if each["name"] not in _REFRESHED]}
-
-
-def _digest(content: KubeObject) -> str:
-    known = {key: value for key, value in content.items() if value}
-    return hashlib.sha256(json.dumps(canonical(known), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _id(*parts: str) -> str:

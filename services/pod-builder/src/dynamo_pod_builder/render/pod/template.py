@@ -54,17 +54,17 @@ def graph_template(
 
 def with_labels(template: KubeObject, label_set: Mapping[str, str]) -> KubeObject:
     """A pod template with these labels, over any of the same name."""
-    metadata = template.get("metadata") or {}
-    return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **label_set}}}
+    return _over(template, "labels", label_set)
 
 
 def with_annotations(template: KubeObject, annotations: Mapping[str, str]) -> KubeObject:
     """A pod template with these annotations, over any of the same name."""
+    return _over(template, "annotations", annotations)
+
+
+def _over(template: KubeObject, field: str, values: Mapping[str, str]) -> KubeObject:
     metadata = template.get("metadata") or {}
-    return {
-        **template,
-        "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}},
-    }
+    return {**template, "metadata": {**metadata, field: {**(metadata.get(field) or {}), **values}}}
 
 
 def with_priority(template: KubeObject, priority_class: str) -> KubeObject:
