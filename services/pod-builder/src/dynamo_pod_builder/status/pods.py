@@ -136,8 +136,8 @@ def recheck_after(pods: Iterable[KubeObject], now: datetime) -> float | None:
     """Seconds until a slow pod counts as too late; None without one."""
     due: list[float] = []
     for pod in pods:
-        if (end := _end_due(pod)) is not None:
-            due += [(end - now).total_seconds()] if end > now else []
+        if (end := _end_due(pod)) is not None and end > now:
+            due.append((end - now).total_seconds())
         if objects.is_deleting(pod) or objects.is_true(pod, "Ready"):
             continue
         ahead = [(late.since + late.within - now).total_seconds() for late in _late(pod)]

@@ -35,19 +35,26 @@ def end_of(job: KubeObject, now: datetime) -> JobOutcome | None:
 
     From Kubernetes 1.31 on, a Job has failed only when its pod has ended: on a node that is lost, that takes as long as it is.
     """
-    for type_, succeeded in (("Complete", True), ("Failed", False), (_FAILING, False)):
-        entry = objects.condition(job, type_)
-        if entry is None or entry["status"] != "True":
-            continue
-        message = entry.get("message", "")
-        if type_ == _FAILING:
-            pod = ((job.get("spec") or {}).get("template") or {}).get("spec") or {}
-            since, grace = times.moment(entry.get("lastTransitionTime") or ""), pod.get("terminationGracePeriodSeconds")
-            if since is None or (now - since).total_seconds() < END_WITHIN + (grace or 0):
-                continue
-            message += "; its pod has not ended since then: is its node lost?"
-        return JobOutcome(succeeded, entry.get("reason", ""), message)
-    return None
+    for type_, succeeded in (("Complete", True), ("Failed", False)):
+        if objects.is_true(job, type_):
+            return _outcome(job, type_, succeeded)
+    if not objects.is_true(job, _FAILING) or not _is_overdue(job, now):
+        return None
+    failing = _outcome(job, _FAILING, succeeded=False)
+    return failing._replace(message=f"{failing.message}; its pod has not ended since then: is its node lost?")
+
+
+def _outcome(job: KubeObject, type_: str, succeeded: bool) -> JobOutcome:
+    entry = objects.condition(job, type_) or {}
+    return JobOutcome(succeeded, entry.get("reason", ""), entry.get("message", ""))
+
+
+def _is_overdue(job: KubeObject, now: datetime) -> bool:
+    """Whether the pod of a Job that fails has had time enough to end."""
+    since = times.moment((objects.condition(job, _FAILING) or {}).get("lastTransitionTime") or "")
+    pod = ((job.get("spec") or {}).get("template") or {}).get("spec") or {}
+    grace = pod.get("terminationGracePeriodSeconds") or 0
+    return since is not None and (now - since).total_seconds() >= END_WITHIN + grace
 
 
 def step_of(
