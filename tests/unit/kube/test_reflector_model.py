@@ -9,22 +9,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
+from math import inf
 from random import Random
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import parse_qsl
 
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
-from dynamo_shared.kube import errors
+from dynamo_shared.kube import errors, reflector
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 from hypothesis import given
 from hypothesis import strategies as st
 
 #: Requests after which all is reported where the server behaves: its watches are short, and comparisons have six pages.
 SOON = 300
+
+
+@pytest.fixture(autouse=True, scope="module")
+def always_compared() -> Iterator[None]:
+    """In the model's time, which has no seconds, all is compared after each watch."""
+    with patch.object(reflector, "COMPARED_A_SECOND", inf):
+        yield
 
 
 class AllReportedError(Exception):
@@ -200,7 +209,7 @@ def _take(item: ObjectChange | Synced | Absent, reported: dict[str, tuple[str, s
 def test_whatever_happens_what_is_reported_is_what_is_there(restored: bool, chance: Random) -> None:
     async def follow() -> None:
         server = ModelServer(chance, restored=restored)
-        reflector = Reflector(
+        followed = Reflector(
             server,  # type: ignore[arg-type]
             PODS,
             optional=chance.random() < 0.5,
@@ -210,7 +219,7 @@ def test_whatever_happens_what_is_reported_is_what_is_there(restored: bool, chan
             randomness=chance.random,
         )
         while True:
-            async with aclosing(reflector.changes()) as changes:
+            async with aclosing(followed.changes()) as changes:
                 async for item in changes:
                     _take(item, server.reported, restored=restored)
                     if chance.random() < 0.05:

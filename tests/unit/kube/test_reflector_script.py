@@ -12,7 +12,7 @@ import pytest
 from aiohttp import StreamReader, web
 from dynamo_shared.aio import Gate
 from dynamo_shared.api.resources import PODS, ObjectKey
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, reflector
 from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 from dynamo_shared.kube.watch_wire import MAX_LINE_BYTES, Lines, ListPage
@@ -525,6 +525,27 @@ async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soo
     first, resumed = (server.requests[number].query for number in (1, 3))
     assert int(first["timeoutSeconds"]) >= 200
     assert 10 <= int(resumed["timeoutSeconds"]) <= 20
+
+
+async def test_many_objects_are_compared_only_now_and_then_and_after_an_interruption(
+    server: Any, steps: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reflector, "COMPARED_A_SECOND", 1e-6)
+    server.then(
+        steps.answer(listed(5, pod("a", 3))),
+        steps.watch(bookmark(6)),
+        # Nothing is read between two watches that follow each other.
+        steps.watch(bookmark(7), then="break"),
+        steps.answer(listed(8)),
+        steps.watch(bookmark(9)),
+        steps.answer(listed(9, pod("a", 3))),
+        steps.watch(event("ADDED", pod("b", 10)), then="hang"),
+    )
+    followed = Followed(server, compare=True)
+    assert await followed.take(3) == ["ADDED a@3", "SYNCED 5", "ADDED b@10"]
+    assert [each.query.get("watch", "list") for each in server.requests] == [
+        *("list", "true", "true", "list", "true", "list", "true")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ What can happen, and what is done:
 7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. A watch that goes
    on from a number which the server has not reached yet says nothing of it. So after each interruption the reflector asks
    for the server's number, and lists again where that is lower. Where the new history has passed the old one meanwhile, the
-   uid and resourceVersion of all objects show it; they are read (without the objects) whenever a watch ends in time. A watch
-   that goes on after an interruption is asked for a short time, so that this shows soon.
+   uid and resourceVersion of all objects show it; they are read (without the objects) whenever a watch ends in time, of
+   many objects more rarely: each page costs the API server the objects themselves. A watch that goes on after an
+   interruption is asked for a short time, so that this shows soon, and all are read after it, however many they are.
 
 Backpressure: an iterator that is not asked reads nothing; the socket's buffer fills and the API server waits.
 """
@@ -51,6 +52,8 @@ SLOW_PAGE_SIZE = 50
 WATCH_SECONDS = (300.0, 600.0)
 # Where everything is compared after each: all objects within five minutes.
 COMPARED_SECONDS = (200.0, 280.0)
+# Of more than some 4,000 objects not after each: the API server reads no more than so many a second, on average.
+COMPARED_A_SECOND = 20.0
 # And soon after an interruption: while a kind was not served yet, a restored server may have passed the number we knew.
 RESUMED_SECONDS = (10.0, 20.0)
 # Metadata alone, of whatever kind the objects are.
@@ -166,6 +169,8 @@ class Reflector:
         self._known = Known()
         self._version = ""
         self._interrupted = False
+        self._compared = 0.0
+        """when all was read last, on the loop's clock"""
         self._listing = False
         """whether pages of a list are still to come: until then a watch next to it does not show that all is well"""
         self._failures = 0
@@ -186,7 +191,7 @@ class Reflector:
                     async for item in items:
                         yield item
                 # A server that shuts down ends its watches in good order: only one that answers again is held to be the same.
-                if self._compares:
+                if self._compares and (resumed or self._is_due()):
                     await self._compare()
                 self._interrupted = False
             except _ExpiredMidwayError:
@@ -237,6 +242,7 @@ class Reflector:
                     listed_keys, overtaken = None, set()
                     self._listing = False
                     self._version = self._version or version
+                    self._compared = asyncio.get_running_loop().time()
                     self._served, self._missing_seconds, self._midway = True, 0.0, 0
                     self._well()
                     yield Synced(version, self._known)
@@ -308,6 +314,11 @@ class Reflector:
         if self._known.others(met):
             # Deleted just now, or in a history that was never reported: the list shows which.
             raise errors.Expired(410, "Expired", "objects are gone")
+        self._compared = asyncio.get_running_loop().time()
+
+    def _is_due(self) -> bool:
+        """Whether all may be compared again without more than `COMPARED_A_SECOND`."""
+        return asyncio.get_running_loop().time() - self._compared >= len(self._known) / COMPARED_A_SECOND
 
     def _is_removed(self, error: errors.KubeError) -> bool:
         """Whether a failure shows that an optional type is not there, or no longer."""
