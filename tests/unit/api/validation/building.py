@@ -19,6 +19,23 @@ class Case:
         self.id, self.obj, self.old, self.facts, self.findings = id_, obj, old, facts, findings
 
 
+def both(
+    id_: str,
+    of_alpha: Any,
+    of_beta: Any,
+    *findings: str,
+    at: tuple[str, str] = ("", ""),
+    old: tuple[Any, Any] = (None, None),
+    facts: Facts = PLAIN,
+) -> tuple[Case, Case]:
+    """What is said of either version in the same words; `{at}` in them is the place that each has for it."""
+    first, second = (tuple(each.replace("{at}", place) for each in findings) for place in at)
+    return (
+        Case(f"alpha: {id_}", of_alpha, *first, old=old[0], facts=facts),
+        Case(f"beta: {id_}", of_beta, *second, old=old[1], facts=facts),
+    )
+
+
 def manifest(kind: str, version: str, spec: Any, **metadata: Any) -> dict[str, Any]:
     return {
         "apiVersion": f"nvidia.com/{version}",

@@ -41,22 +41,16 @@ CASES = [
     ),
     Case(
         "alpha: annotations",
-        services(
-            {
-                "a": service(
-                    annotations={"nvidia.com/vllm-distributed-executor-backend": "dask"},
-                    extraPodMetadata={
-                        "annotations": {
-                            "nvidia.com/dynamo-kube-discovery-mode": "Pod",
-                            "nvidia.com/deployment-rolling-update-max-unavailable": "few",
-                        }
-                    },
-                )
-            },
-            annotations={
-                "nvidia.com/dynamo-kube-discovery-mode": "node",
-                "nvidia.com/deployment-rolling-update-max-surge": "-1",
-            },
+        alpha(
+            """
+            a:
+              annotations: {nvidia.com/vllm-distributed-executor-backend: dask}
+              extraPodMetadata:
+                annotations:
+                  nvidia.com/dynamo-kube-discovery-mode: Pod
+                  nvidia.com/deployment-rolling-update-max-unavailable: few
+            """,
+            **annotated(dynamo_kube_discovery_mode="node", deployment_rolling_update_max_surge="-1"),
             metadata=annotated(dynamo_operator_origin_version="latest", vllm_distributed_executor_backend="dask"),
         ),
         "error: metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: 'latest' is not a semantic version such as 1.2.0; leave it out, and the platform sets it",
@@ -72,7 +66,7 @@ CASES = [
         "alpha: how Deployments are updated, on Grove",
         alpha(
             "a: {extraPodMetadata: {annotations: {nvidia.com/deployment-strategy: Recreate}}}",
-            annotations={"nvidia.com/deployment-rolling-update-max-surge": "1"},
+            **annotated(deployment_rolling_update_max_surge="1"),
         ),
         'warning: spec.annotations["nvidia.com/deployment-rolling-update-max-surge"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
         'warning: spec.services.a.extraPodMetadata.annotations["nvidia.com/deployment-strategy"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
@@ -80,15 +74,9 @@ CASES = [
     ),
     Case(
         "beta: how Deployments are updated, on Grove",
-        components(
-            component(
-                "a",
-                podTemplate={
-                    "metadata": {"annotations": {"nvidia.com/deployment-strategy": "Blue"}},
-                    "spec": {"containers": [{"name": "main", "image": "x"}]},
-                },
-            ),
-            annotations={"nvidia.com/deployment-rolling-update-max-unavailable": "0"},
+        beta(
+            "a: {main: {image: x}, metadata: {annotations: {nvidia.com/deployment-strategy: Blue}}}",
+            **annotated(deployment_rolling_update_max_unavailable="0"),
         ),
         'warning: spec.annotations["nvidia.com/deployment-rolling-update-max-unavailable"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
         'warning: spec.components[0].podTemplate.metadata.annotations["nvidia.com/deployment-strategy"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
@@ -96,18 +84,13 @@ CASES = [
     ),
     Case(
         "alpha: annotations without effect",
-        services(
-            {
-                "a": service(
-                    extraPodMetadata={
-                        "annotations": {
-                            "nvidia.com/dynamo-discovery-backend": "consul",
-                            "nvidia.com/deployment-strategy": "recreate",
-                        }
-                    }
-                )
-            },
-            annotations={"nvidia.com/deployment-strategy": "Blue"},
+        alpha(
+            """
+            a:
+              extraPodMetadata:
+                annotations: {nvidia.com/dynamo-discovery-backend: consul, nvidia.com/deployment-strategy: recreate}
+            """,
+            **annotated(deployment_strategy="Blue"),
             metadata=annotated(deployment_strategy="Recreate", dynamo_discovery_backend="Kubernetes"),
         ),
         'warning: metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in spec.annotations for all components, or in the pod template of one',
@@ -118,20 +101,16 @@ CASES = [
     ),
     Case(
         "beta: annotations that are fine",
-        components(
-            component(
-                "a",
-                podTemplate={
-                    "metadata": {
-                        "annotations": {
-                            "nvidia.com/deployment-strategy": "Recreate",
-                            "nvidia.com/deployment-rolling-update-max-surge": "not checked",
-                        }
-                    },
-                    "spec": {"containers": [{"name": "main", "image": "x"}]},
-                },
-            ),
-            annotations={"nvidia.com/deployment-rolling-update-max-surge": " 25% "},
+        beta(
+            """
+            a:
+              main: {image: x}
+              metadata:
+                annotations:
+                  nvidia.com/deployment-strategy: Recreate
+                  nvidia.com/deployment-rolling-update-max-surge: not checked
+            """,
+            **annotated(deployment_rolling_update_max_surge=" 25% "),
             metadata=annotated(
                 dynamo_operator_origin_version="v1.2.0-rc.1",
                 vllm_distributed_executor_backend="RAY",

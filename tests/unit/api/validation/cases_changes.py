@@ -4,7 +4,7 @@
 from dataclasses import replace
 from typing import Any
 
-from .building import GROVE, PLAIN, Case, beta, component, components, manifest, service, services
+from .building import GROVE, PLAIN, Case, beta, both, component, components, manifest, service, services
 
 
 def _rolling(graph: dict[str, Any], phase: str) -> dict[str, Any]:
@@ -69,18 +69,12 @@ CASES = [
         "warning: spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
         old=manifest("DynamoComponentDeployment", "v1alpha1", service(backendFramework="vllm")),
     ),
-    Case(
-        "alpha: a user changes a component deployment that a graph controls",
+    *both(
+        "a user changes a component deployment that a graph controls",
         of_graph(service(serviceName="a", replicas=3), "v1alpha1"),
-        "warning: spec: DynamoGraphDeployment 'llama' controls this component deployment and sets it back: change 'a' there",
-        old=of_graph(service(serviceName="a", replicas=2), "v1alpha1"),
-        facts=replace(PLAIN, user="jane"),
-    ),
-    Case(
-        "beta: a user changes a component deployment that a graph controls",
         of_graph(component("a", replicas=3)),
         "warning: spec: DynamoGraphDeployment 'llama' controls this component deployment and sets it back: change 'a' there",
-        old=of_graph(component("a", replicas=2)),
+        old=(of_graph(service(serviceName="a", replicas=2), "v1alpha1"), of_graph(component("a", replicas=2))),
         facts=replace(PLAIN, user="jane"),
     ),
     Case(

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from .building import GROVE, Case, alpha, beta, component, components, manifest, service, services
+from .building import GROVE, Case, alone, alpha, beta, both, component, components, manifest, service, services
 
 EPP_CONFIG: dict[str, Any] = {"config": {"plugins": [], "schedulingProfiles": []}}
 
@@ -115,37 +115,27 @@ CASES = [
     ),
     Case(
         "alpha: amounts that no container can have",
-        services(
-            {
-                "a": service(
-                    resources={
-                        "limits": {"cpu": "2", "gpu": "1.5", "gpuType": "gpu.intel.com/xe"},
-                        "requests": {"cpu": "4", "memory": "-1Gi", "custom": {"gpu": "1"}},
-                    }
-                ),
-                "b": service(
-                    resources={"limits": {"cpu": "8"}, "requests": {"cpu": "4", "memory": "4Gi"}},
-                    extraPodSpec={
-                        "mainContainer": {"image": "x", "resources": {"limits": {"cpu": 4, "memory": "2Gi"}}}
-                    },
-                ),
-            }
-        ),
+        alpha("""
+            a:
+              resources:
+                limits: {cpu: '2', gpu: '1.5', gpuType: gpu.intel.com/xe}
+                requests: {cpu: '4', memory: -1Gi, custom: {gpu: '1'}}
+            b:
+              resources: {limits: {cpu: '8'}, requests: {cpu: '4', memory: 4Gi}}
+              main: {image: x, resources: {limits: {cpu: 4, memory: 2Gi}}}
+        """),
         "error: spec.services.a.resources.limits.gpu: must be a whole number, not '1.5'",
         "error: spec.services.a.resources.requests.custom.gpu: no such resource; a GPU is called nvidia.com/gpu here",
         "error: spec.services.a.resources.requests.memory: must not be negative",
         "error: spec.services.a.resources.requests.cpu: 4 is more than the limit, 2",
         "error: spec.services.b.resources.requests.memory: 4Gi is more than the limit, 2Gi",
     ),
-    Case(
-        "alpha: an adapter of a picker",
+    *both(
+        "an adapter of a picker",
         services({"Epp": service("epp", eppConfig=EPP_CONFIG, scalingAdapter={"enabled": True})}),
-        "warning: spec.services.Epp.scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
-    ),
-    Case(
-        "beta: an adapter of a picker",
         components(component("epp", "epp", eppConfig=EPP_CONFIG, scalingAdapter={})),
-        "warning: spec.components[0].scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
+        "warning: {at}.scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
+        at=("spec.services.Epp", "spec.components[0]"),
     ),
     Case(
         "alpha: configuration of a picker elsewhere",
@@ -195,14 +185,10 @@ CASES = [
         "error: spec.frontendSidecar: 'x' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
         "error: spec.experimental.gpuMemoryService: needs a GPU at least: ask for one in resources.limits of the container main, as nvidia.com/gpu",
     ),
-    Case(
-        "alpha: an adapter without a graph",
-        manifest("DynamoComponentDeployment", "v1alpha1", service(scalingAdapter={"enabled": True})),
-        "warning: spec.scalingAdapter: has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment itself (kubectl scale, an autoscaler)",
-    ),
-    Case(
-        "beta: an adapter without a graph",
-        manifest("DynamoComponentDeployment", "v1beta1", component("a", scalingAdapter={})),
+    *both(
+        "an adapter without a graph",
+        alone("v1alpha1", **service(scalingAdapter={"enabled": True})),
+        alone("v1beta1", **component("a", scalingAdapter={})),
         "warning: spec.scalingAdapter: has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment itself (kubectl scale, an autoscaler)",
     ),
     Case(

@@ -4,7 +4,7 @@
 from dataclasses import replace
 from typing import Any
 
-from .building import GROVE, PLAIN, Case, alone, alpha, beta, component, components, service, services
+from .building import GROVE, PLAIN, Case, alone, alpha, beta, both, component, components, service, services
 
 
 def policy(**fields: Any) -> dict[str, Any]:
@@ -13,14 +13,9 @@ def policy(**fields: Any) -> dict[str, Any]:
 
 
 CASES = [
-    Case(
-        "alpha: a policy where nodes are not read",
+    *both(
+        "a policy where nodes are not read",
         services({"a": service()}, **policy(labelKey="zone")),
-        "warning: spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their pods this label",
-        facts=replace(PLAIN, gpu_discovery=False),
-    ),
-    Case(
-        "beta: a policy where nodes are not read",
         components(component("a"), **policy(labelKey="zone")),
         "warning: spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their pods this label",
         facts=replace(PLAIN, gpu_discovery=False),
@@ -82,14 +77,9 @@ CASES = [
         components(component("a", replicas=1, minAvailable=2)),
         facts=replace(PLAIN, grove=None),
     ),
-    Case(
-        "alpha: replicas of a component deployment that start together",
+    *both(
+        "replicas of a component deployment that start together",
         alone("v1alpha1", **service(replicas=1, minAvailable=2)),
-        "warning: spec.minAvailable: has no effect: only Grove starts replicas together, and it runs graphs; write a DynamoGraphDeployment",
-        facts=GROVE,
-    ),
-    Case(
-        "beta: replicas of a component deployment that start together",
         alone("v1beta1", **component("a", replicas=1, minAvailable=2)),
         "warning: spec.minAvailable: has no effect: only Grove starts replicas together, and it runs graphs; write a DynamoGraphDeployment",
         facts=GROVE,
@@ -109,14 +99,9 @@ CASES = [
         "beta: order with every component once",
         components(component("a"), component("b"), restart={"id": "1", "strategy": {"order": ["b", "a"]}}),
     ),
-    Case(
-        "alpha: name of a graph",
+    *both(
+        "name of a graph",
         services({"a": service()}, metadata={"name": "3d", "namespace": "n" * 63}),
-        "error: metadata.name: begins with '3'; it begins the names of Services, which begin with a letter",
-        "error: metadata.name: makes the Dynamo namespace 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3d', 66 characters, where a label holds 63: shorten it by 3",
-    ),
-    Case(
-        "beta: name of a graph",
         components(component("a"), metadata={"name": "3d", "namespace": "n" * 63}),
         "error: metadata.name: begins with '3'; it begins the names of Services, which begin with a letter",
         "error: metadata.name: makes the Dynamo namespace 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3d', 66 characters, where a label holds 63: shorten it by 3",
@@ -204,26 +189,13 @@ CASES = [
         components(component("a"), topologyConstraint={"clusterTopologyName": "x", "packDomain": "row"}),
         facts=replace(GROVE, topologies=None),
     ),
-    *(
-        Case(
-            f"{version}: several nodes, and nothing that runs them",
-            of,
-            f"warning: {at}.multinode: replicas of several nodes cannot run here, so the whole graph fails: install "
-            "LeaderWorkerSet or Grove, or leave multinode out",
-            facts=replace(PLAIN, leader_worker_sets=False),
-        )
-        for version, of, at in (
-            (
-                "alpha",
-                services({"a": service(multinode={"nodeCount": 2})}, backendFramework="sglang"),
-                "spec.services.a",
-            ),
-            (
-                "beta",
-                components(component("a", multinode={"nodeCount": 2}), backendFramework="sglang"),
-                "spec.components[0]",
-            ),
-        )
+    *both(
+        "several nodes, and nothing that runs them",
+        services({"a": service(multinode={"nodeCount": 2})}, backendFramework="sglang"),
+        components(component("a", multinode={"nodeCount": 2}), backendFramework="sglang"),
+        "warning: {at}.multinode: replicas of several nodes cannot run here, so the whole graph fails: install LeaderWorkerSet or Grove, or leave multinode out",
+        at=("spec.services.a", "spec.components[0]"),
+        facts=replace(PLAIN, leader_worker_sets=False),
     ),
     *(
         Case(
@@ -237,13 +209,9 @@ CASES = [
             ("no one knows what", PLAIN, None),
         )
     ),
-    Case(
-        "alpha: topology without Grove",
+    *both(
+        "topology without Grove",
         services({"a": service()}, topologyConstraint={"topologyProfile": "x", "packDomain": "rack"}),
-        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it does not run this graph",
-    ),
-    Case(
-        "beta: topology without Grove",
         components(component("a"), topologyConstraint={"clusterTopologyName": "x", "packDomain": "rack"}),
         "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it does not run this graph",
     ),

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from .building import GROVE, MULTINODE, Case, alpha, alpha_pod, beta, beta_pod, component, components, service, services
+from .building import GROVE, MULTINODE, Case, alpha, alpha_pod, beta, beta_pod, both, component, components, services
 
 CLAIM: dict[str, Any] = {
     "name": "models",
@@ -87,59 +87,38 @@ CASES: list[Case] = [
     ),
     Case(
         "alpha: other containers that mount no volume",
-        services(
-            {
-                "a": {
-                    **alpha_pod(
-                        containers=[
-                            {
-                                "name": "log",
-                                "image": "x",
-                                "volumeMounts": [
-                                    {"name": "model", "mountPath": "/m"},
-                                    {"name": "models", "mountPath": "/n"},
-                                    {"name": "shared-memory", "mountPath": "/o"},
-                                ],
-                            }
-                        ]
-                    ),
-                    "volumeMounts": [{"name": "models", "mountPoint": "/models"}],
-                }
-            }
-        ),
+        alpha("""
+            a:
+              volumeMounts: [{name: models, mountPoint: /models}]
+              pod:
+                containers:
+                - name: log
+                  image: x
+                  volumeMounts: [{name: model, mountPath: /m}, {name: models, mountPath: /n}, {name: shared-memory, mountPath: /o}]
+        """),
         "error: spec.services.a.extraPodSpec.containers[0].volumeMounts[0].name: 'model' is not a volume of the pod; did you mean models?: add it to spec.services.a.extraPodSpec.volumes; only main mounts claims by name alone",
     ),
     Case(
         "beta: other containers that mount no volume",
-        components(
-            beta_pod(
-                "a",
-                volumes=[{"name": "logs", "emptyDir": {}}],
-                initContainers=[
-                    {
-                        "name": "get",
-                        "image": "x",
-                        "volumeMounts": [{"name": "logs", "mountPath": "/l"}, {"name": "cache", "mountPath": "/c"}],
-                    }
-                ],
-            )
-        ),
+        beta("""
+            a:
+              pod:
+                volumes: [{name: logs, emptyDir: {}}]
+                initContainers:
+                - {name: get, image: x, volumeMounts: [{name: logs, mountPath: /l}, {name: cache, mountPath: /c}]}
+        """),
         "error: spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[1].name: 'cache' is not a volume of the pod: add it to spec.components[0].podTemplate.spec.volumes; only main mounts claims by name alone",
     ),
     Case(
         "alpha: paths with two mounts",
-        services(
-            {
-                "a": service(
-                    volumeMounts=[
-                        {"name": "a", "mountPoint": "/models"},
-                        {"name": "b", "mountPoint": "/models"},
-                        {"name": "c", "mountPoint": "/dev/shm"},
-                        {"name": "d", "mountPoint": "/models", "useAsCompilationCache": True},
-                    ]
-                )
-            }
-        ),
+        alpha("""
+            a:
+              volumeMounts:
+              - {name: a, mountPoint: /models}
+              - {name: b, mountPoint: /models}
+              - {name: c, mountPoint: /dev/shm}
+              - {name: d, mountPoint: /models, useAsCompilationCache: true}
+        """),
         "error: spec.services.a.volumeMounts[1].mountPoint: '/models' is where 'a' is mounted already (spec.services.a.volumeMounts[0]): mount one of them elsewhere",
         "error: spec.services.a.volumeMounts[3].mountPoint: '/models' is where 'a' is mounted already (spec.services.a.volumeMounts[0]): mount one of them elsewhere",
         "warning: spec.services.a.volumeMounts[2]: is replaced by the platform's /dev/shm: set its size in sharedMemory.size, or disabled: true there to keep this one",
@@ -221,28 +200,23 @@ CASES: list[Case] = [
     ),
     Case(
         "alpha: ingresses that cannot be made",
-        services(
-            {
-                "a": service("frontend", ingress={"enabled": True, "host": "My_Chat"}),
-                "b": service("frontend", ingress={"enabled": True, "host": "10.0.0", "hostSuffix": "1"}),
-                "c": service(
-                    "frontend",
-                    ingress={
-                        "enabled": True,
-                        "host": "chat",
-                        "hostPrefix": "*.",
-                        "ingressControllerClassName": "Nginx",
-                        "tls": {"secretName": "a/b"},
-                        "labels": {"a": "b c"},
-                    },
-                ),
-                "d": service(
-                    "frontend",
-                    ingress={"enabled": True, "host": "A_B", "useVirtualService": True, "virtualServiceGateway": "g"},
-                ),
-                "e": service("frontend", ingress={"host": "A_B"}),
-                "f": service("frontend", ingress={"enabled": True, "host": "a", "hostSuffix": "b." * 130 + "c"}),
-            }
+        alpha(
+            """
+            a: {kind: frontend, ingress: {enabled: true, host: My_Chat}}
+            b: {kind: frontend, ingress: {enabled: true, host: 10.0.0, hostSuffix: '1'}}
+            c:
+              kind: frontend
+              ingress:
+                enabled: true
+                host: chat
+                hostPrefix: '*.'
+                ingressControllerClassName: Nginx
+                tls: {secretName: a/b}
+                labels: {a: b c}
+            d: {kind: frontend, ingress: {enabled: true, host: A_B, useVirtualService: true, virtualServiceGateway: g}}
+            e: {kind: frontend, ingress: {host: A_B}}
+            """,
+            f"f: {{kind: frontend, ingress: {{enabled: true, host: a, hostSuffix: {'b.' * 130}c}}}}",
         ),
         "error: spec.services.a.ingress.host: makes the host 'My_Chat.local', which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; change host",
         "error: spec.services.b.ingress.host: makes the host '10.0.0.1', an IP address, where an Ingress needs a DNS name: change host or hostSuffix",
@@ -254,35 +228,18 @@ CASES: list[Case] = [
     ),
     Case(
         "alpha: a VirtualService for the whole mesh",
-        services(
-            {
-                name: service(
-                    "frontend",
-                    ingress={"enabled": True, "host": "h", "useVirtualService": use, "virtualServiceGateway": gateway},
-                )
-                for name, use, gateway in (("a", True, "mesh"), ("b", True, "istio-system/mesh"))
-            }
+        alpha(
+            "a: {kind: frontend, ingress: {enabled: true, host: h, useVirtualService: true, virtualServiceGateway: mesh}}",
+            "b: {kind: frontend, ingress: {enabled: true, host: h, useVirtualService: true, virtualServiceGateway: istio-system/mesh}}",
         ),
         "error: spec.services.a.ingress.virtualServiceGateway: 'mesh' stands for every proxy of the mesh, those of other namespaces included: name a Gateway",
         *map(INGRESS_IS_DEPRECATED.format, "ab"),
     ),
-    *(
-        Case(
-            f"{name}: a DeviceClass that has no name of one",
-            obj,
-            f"error: {at}.deviceClassName: 'GPU' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        )
-        for name, obj, at in (
-            (
-                "alpha",
-                services({"a": service(gpus="1", gpuMemoryService={"enabled": True, "deviceClassName": "GPU"})}),
-                "spec.services.a.gpuMemoryService",
-            ),
-            (
-                "beta",
-                components(component("a", gpus="1", experimental={"gpuMemoryService": {"deviceClassName": "GPU"}})),
-                "spec.components[0].experimental.gpuMemoryService",
-            ),
-        )
+    *both(
+        "a DeviceClass that has no name of one",
+        alpha("a: {gpus: '1', gpuMemoryService: {enabled: true, deviceClassName: GPU}}"),
+        beta("a: {gpus: '1', experimental: {gpuMemoryService: {deviceClassName: GPU}}}"),
+        "error: {at}.gpuMemoryService.deviceClassName: 'GPU' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        at=("spec.services.a", "spec.components[0].experimental"),
     ),
 ]

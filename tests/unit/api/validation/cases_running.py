@@ -15,8 +15,10 @@ from .building import (
     alone,
     alpha,
     alpha_pod,
+    annotated,
     beta,
     beta_pod,
+    both,
     component,
     components,
     service,
@@ -50,19 +52,10 @@ CASES: list[Case] = [
         components(beta_pod("a", schedulerName="kai-scheduler"), beta_pod("b")),
         facts=GROVE,
     ),
-    Case(
-        "alpha: two schedulers",
-        alpha(
-            "a: {}", metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}}
-        ),
-        'error: metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
-        'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
-    ),
-    Case(
-        "beta: two schedulers",
-        beta(
-            "a: {}", metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}}
-        ),
+    *both(
+        "two schedulers",
+        alpha("a: {}", metadata=annotated(volcano_queue="a", kai_scheduler_queue="b")),
+        beta("a: {}", metadata=annotated(volcano_queue="a", kai_scheduler_queue="b")),
         'error: metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
         'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
     ),
@@ -149,58 +142,31 @@ CASES: list[Case] = [
         "error: spec.components[1].experimental.checkpoint: not together with multinode: a checkpoint is of one pod; leave one of the two out",
         facts=GROVE,
     ),
-    *(
-        Case(
-            f"{name}: GPU memory between pods of a component deployment",
-            alone(version, **spec),
-            f"error: spec.{at}.mode: '{inter}' needs Grove, which runs graphs only: write {intra}, or a DynamoGraphDeployment",
-            facts=GROVE,
-        )
-        for name, version, spec, at, inter, intra in (
-            (
-                "alpha",
-                ALPHA,
-                service(gpus="1", gpuMemoryService={"enabled": True, "mode": "interPod"}),
-                "gpuMemoryService",
-                "interPod",
-                "intraPod",
-            ),
-            (
-                "beta",
-                BETA,
-                component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}),
-                "experimental.gpuMemoryService",
-                "InterPod",
-                "IntraPod",
-            ),
-        )
+    Case(
+        "alpha: GPU memory between pods of a component deployment",
+        alone(ALPHA, **service(gpus="1", gpuMemoryService={"enabled": True, "mode": "interPod"})),
+        "error: spec.gpuMemoryService.mode: 'interPod' needs Grove, which runs graphs only: write intraPod, or a DynamoGraphDeployment",
+        facts=GROVE,
     ),
-    *(
-        Case(
-            f"{name}: several nodes of a component deployment, and no LeaderWorkerSet",
-            alone(version, backendFramework="sglang", **spec),
-            "warning: spec.multinode: replicas of several nodes cannot run here: install LeaderWorkerSet, or leave multinode out",
-            facts=replace(GROVE, leader_worker_sets=False),
-        )
-        for name, version, spec in (
-            ("alpha", ALPHA, service(multinode=MULTINODE)),
-            ("beta", BETA, component("a", multinode=MULTINODE)),
-        )
+    Case(
+        "beta: GPU memory between pods of a component deployment",
+        alone(BETA, **component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}})),
+        "error: spec.experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which runs graphs only: write IntraPod, or a DynamoGraphDeployment",
+        facts=GROVE,
     ),
-    *(
-        Case(
-            f"{name}: a checkpoint where there are none",
-            obj,
-            f"warning: {at}: cannot run here, where the platform has no checkpoints: set checkpoint.enabled in the operator configuration, or leave the checkpoint out",
-            facts=replace(PLAIN, checkpoints=False),
-        )
-        for name, obj, at in (
-            ("alpha", services({"a": service(checkpoint={"enabled": True, **IDENTITY})}), "spec.services.a.checkpoint"),
-            (
-                "beta",
-                components(component("a", experimental={"checkpoint": IDENTITY})),
-                "spec.components[0].experimental.checkpoint",
-            ),
-        )
+    *both(
+        "several nodes of a component deployment, and no LeaderWorkerSet",
+        alone(ALPHA, backendFramework="sglang", **service(multinode=MULTINODE)),
+        alone(BETA, backendFramework="sglang", **component("a", multinode=MULTINODE)),
+        "warning: spec.multinode: replicas of several nodes cannot run here: install LeaderWorkerSet, or leave multinode out",
+        facts=replace(GROVE, leader_worker_sets=False),
+    ),
+    *both(
+        "a checkpoint where there are none",
+        services({"a": service(checkpoint={"enabled": True, **IDENTITY})}),
+        components(component("a", experimental={"checkpoint": IDENTITY})),
+        "warning: {at}.checkpoint: cannot run here, where the platform has no checkpoints: set checkpoint.enabled in the operator configuration, or leave the checkpoint out",
+        at=("spec.services.a", "spec.components[0].experimental"),
+        facts=replace(PLAIN, checkpoints=False),
     ),
 ]

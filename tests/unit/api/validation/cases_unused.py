@@ -3,6 +3,8 @@
 
 from typing import Any
 
+import yaml
+
 from .building import (
     ALPHA,
     BETA,
@@ -10,11 +12,12 @@ from .building import (
     GROVE,
     PLAIN,
     Case,
+    alone,
     alpha,
     annotated,
     beta,
+    both,
     component,
-    components,
     manifest,
     service,
     services,
@@ -27,17 +30,35 @@ SHARED_ALPHA = SHARED.format("sharedMemory.size", "disabled: true")
 SHARED_BETA = SHARED.format("sharedMemorySize", "0")
 
 
-def pod(main: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
-    """Fields of a service about its pods."""
-    return {"extraPodSpec": {**fields, "mainContainer": {"image": "engine:1", **(main or {})}}}
+def in_both(kind: str, spec: Any) -> tuple[Any, Any]:
+    """An object of either version, whose specifications are the same."""
+    return manifest(kind, ALPHA, spec), manifest(kind, BETA, spec)
 
 
-def template(main: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
-    """Fields of a component about its pods."""
-    containers = [{"name": "log", "image": "log:1"}, {"name": "main", "image": "engine:1", **(main or {})}]
-    return {"podTemplate": {"spec": {**fields, "containers": containers}}}
+def request(*parts: str, version: str = BETA) -> Any:
+    """A request whose fields are texts of YAML."""
+    spec = {name: value for part in parts for name, value in yaml.safe_load(part).items()}
+    return manifest("DynamoGraphDeploymentRequest", version, {"model": "m", "backend": "vllm", **spec})
 
 
+MODEL = {"modelName": "m", "baseModelName": "b", "source": {"uri": "s3://b/p"}}
+UNLOADED = "warning: spec.source: has no effect: workers load a model from its source only with modelType lora"
+JOB_OF_A_CHECKPOINT = """
+podTemplateSpec:
+  metadata: {labels: {a: b}, name: x}
+  spec: {containers: [{name: main, image: i}], restartPolicy: OnFailure}
+backoffLimit: 3
+ttlSecondsAfterFinished: 60
+"""
+ONLY_OF_JOBS = """
+hardware: {gpuSku: h100_sxm, interconnect: nvlink, rdma: true}
+overrides:
+  profilingJob:
+    backoffLimit: 1
+    template: {metadata: {labels: {a: b}}, spec: {priorityClassName: p}}
+"""
+LATENCIES = "sla: {optimizationType: latency, ttft: 200, itl: 10}"
+OF_PODS = annotated(enable_metrics="false", deployment_strategy="Recreate", x="y")
 OFF_GROVE = (
     'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
     'warning: metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
@@ -179,29 +200,24 @@ CASES = [
     ),
     *(
         Case(
-            f"beta: volumes of a picker ({len(mounts)} mounts, {len(volumes)} volumes)",
-            components(
-                component(
-                    "a",
-                    "epp",
-                    eppConfig={"configMapRef": {"name": "c", "key": "k"}},
-                    **template({"volumeMounts": mounts} if mounts else {}, volumes=volumes),
-                )
-            ),
+            f"beta: volumes of a picker: {pod}",
+            beta(f"a: {{kind: epp, log: true, eppConfig: {{configMapRef: {{name: c, key: k}}}}, {pod}}}"),
             *(
                 f"warning: spec.components[0].podTemplate.spec.volumes: replaces the volumes of the platform: {name}, which main mounts, becomes a claim that must exist; write it, too"
                 for name in missing
             ),
         )
-        for mounts, volumes, missing in (
-            ([], [{"name": "v", "emptyDir": {}}], ["epp-config"]),
-            ([{"name": "epp-config", "mountPath": "/etc/epp"}], [{"name": "v", "emptyDir": {}}], ["epp-config"]),
+        for pod, *missing in (
+            ("pod: {volumes: [{name: v, emptyDir: {}}]}", "epp-config"),
             (
-                [{"name": "x", "mountPath": "/etc/epp"}],
-                [{"name": "x", "emptyDir": {}}, {"name": "y", "emptyDir": {}}],
-                [],
+                "main: {volumeMounts: [{name: epp-config, mountPath: /etc/epp}]}, pod: {volumes: [{name: v, emptyDir: {}}]}",
+                "epp-config",
             ),
-            ([], [], []),
+            (
+                "main: {volumeMounts: [{name: x, mountPath: /etc/epp}]}, "
+                "pod: {volumes: [{name: x, emptyDir: {}}, {name: y, emptyDir: {}}]}",
+            ),
+            ("pod: {volumes: []}",),
         )
     ),
     *(
@@ -252,20 +268,14 @@ CASES = [
     ),
     Case(
         "alpha: compilation caches",
-        services(
-            {
-                "a": service(
-                    volumeMounts=[
-                        {"name": "v", "mountPoint": "/v"},
-                        {"name": "w", "useAsCompilationCache": True},
-                        {"name": "x", "mountPoint": "/x", "useAsCompilationCache": True},
-                    ]
-                ),
-                "b": service(
-                    "frontend", volumeMounts=[{"name": "v", "mountPoint": "/v", "useAsCompilationCache": True}]
-                ),
-            }
-        ),
+        alpha("""
+            a:
+              volumeMounts:
+              - {name: v, mountPoint: /v}
+              - {name: w, useAsCompilationCache: true}
+              - {name: x, mountPoint: /x, useAsCompilationCache: true}
+            b: {kind: frontend, volumeMounts: [{name: v, mountPoint: /v, useAsCompilationCache: true}]}
+        """),
         "warning: spec.services.a.volumeMounts[2].useAsCompilationCache: has no effect: volumeMounts[1] is the compilation cache, and a component has one; this is mounted as any volume",
         "warning: spec.services.b.volumeMounts[0].useAsCompilationCache: has no effect: only workers compile; this is mounted as any volume",
     ),
@@ -308,29 +318,19 @@ CASES = [
         "warning: spec.services.a.ingress.ingressControllerClassName: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
         "warning: spec.services.a.ingress.tls: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
     ),
-    *(
-        Case(
-            f"{version}: a component alone",
-            manifest(COMPONENT, version, {**made, "topologyConstraint": {"packDomain": "rack"}}),
-            "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment",
-        )
-        for version, made in ((ALPHA, service(serviceName="a")), (BETA, component("a")))
+    *both(
+        "topology of a component alone",
+        alone(ALPHA, **service(serviceName="a", topologyConstraint={"packDomain": "rack"})),
+        alone(BETA, **component("a", topologyConstraint={"packDomain": "rack"})),
+        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment",
     ),
-    *(
-        Case(
-            f"{version}: annotations of pods on a component alone",
-            manifest(
-                COMPONENT, version, made, **annotated(enable_metrics="false", deployment_strategy="Recreate", x="y")
-            ),
-            *(
-                f'warning: metadata.annotations["nvidia.com/{name}"]: has no effect here: write it in {place}'
-                for name in ("enable-metrics", "deployment-strategy")
-            ),
-        )
-        for version, made, place in (
-            (ALPHA, service(serviceName="a"), "spec.extraPodMetadata.annotations"),
-            (BETA, component("a"), "spec.podTemplate.metadata.annotations"),
-        )
+    *both(
+        "annotations of pods on a component alone",
+        manifest(COMPONENT, ALPHA, service(serviceName="a"), **OF_PODS),
+        manifest(COMPONENT, BETA, component("a"), **OF_PODS),
+        'warning: metadata.annotations["nvidia.com/enable-metrics"]: has no effect here: write it in {at}.annotations',
+        'warning: metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in {at}.annotations',
+        at=("spec.extraPodMetadata", "spec.podTemplate.metadata"),
     ),
     Case(
         "beta: a component of a graph is not warned of what the graph says",
@@ -343,119 +343,52 @@ CASES = [
             ],
         ),
     ),
-    *(
-        Case(
-            f"{version}: a source that no worker loads{suffix}",
-            manifest(
-                "DynamoModel",
-                version,
-                {"modelName": "m", "baseModelName": "b", "source": {"uri": "s3://b/p"}, **fields},
-            ),
-            *(
-                ()
-                if fields.get("modelType") == "lora"
-                else (
-                    "warning: spec.source: has no effect: workers load a model from its source only with modelType lora",
-                )
-            ),
-        )
-        for version in (ALPHA, BETA)
-        for suffix, fields in (("", {}), (" (adapter)", {"modelType": "adapter"}), (" (lora)", {"modelType": "lora"}))
+    *both(
+        "a source that no worker loads",
+        *in_both("DynamoModel", MODEL),
+        UNLOADED,
     ),
-    *(
-        Case(
-            f"{version}: the Job of a checkpoint",
-            manifest(
-                "DynamoCheckpoint",
-                version,
-                {
-                    "identity": IDENTITY,
-                    "job": {
-                        "podTemplateSpec": {
-                            "metadata": {"labels": {"a": "b"}, "name": "x"},
-                            "spec": {"containers": [{"name": "main", "image": "i"}], "restartPolicy": "OnFailure"},
-                        },
-                        "backoffLimit": 3,
-                        "ttlSecondsAfterFinished": 60,
-                    },
-                },
-            ),
-            "warning: spec.job.podTemplateSpec.metadata.name: has no effect: the pod gets labels and annotations of its template, and nothing else of its metadata",
-            "warning: spec.job.podTemplateSpec.spec.restartPolicy: has no effect: the pod of the Job is never started again",
-            "warning: spec.job.backoffLimit: has no effect: the Job runs once; create the checkpoint again to take it again",
-            "warning: spec.job.ttlSecondsAfterFinished: has no effect: the Job is kept for 300 seconds after its end",
-        )
-        for version in (ALPHA, BETA)
+    *both(
+        "a source that no worker loads (adapter)",
+        *in_both("DynamoModel", {**MODEL, "modelType": "adapter"}),
+        UNLOADED,
     ),
-    *(
-        Case(
-            f"beta: what a simulation does not use ({strategy})",
-            manifest(
-                "DynamoGraphDeploymentRequest",
-                BETA,
-                {
-                    "model": "m",
-                    "backend": "vllm",
-                    "searchStrategy": strategy,
-                    "hardware": {"gpuSku": "h100_sxm", "interconnect": "nvlink", "rdma": True},
-                    "overrides": {
-                        "profilingJob": {
-                            "backoffLimit": 1,
-                            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"priorityClassName": "p"}},
-                        }
-                    },
-                },
-            ),
-            *(
-                f"warning: spec.{at}: has no effect: engines are simulated, and no Job runs; set searchStrategy to thorough to measure them"
-                for at in (
-                    "hardware.interconnect",
-                    "hardware.rdma",
-                    "overrides.profilingJob.backoffLimit",
-                    "overrides.profilingJob.template.metadata",
-                    "overrides.profilingJob.template.spec.priorityClassName",
-                )
-                if strategy == "rapid"
-            ),
-        )
-        for strategy in ("rapid", "thorough")
-    ),
-    *(
-        Case(
-            f"beta: what to favour next to latencies ({strategy})",
-            manifest(
-                "DynamoGraphDeploymentRequest",
-                BETA,
-                {
-                    "model": "m",
-                    "backend": "vllm",
-                    "searchStrategy": strategy,
-                    "sla": {"optimizationType": "latency", "ttft": 200, "itl": 10},
-                },
-            ),
-            *(
-                (
-                    "warning: spec.sla.optimizationType: has no effect next to ttft, itl: engines are simulated, and chosen by latencies; leave one or the other out",
-                )
-                if strategy == "rapid"
-                else ()
-            ),
-        )
-        for strategy in ("rapid", "thorough")
+    *both("a source that no worker loads (lora)", *in_both("DynamoModel", {**MODEL, "modelType": "lora"})),
+    *both(
+        "the Job of a checkpoint",
+        *in_both("DynamoCheckpoint", {"identity": IDENTITY, "job": yaml.safe_load(JOB_OF_A_CHECKPOINT)}),
+        "warning: spec.job.podTemplateSpec.metadata.name: has no effect: the pod gets labels and annotations of its template, and nothing else of its metadata",
+        "warning: spec.job.podTemplateSpec.spec.restartPolicy: has no effect: the pod of the Job is never started again",
+        "warning: spec.job.backoffLimit: has no effect: the Job runs once; create the checkpoint again to take it again",
+        "warning: spec.job.ttlSecondsAfterFinished: has no effect: the Job is kept for 300 seconds after its end",
     ),
     Case(
+        "beta: what a simulation does not use (rapid)",
+        request("searchStrategy: rapid", ONLY_OF_JOBS),
+        *(
+            f"warning: spec.{at}: has no effect: engines are simulated, and no Job runs; set searchStrategy to thorough to measure them"
+            for at in (
+                "hardware.interconnect",
+                "hardware.rdma",
+                "overrides.profilingJob.backoffLimit",
+                "overrides.profilingJob.template.metadata",
+                "overrides.profilingJob.template.spec.priorityClassName",
+            )
+        ),
+    ),
+    Case("beta: what a simulation does not use (thorough)", request("searchStrategy: thorough", ONLY_OF_JOBS)),
+    Case(
+        "beta: what to favour next to latencies (rapid)",
+        request("searchStrategy: rapid", LATENCIES),
+        "warning: spec.sla.optimizationType: has no effect next to ttft, itl: engines are simulated, and chosen by latencies; leave one or the other out",
+    ),
+    Case("beta: what to favour next to latencies (thorough)", request("searchStrategy: thorough", LATENCIES)),
+    Case(
         "alpha: what to favour next to latencies",
-        manifest(
-            "DynamoGraphDeploymentRequest",
-            ALPHA,
-            {
-                "model": "m",
-                "backend": "auto",
-                "profilingConfig": {
-                    "profilerImage": "i",
-                    "config": {"sla": {"optimizationType": "latency", "ttft": 200}},
-                },
-            },
+        request(
+            "backend: auto",
+            "profilingConfig: {profilerImage: i, config: {sla: {optimizationType: latency, ttft: 200}}}",
+            version=ALPHA,
         ),
         "warning: spec.profilingConfig.profilerImage is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has image",
         "warning: spec.profilingConfig.config is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has sla, workload, modelCache and features.planner",
