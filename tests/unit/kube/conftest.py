@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
@@ -15,7 +15,7 @@ from dynamo_shared.kube.config import Connection
 from dynamo_shared.kube.credentials import Credentials
 from dynamo_shared.kube.transport import Transport
 
-Step = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from .steps import Step
 
 
 @dataclass
@@ -92,73 +92,3 @@ async def server() -> AsyncIterator[ScriptedServer]:
         yield server
     finally:
         await server.stop()
-
-
-class Steps:
-    """What a server can do with a request."""
-
-    @staticmethod
-    def answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Step:
-        async def step(_request: web.Request) -> web.StreamResponse:
-            return web.json_response(body, status=status, headers=headers)
-
-        return step
-
-    @classmethod
-    def refuse(cls, status: int, reason: str = "", message: str = "", **more: Any) -> Step:
-        headers = more.pop("headers", None)
-        details = {"name": "a"} if reason == "NotFound" else {}
-        body = {"kind": "Status", "code": status, "reason": reason, "message": message or reason, "details": details}
-        return cls.answer({**body, **more}, status, headers)
-
-    @staticmethod
-    def text(body: str, status: int = 200) -> Step:
-        async def step(_request: web.Request) -> web.StreamResponse:
-            return web.Response(text=body, status=status)
-
-        return step
-
-    @staticmethod
-    def reset() -> Step:
-        """The connection breaks without an answer."""
-
-        async def step(request: web.Request) -> web.StreamResponse:
-            assert request.transport is not None
-            request.transport.abort()
-            return web.Response()
-
-        return step
-
-    @staticmethod
-    def hang() -> Step:
-        """No answer until the client gives up."""
-
-        async def step(request: web.Request) -> web.StreamResponse:
-            await asyncio.Event().wait()
-            return web.Response()
-
-        return step
-
-    @staticmethod
-    def watch(*events: dict[str, Any] | bytes, then: str = "end") -> Step:
-        """A watch with these events, that then ends, hangs (sends nothing more) or breaks."""
-
-        async def step(request: web.Request) -> web.StreamResponse:
-            response = web.StreamResponse()
-            response.enable_chunked_encoding()
-            await response.prepare(request)
-            for event in events:
-                await response.write(event if isinstance(event, bytes) else json.dumps(event).encode() + b"\n")
-            if then == "hang":
-                await asyncio.Event().wait()
-            elif then == "break":
-                assert request.transport is not None
-                request.transport.abort()
-            return response
-
-        return step
-
-
-@pytest.fixture
-def steps() -> type[Steps]:
-    return Steps

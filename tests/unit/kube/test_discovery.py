@@ -6,6 +6,8 @@ import pytest
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, PODS, Resource
 from dynamo_shared.kube import Invalid, Unavailable, discovery
 
+from . import steps
+
 FOO = Resource("example.com", "v1", "foos", "Foo")
 
 
@@ -23,7 +25,7 @@ def crd(**conditions: str) -> dict[str, Any]:
     }
 
 
-async def test_served(server: Any, steps: Any) -> None:
+async def test_served(server: Any) -> None:
     client = server.client()
     server.then(
         steps.answer({"resources": [{"name": "pods/status"}, {"name": "pods"}]}),
@@ -36,7 +38,7 @@ async def test_served(server: Any, steps: Any) -> None:
     assert [observed.path for observed in server.requests] == ["/api/v1", "/apis/apps/v1", "/apis/example.com/v1"]
 
 
-async def test_install_waits_until_it_is_served(server: Any, steps: Any) -> None:
+async def test_install_waits_until_it_is_served(server: Any) -> None:
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -57,7 +59,7 @@ async def test_install_waits_until_it_is_served(server: Any, steps: Any) -> None
 
 @pytest.mark.parametrize("conversion", [None, {"strategy": "Webhook"}])
 async def test_an_install_goes_on_where_the_server_itself_was_faster(
-    server: Any, steps: Any, conversion: dict[str, Any] | None
+    server: Any, conversion: dict[str, Any] | None
 ) -> None:
     desired = crd(Established="True")
     if conversion is not None:
@@ -90,9 +92,7 @@ GIVEN_UP: dict[str, Any] = {"f:spec": {"f:group": {}}}
 
 
 @pytest.mark.parametrize("before", [None, converted("None")])
-async def test_a_conversion_is_installed_once_and_given_up(
-    server: Any, steps: Any, before: dict[str, Any] | None
-) -> None:
+async def test_a_conversion_is_installed_once_and_given_up(server: Any, before: dict[str, Any] | None) -> None:
     own = converted("Webhook", "tester")
     server.then(
         steps.answer(before) if before else steps.refuse(404, "NotFound"),
@@ -112,7 +112,7 @@ async def test_a_conversion_is_installed_once_and_given_up(
     assert [entry["fieldsV1"] for entry in disown.json["metadata"]["managedFields"]] == [GIVEN_UP]
 
 
-async def test_a_conversion_that_someone_serves_is_left_alone(server: Any, steps: Any) -> None:
+async def test_a_conversion_that_someone_serves_is_left_alone(server: Any) -> None:
     theirs = converted("Webhook", "user")
     server.then(steps.answer(theirs), steps.answer(theirs), steps.answer(theirs), steps.answer(SERVED))
     await discovery.install_crds(server.client(), [converted("Webhook")])
@@ -120,9 +120,7 @@ async def test_a_conversion_that_someone_serves_is_left_alone(server: Any, steps
     assert "conversion" not in server.requests[1].json["spec"]
 
 
-async def test_an_installation_that_was_cut_off_is_finished_before_the_conversion_could_be_removed(
-    server: Any, steps: Any
-) -> None:
+async def test_an_installation_that_was_cut_off_is_finished_before_the_conversion_could_be_removed(server: Any) -> None:
     both = converted("Webhook", "user", "tester")
     server.then(steps.answer(both), steps.answer(both), steps.answer(both), steps.answer(both), steps.answer(SERVED))
     await discovery.install_crds(server.client(), [converted("Webhook")])
@@ -133,20 +131,20 @@ async def test_an_installation_that_was_cut_off_is_finished_before_the_conversio
     assert "conversion" not in apply.json["spec"]
 
 
-async def test_names_that_are_taken_are_reported_at_once(server: Any, steps: Any) -> None:
+async def test_names_that_are_taken_are_reported_at_once(server: Any) -> None:
     server.then(steps.answer(crd(NamesAccepted="False")))
     with pytest.raises(Invalid, match=r"foos\.example\.com: m"):
         await discovery.wait_established(server.client(), ["foos.example.com"])
 
 
-async def test_waiting_ends(server: Any, steps: Any) -> None:
+async def test_waiting_ends(server: Any) -> None:
     server.then(steps.answer(crd()))
     with pytest.raises(Unavailable, match=r"foos\.example\.com: not established"):
         await discovery.wait_established(server.client(), ["foos.example.com"], timeout=0)
 
 
 @pytest.mark.parametrize("answer", ["<html>log in</html>", "[]"])
-async def test_what_a_gateway_answers_is_a_failure_that_callers_wait_out(server: Any, steps: Any, answer: str) -> None:
+async def test_what_a_gateway_answers_is_a_failure_that_callers_wait_out(server: Any, answer: str) -> None:
     server.then(*[steps.text(answer)] * 2)
     with pytest.raises(Unavailable):
         await discovery.served(server.client(), PODS)
@@ -154,6 +152,6 @@ async def test_what_a_gateway_answers_is_a_failure_that_callers_wait_out(server:
         await discovery.groups(server.client())
 
 
-async def test_groups(server: Any, steps: Any) -> None:
+async def test_groups(server: Any) -> None:
     server.then(steps.answer({"groups": [{"name": "apps", "versions": [{"version": "v1"}]}]}))
     assert await discovery.groups(server.client()) == {"apps": ["v1"]}

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from tests.building.clock import ManualClock
 
+from . import steps
+
 OBJECT: dict[str, Any] = {
     "apiVersion": "nvidia.com/v1beta1",
     "kind": "DynamoGraphDeployment",
@@ -61,7 +63,7 @@ def record(events: EventRecorder, message: str = "Created llm-frontend", *, type
     events.record(arguments.pop("involved", OBJECT), type_=type_, message=message, **arguments)
 
 
-async def test_an_event_is_one_create(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_an_event_is_one_create(server: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}))
     async with recorder(server, clock) as events:
         record(events)
@@ -83,7 +85,7 @@ async def test_an_event_is_one_create(server: Any, steps: Any, clock: ManualCloc
     }
 
 
-async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, clock: ManualClock) -> None:
     server.then(*[steps.answer({})] * 4)
     async with recorder(server, clock) as events:
         for _ in range(5):
@@ -103,7 +105,7 @@ async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, 
 
 
 async def test_a_series_that_ends_says_how_often_and_until_when(
-    server: Any, steps: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    server: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynamo_shared.kube.events.SERIES_WRITE_SECONDS", 0.01)
     server.then(*[steps.answer({})] * 3)
@@ -124,7 +126,7 @@ async def test_a_series_that_ends_says_how_often_and_until_when(
     assert patch.json == {"series": {"count": 10, "lastObservedTime": "2027-01-15T08:00:09.000000Z"}}
 
 
-async def test_what_comes_again_while_it_is_written_is_not_lost(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_what_comes_again_while_it_is_written_is_not_lost(server: Any, clock: ManualClock) -> None:
     events = recorder(server, clock)
 
     async def again(_: Any) -> Any:
@@ -142,7 +144,7 @@ async def test_what_comes_again_while_it_is_written_is_not_lost(server: Any, ste
         assert [series.count for series in events._correlator.behind()] == [2, 2]
 
 
-async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, clock: ManualClock) -> None:
     server.then(*[steps.answer({})] * 2)
     async with recorder(server, clock) as events:
         record(events)
@@ -152,9 +154,7 @@ async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, steps:
     assert [observed.json["metadata"]["name"] for observed in server.requests] == ["llm.0001", "llm.0002"]
 
 
-async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(
-    server: Any, steps: Any, clock: ManualClock
-) -> None:
+async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(server: Any, clock: ManualClock) -> None:
     server.then(*[steps.answer({})] * 30)
     async with recorder(server, clock) as events:
         for number in range(500):
@@ -170,7 +170,7 @@ async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(
     assert kinds.count(("Normal", "u2")) == 1
 
 
-async def test_a_reason_that_repeats_leaves_room_for_another(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_a_reason_that_repeats_leaves_room_for_another(server: Any, clock: ManualClock) -> None:
     server.then(*[steps.answer({})] * 30)
     async with recorder(server, clock) as events:
         for number in range(10):
@@ -195,7 +195,7 @@ def test_never_more_than_a_few_in_any_minute(steps: list[tuple[float, int]]) -> 
         assert sum(start <= at < start + 60 for at in admitted) <= event_series.BURST + 3
 
 
-async def test_a_broken_server_costs_the_teller_nothing(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_a_broken_server_costs_the_teller_nothing(server: Any, clock: ManualClock) -> None:
     waits: list[float] = []
     server.then(steps.reset(), steps.refuse(503), steps.refuse(429, headers={"Retry-After": "30"}), steps.answer({}))
     async with recorder(server, clock, waits) as events:
@@ -207,16 +207,14 @@ async def test_a_broken_server_costs_the_teller_nothing(server: Any, steps: Any,
     assert len({observed.json["metadata"]["name"] for observed in server.requests}) == 1
 
 
-async def test_an_answer_that_was_lost_is_not_a_second_event(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_an_answer_that_was_lost_is_not_a_second_event(server: Any, clock: ManualClock) -> None:
     server.then(steps.reset(), steps.refuse(409, "AlreadyExists"))
     async with recorder(server, clock) as events:
         record(events)
     assert events.outcomes == {"written": 1}
 
 
-async def test_what_the_server_refuses_is_dropped_and_reported_again_next_time(
-    server: Any, steps: Any, clock: ManualClock
-) -> None:
+async def test_what_the_server_refuses_is_dropped_and_reported_again_next_time(server: Any, clock: ManualClock) -> None:
     server.then(steps.refuse(403, "Forbidden", "the namespace is being terminated"), steps.answer({}))
     async with recorder(server, clock) as events:
         record(events)
@@ -226,7 +224,7 @@ async def test_what_the_server_refuses_is_dropped_and_reported_again_next_time(
     assert events.outcomes == {"written": 1, "dropped": 1}
 
 
-async def test_a_series_whose_event_has_expired_goes_on_in_another(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_a_series_whose_event_has_expired_goes_on_in_another(server: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.answer({}), steps.answer({}))
     async with recorder(server, clock) as events:
         for _ in range(3):
@@ -243,7 +241,7 @@ async def test_a_series_whose_event_has_expired_goes_on_in_another(server: Any, 
     assert events.outcomes == {"written": 3}
 
 
-async def test_of_a_namespace_that_is_gone_nothing_is_tried_again(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_of_a_namespace_that_is_gone_nothing_is_tried_again(server: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.refuse(404, "NotFound"))
     async with recorder(server, clock) as events:
         record(events)
@@ -259,7 +257,7 @@ async def test_of_a_namespace_that_is_gone_nothing_is_tried_again(server: Any, s
 
 @pytest.mark.parametrize(("hours", "writes"), [(1, ["POST", "POST"]), (1 / 30, ["POST", "PATCH"])])
 async def test_a_clock_that_is_set_back_silences_nothing(
-    server: Any, steps: Any, clock: ManualClock, hours: float, writes: list[str]
+    server: Any, clock: ManualClock, hours: float, writes: list[str]
 ) -> None:
     server.then(*[steps.answer({})] * 2)
     async with recorder(server, clock) as events:
@@ -271,7 +269,7 @@ async def test_a_clock_that_is_set_back_silences_nothing(
 
 
 async def test_an_event_that_a_bug_kept_from_its_write_is_tried_again_next_time(
-    server: Any, steps: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    server: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.then(steps.answer({}))
     async with recorder(server, clock) as events:
@@ -291,7 +289,7 @@ async def test_the_queue_is_bounded(server: Any, clock: ManualClock) -> None:
 
 
 async def test_what_waits_at_the_end_is_written_within_the_deadline(
-    server: Any, steps: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    server: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynamo_shared.kube.events.FLUSH_SECONDS", 1.0)
     server.then(steps.answer({}), steps.hang())
@@ -301,7 +299,7 @@ async def test_what_waits_at_the_end_is_written_within_the_deadline(
     assert events.outcomes == {"written": 1}
 
 
-async def test_it_writes_until_cancelled_and_then_what_is_left(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_it_writes_until_cancelled_and_then_what_is_left(server: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}), steps.answer({}))
     events = recorder(server, clock)
     record(events, "before")
@@ -327,7 +325,7 @@ async def test_an_event_without_an_object_is_not_a_failure(server: Any, clock: M
     assert events.outcomes == {"dropped": 2}
 
 
-async def test_cluster_scoped_objects_have_their_events_in_default(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_cluster_scoped_objects_have_their_events_in_default(server: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}))
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n" * 253, "uid": "u"}}
     async with recorder(server, clock) as events:

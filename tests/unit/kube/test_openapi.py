@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from dynamo_shared.kube import NotServed, ResponseTooLarge, Unavailable, openapi
 
+from . import steps
+
 POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"
 
 
@@ -32,7 +34,7 @@ def messages(checker: Any, template: dict[str, Any]) -> list[str]:
     return [error.message for error in checker.errors(graph(template))]
 
 
-async def test_only_what_is_needed_is_kept(server: Any, steps: Any) -> None:
+async def test_only_what_is_needed_is_kept(server: Any) -> None:
     server.then(steps.answer(index(pods="1", other="1")), steps.answer(document("a")))
     client = server.client()
     result = await openapi.schemas(client, await openapi.published(client))
@@ -41,14 +43,14 @@ async def test_only_what_is_needed_is_kept(server: Any, steps: Any) -> None:
     assert [observed.path for observed in server.requests] == ["/openapi/v3", "/openapi/v3/api/v1"]
 
 
-async def test_every_document_that_is_there_is_read(server: Any, steps: Any) -> None:
+async def test_every_document_that_is_there_is_read(server: Any) -> None:
     server.then(steps.answer(index(scaling="1", jobs="1", pods="1")), *(steps.answer(document()) for _ in range(3)))
     client = server.client()
     assert len(await openapi.schemas(client, await openapi.published(client))) == 3
     assert [observed.path for observed in server.requests[1:]] == [f"/openapi/v3/{path}" for path in openapi.DOCUMENTS]
 
 
-async def test_a_checker_stays_until_something_else_is_published(server: Any, steps: Any) -> None:
+async def test_a_checker_stays_until_something_else_is_published(server: Any) -> None:
     source = openapi.SchemaSource(server.client())
     assert source.known is None
     server.then(steps.answer(index(pods="1")), steps.answer(document("a")))
@@ -63,7 +65,7 @@ async def test_a_checker_stays_until_something_else_is_published(server: Any, st
     assert not server.script
 
 
-async def test_the_api_server_is_not_asked_all_the_time(server: Any, steps: Any) -> None:
+async def test_the_api_server_is_not_asked_all_the_time(server: Any) -> None:
     now = [100.0]
     source = openapi.SchemaSource(server.client(), interval=60, clock=lambda: now[0])
     server.then(steps.answer(index(pods="1")), steps.answer(document("a")))
@@ -77,7 +79,7 @@ async def test_the_api_server_is_not_asked_all_the_time(server: Any, steps: Any)
     assert len(server.requests) == 3
 
 
-async def test_before_the_first_answer_the_schema_is_missing(server: Any, steps: Any) -> None:
+async def test_before_the_first_answer_the_schema_is_missing(server: Any) -> None:
     source = openapi.SchemaSource(server.client(), interval=60)
     server.then(steps.refuse(404))
     with pytest.raises(NotServed):
@@ -88,7 +90,7 @@ async def test_before_the_first_answer_the_schema_is_missing(server: Any, steps:
 
 
 @pytest.mark.parametrize("failing", ["index", "empty", "document", "garbled"])
-async def test_the_last_checker_stays_in_use(server: Any, steps: Any, failing: str) -> None:
+async def test_the_last_checker_stays_in_use(server: Any, failing: str) -> None:
     source = openapi.SchemaSource(server.client())
     server.then(steps.answer(index(pods="1")), steps.answer(document("a")))
     first = await source.checker()
@@ -107,13 +109,13 @@ async def test_the_last_checker_stays_in_use(server: Any, steps: Any, failing: s
 
 
 @pytest.mark.parametrize("answer", ["<html>", '{"paths": []}', '{"paths": {"api/v1": 1}}', "{}"])
-async def test_what_is_not_an_index(server: Any, steps: Any, answer: str) -> None:
+async def test_what_is_not_an_index(server: Any, answer: str) -> None:
     server.then(steps.text(answer))
     with pytest.raises(Unavailable):
         await openapi.published(server.client())
 
 
-async def test_answers_are_bounded(server: Any, steps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answers_are_bounded(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openapi, "MAX_BYTES", 1000)
     server.then(steps.answer(index(pods="1")), steps.text(" " * 1001))
     with pytest.raises(ResponseTooLarge, match="larger than 1000 bytes"):

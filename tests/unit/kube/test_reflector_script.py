@@ -17,6 +17,8 @@ from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 from dynamo_shared.kube.watch_wire import MAX_LINE_BYTES, Lines, ListPage
 
+from . import steps
+
 
 def pod(name: str, version: int, uid: str = "") -> dict[str, Any]:
     metadata = {"name": name, "namespace": "ns", "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
@@ -81,7 +83,7 @@ def short(item: ObjectChange | Synced | Absent) -> str:
     return f"{item.kind} {item.key.name}@{item.obj['metadata']['resourceVersion']}"
 
 
-async def test_list_then_watch(server: Any, steps: Any) -> None:
+async def test_list_then_watch(server: Any) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3), pod("b", 4))),
         steps.watch(
@@ -114,21 +116,21 @@ async def test_list_then_watch(server: Any, steps: Any) -> None:
     assert followed.health == [(True, "following pods")]
 
 
-async def test_synced_carries_what_there_is(server: Any, steps: Any) -> None:
+async def test_synced_carries_what_there_is(server: Any) -> None:
     server.then(steps.answer(listed(5, pod("a", 3))), steps.watch(then="hang"))
     *_, synced = await Followed(server).items(2)
     assert isinstance(synced, Synced)
     assert dict(synced.versions) == {ObjectKey("ns", "a"): ("uid-a", "3")}
 
 
-async def test_pages(server: Any, steps: Any) -> None:
+async def test_pages(server: Any) -> None:
     server.then(steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))))
     server.watches.append(steps.watch(then="hang"))
     assert await Followed(server, page_size=1).take(3) == ["ADDED a@3", "ADDED b@4", "SYNCED 5"]
     assert {"limit": "1", "continue": "t"} in [each.query for each in server.requests]
 
 
-async def test_changes_do_not_wait_for_further_pages_of_a_list(server: Any, steps: Any) -> None:
+async def test_changes_do_not_wait_for_further_pages_of_a_list(server: Any) -> None:
     rest, more = asyncio.Event(), asyncio.Event()
 
     async def second_page(request: Any) -> Any:
@@ -163,7 +165,7 @@ async def test_changes_do_not_wait_for_further_pages_of_a_list(server: Any, step
     assert sum("watch" in each.query for each in server.requests) == 1
 
 
-async def test_a_watch_that_ends_while_its_list_comes_is_gone_on_with_after_it(server: Any, steps: Any) -> None:
+async def test_a_watch_that_ends_while_its_list_comes_is_gone_on_with_after_it(server: Any) -> None:
     rest = asyncio.Event()
 
     async def second_page(request: Any) -> Any:
@@ -182,7 +184,7 @@ async def test_a_watch_that_ends_while_its_list_comes_is_gone_on_with_after_it(s
     assert [each.query["resourceVersion"] for each in server.requests if "watch" in each.query] == ["5", "6"]
 
 
-async def test_changes_that_came_before_a_list_was_left_midway_are_in_the_next_one(server: Any, steps: Any) -> None:
+async def test_changes_that_came_before_a_list_was_left_midway_are_in_the_next_one(server: Any) -> None:
     first = steps.answer(listed(5, pod("a", 3), more="t"))
     server.then(first, steps.hang(), steps.answer(listed(7, pod("a", 6), pod("b", 4))))
     server.watches.extend([steps.watch(event("MODIFIED", pod("a", 6)), then="hang"), steps.watch(then="hang")])
@@ -191,7 +193,7 @@ async def test_changes_that_came_before_a_list_was_left_midway_are_in_the_next_o
     assert await followed.take(2) == ["ADDED b@4", "SYNCED 7"]
 
 
-async def test_a_list_that_fails_midway_backs_off_whatever_its_watch_says_meanwhile(server: Any, steps: Any) -> None:
+async def test_a_list_that_fails_midway_backs_off_whatever_its_watch_says_meanwhile(server: Any) -> None:
     said = asyncio.Event()
 
     async def second_page(request: Any) -> Any:
@@ -214,7 +216,7 @@ async def test_a_list_that_fails_midway_backs_off_whatever_its_watch_says_meanwh
     assert [ok for ok, _message in followed.health] == [False, False, False, True]
 
 
-async def test_pages_are_let_go_of_while_nothing_happens(server: Any, steps: Any) -> None:
+async def test_pages_are_let_go_of_while_nothing_happens(server: Any) -> None:
     server.then(steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))))
     server.watches.append(steps.watch(then="hang"))
     changes = Followed(server).reflector.changes()
@@ -229,7 +231,7 @@ async def test_pages_are_let_go_of_while_nothing_happens(server: Any, steps: Any
     assert held == []
 
 
-async def test_lists_pass_the_gate_and_watches_do_not(server: Any, steps: Any) -> None:
+async def test_lists_pass_the_gate_and_watches_do_not(server: Any) -> None:
     server.then(steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))))
     server.watches.append(steps.watch(then="hang"))
     gate = Gate(1, longest=60)
@@ -243,9 +245,7 @@ async def test_lists_pass_the_gate_and_watches_do_not(server: Any, steps: Any) -
 
 
 @pytest.mark.parametrize("count", [1, 4], ids=["list", "watch"])
-async def test_closing_it_ends_its_list_and_its_watch(
-    count: int, server: Any, steps: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_closing_it_ends_its_list_and_its_watch(count: int, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3), pod("b", 4))), steps.watch(event("MODIFIED", pod("a", 6)), then="hang")
     )
@@ -267,7 +267,7 @@ async def test_closing_it_ends_its_list_and_its_watch(
 
 
 @pytest.mark.parametrize("end", ["end", "break"])
-async def test_a_watch_goes_on_where_the_last_one_was(server: Any, steps: Any, end: str) -> None:
+async def test_a_watch_goes_on_where_the_last_one_was(server: Any, end: str) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3))),
         steps.watch(event("MODIFIED", pod("a", 6)), bookmark(9), then=end),
@@ -280,7 +280,7 @@ async def test_a_watch_goes_on_where_the_last_one_was(server: Any, steps: Any, e
     assert len(followed.waits) == (0 if end == "end" else 1)
 
 
-async def test_a_half_line_of_a_broken_connection_is_not_an_event(server: Any, steps: Any) -> None:
+async def test_a_half_line_of_a_broken_connection_is_not_an_event(server: Any) -> None:
     server.then(
         steps.answer(listed(5)),
         steps.watch(b'{"type":"ADDED","object":{"metadata":{"name":"a"', then="break"),
@@ -290,7 +290,7 @@ async def test_a_half_line_of_a_broken_connection_is_not_an_event(server: Any, s
     assert server.requests[2].query["resourceVersion"] == "5"
 
 
-async def test_a_silent_connection_is_given_up(server: Any, steps: Any) -> None:
+async def test_a_silent_connection_is_given_up(server: Any) -> None:
     server.then(
         steps.answer(listed(5)), steps.watch(then="hang"), steps.watch(event("ADDED", pod("a", 6)), then="hang")
     )
@@ -299,7 +299,7 @@ async def test_a_silent_connection_is_given_up(server: Any, steps: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["at the start", "in the middle"])
-async def test_410_lists_again_and_reports_only_what_differs(server: Any, steps: Any, how: str) -> None:
+async def test_410_lists_again_and_reports_only_what_differs(server: Any, how: str) -> None:
     gone = steps.refuse(410, "Expired") if how == "at the start" else steps.watch(failure(410, "Expired"))
     server.then(
         steps.answer(listed(5, *(pod(name, 3) for name in ("same", "changed", "vanished", "remade")))),
@@ -332,7 +332,7 @@ async def test_410_lists_again_and_reports_only_what_differs(server: Any, steps:
     assert followed.health == [(True, "following pods")]
 
 
-async def test_expiring_again_and_again_backs_off(server: Any, steps: Any) -> None:
+async def test_expiring_again_and_again_backs_off(server: Any) -> None:
     expired = [steps.answer(listed(5)), steps.watch(failure(410, "Expired"))] * 4
     server.then(*expired, steps.answer(listed(5)), steps.watch(event("ADDED", pod("a", 6)), then="hang"))
     followed = Followed(server)
@@ -340,9 +340,7 @@ async def test_expiring_again_and_again_backs_off(server: Any, steps: Any) -> No
     assert followed.waits == pytest.approx([0.4, 0.8, 1.6])
 
 
-async def test_a_list_that_expires_midway_starts_over_and_the_second_time_without_pages(
-    server: Any, steps: Any
-) -> None:
+async def test_a_list_that_expires_midway_starts_over_and_the_second_time_without_pages(server: Any) -> None:
     first = steps.answer(listed(5, pod("a", 3), pod("b", 3), more="t"))
     second = steps.answer(listed(7, pod("a", 3), pod("c", 6), more="t"))
     whole = steps.answer(listed(9, pod("a", 8), pod("d", 8)))
@@ -358,7 +356,7 @@ async def test_a_list_that_expires_midway_starts_over_and_the_second_time_withou
 
 
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
-async def test_failures_of_the_server_back_off_and_go_on_without_a_list(server: Any, steps: Any, code: int) -> None:
+async def test_failures_of_the_server_back_off_and_go_on_without_a_list(server: Any, code: int) -> None:
     server.then(
         steps.answer(listed(5)),
         *[steps.refuse(code)] * 3,
@@ -376,7 +374,7 @@ async def test_failures_of_the_server_back_off_and_go_on_without_a_list(server: 
 
 
 @pytest.mark.parametrize(("chance", "wait"), [(0.0, 9.1), (1.0, 9.3)])
-async def test_retry_after_is_waited_and_spread(server: Any, steps: Any, chance: float, wait: float) -> None:
+async def test_retry_after_is_waited_and_spread(server: Any, chance: float, wait: float) -> None:
     # Watches that were refused together must not come back together.
     server.then(
         steps.answer(listed(5)),
@@ -389,7 +387,7 @@ async def test_retry_after_is_waited_and_spread(server: Any, steps: Any, chance:
     assert followed.waits == pytest.approx([wait])
 
 
-async def test_a_type_that_is_not_installed_is_waited_for(server: Any, steps: Any) -> None:
+async def test_a_type_that_is_not_installed_is_waited_for(server: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
     server.then(missing, missing, steps.answer(listed(5)), steps.watch(then="hang"))
     followed = Followed(server)
@@ -399,7 +397,7 @@ async def test_a_type_that_is_not_installed_is_waited_for(server: Any, steps: An
     assert "pods is not served: is its CustomResourceDefinition installed?" in followed.health[0][1]
 
 
-async def test_a_type_that_need_not_be_there_is_absent_and_no_trouble(server: Any, steps: Any) -> None:
+async def test_a_type_that_need_not_be_there_is_absent_and_no_trouble(server: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
     removed = [missing] * 8
     server.then(
@@ -411,7 +409,7 @@ async def test_a_type_that_need_not_be_there_is_absent_and_no_trouble(server: An
     assert followed.health == [(True, "following pods")]
 
 
-async def test_a_404_of_a_gateway_removes_nothing_of_a_type_that_was_served(server: Any, steps: Any) -> None:
+async def test_a_404_of_a_gateway_removes_nothing_of_a_type_that_was_served(server: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
     # Something else than 404 in between: the time begins again.
     answers = [missing, steps.refuse(503), missing]
@@ -423,14 +421,14 @@ async def test_a_404_of_a_gateway_removes_nothing_of_a_type_that_was_served(serv
     assert await followed.take(4) == ["ADDED a@3", "SYNCED 5", "SYNCED 5", "MODIFIED a@6"]
 
 
-async def test_a_type_that_may_not_be_read_is_waited_for(server: Any, steps: Any) -> None:
+async def test_a_type_that_may_not_be_read_is_waited_for(server: Any) -> None:
     server.then(steps.refuse(403, "Forbidden", "no"), steps.answer(listed(5)), steps.watch(then="hang"))
     followed = Followed(server)
     assert await followed.take(1) == ["SYNCED 5"]
     assert followed.health[0] == (False, "may not list or watch pods: no")
 
 
-async def test_a_type_that_is_removed_and_comes_back_is_listed_again(server: Any, steps: Any) -> None:
+async def test_a_type_that_is_removed_and_comes_back_is_listed_again(server: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
     server.then(
         steps.answer(listed(5, pod("a", 3))), missing, missing, steps.answer(listed(9)), steps.watch(then="hang")
@@ -438,7 +436,7 @@ async def test_a_type_that_is_removed_and_comes_back_is_listed_again(server: Any
     assert await Followed(server).take(4) == ["ADDED a@3", "SYNCED 5", "DELETED a@9", "SYNCED 9"]
 
 
-async def test_watches_that_end_at_once_back_off(server: Any, steps: Any) -> None:
+async def test_watches_that_end_at_once_back_off(server: Any) -> None:
     server.then(steps.answer(listed(5)), *[steps.watch()] * 3, steps.watch(event("ADDED", pod("a", 6)), then="hang"))
     followed = Followed(server)
     await followed.take(2)
@@ -446,7 +444,7 @@ async def test_watches_that_end_at_once_back_off(server: Any, steps: Any) -> Non
 
 
 @pytest.mark.parametrize("how", ["500", "400", "garbage", "ends at once"])
-async def test_a_version_that_no_watch_goes_on_from_is_left_by_a_list(server: Any, steps: Any, how: str) -> None:
+async def test_a_version_that_no_watch_goes_on_from_is_left_by_a_list(server: Any, how: str) -> None:
     # What the server cannot encode, or not any more, is behind the version of a list.
     stuck = {
         "500": steps.watch(failure(500, "InternalError")),
@@ -467,14 +465,14 @@ async def test_a_version_that_no_watch_goes_on_from_is_left_by_a_list(server: An
 
 
 @pytest.mark.parametrize("status", [0, 403, 429, 503])
-async def test_a_server_that_is_away_or_refuses_is_not_listed_for_it(server: Any, steps: Any, status: int) -> None:
+async def test_a_server_that_is_away_or_refuses_is_not_listed_for_it(server: Any, status: int) -> None:
     away = steps.refuse(status) if status else steps.reset()
     watch = steps.watch(event("ADDED", pod("a", 6)), then="hang")
     server.then(steps.answer(listed(5)), *[away] * 12, watch)
     assert await Followed(server).take(2) == ["SYNCED 5", "ADDED a@6"]
 
 
-async def test_an_event_reported_twice_is_yielded_once(server: Any, steps: Any) -> None:
+async def test_an_event_reported_twice_is_yielded_once(server: Any) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3))),
         steps.watch(
@@ -496,7 +494,7 @@ async def test_an_event_reported_twice_is_yielded_once(server: Any, steps: Any) 
         failure(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge", "message": "too large"}]}),
     ],
 )
-async def test_a_data_store_that_was_set_back_is_listed_again(server: Any, steps: Any, sign: dict[str, Any]) -> None:
+async def test_a_data_store_that_was_set_back_is_listed_again(server: Any, sign: dict[str, Any]) -> None:
     server.then(
         steps.answer(listed(500, pod("a", 400))),
         steps.watch(sign),
@@ -506,7 +504,7 @@ async def test_a_data_store_that_was_set_back_is_listed_again(server: Any, steps
     assert await Followed(server).take(5) == ["ADDED a@400", "SYNCED 500", "ADDED x@2", "DELETED a@3", "SYNCED 3"]
 
 
-async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soon(server: Any, steps: Any) -> None:
+async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soon(server: Any) -> None:
     server.then(
         steps.answer(listed(20, pod("a", 3), pod("b", 15))),
         steps.watch(then="break"),
@@ -561,7 +559,7 @@ async def test_many_objects_are_compared_only_now_and_then_and_after_an_interrup
         b'{"type":"ERROR","object":{"code":"x"}}\n',
     ],
 )
-async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, steps: Any, garbage: bytes) -> None:
+async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, garbage: bytes) -> None:
     server.then(
         steps.answer(listed(5)),
         steps.watch(garbage, then="hang"),
@@ -583,7 +581,7 @@ async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, steps: Any,
     ids=lambda garbage: json.dumps(garbage)[:60],
 )
 async def test_what_a_gateway_answers_in_place_of_a_list_is_a_failure_and_deletes_nothing(
-    server: Any, steps: Any, garbage: Any
+    server: Any, garbage: Any
 ) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3))),
@@ -595,7 +593,7 @@ async def test_what_a_gateway_answers_in_place_of_a_list_is_a_failure_and_delete
     assert await Followed(server).take(4) == ["ADDED a@3", "SYNCED 5", "ADDED b@8", "SYNCED 9"]
 
 
-async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any, steps: Any) -> None:
+async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any) -> None:
     followed = Followed(server)
     followed.reflector._client = server.client(max_response_bytes=300)
     server.then(steps.text("x" * 301), steps.answer(listed(5)), steps.watch(then="hang"))
@@ -604,7 +602,7 @@ async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any
 
 
 async def test_pages_that_do_not_come_in_time_are_asked_for_in_smaller_ones(
-    server: Any, steps: Any, monkeypatch: pytest.MonkeyPatch
+    server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slow API server, or a slow way to it, never had five hundred pods ready in time, whenever they were asked for."""
     sizes: list[str] = []
@@ -623,7 +621,7 @@ async def test_pages_that_do_not_come_in_time_are_asked_for_in_smaller_ones(
     assert sizes == ["500", "250", "125", "125", "62", "50"]
 
 
-async def test_what_is_compared_is_asked_for_in_smaller_pages_where_it_is_too_large(server: Any, steps: Any) -> None:
+async def test_what_is_compared_is_asked_for_in_smaller_pages_where_it_is_too_large(server: Any) -> None:
     # Annotations of one object may have 256 KiB: those of a tenant fill an answer by themselves.
     followed = Followed(server, compare=True)
     followed.reflector._client = server.client(max_response_bytes=300)
@@ -637,7 +635,7 @@ async def test_what_is_compared_is_asked_for_in_smaller_pages_where_it_is_too_la
     assert followed.health == [(True, "following pods")]
 
 
-async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(server: Any, steps: Any) -> None:
+async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(server: Any) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3))),
         steps.watch(event("MODIFIED", pod("a", 6)), then="hang"),
@@ -649,7 +647,7 @@ async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(ser
     assert server.requests[2].query["resourceVersion"] == "6"
 
 
-async def test_deletions_that_were_left_midway_are_reported_by_the_next_iteration(server: Any, steps: Any) -> None:
+async def test_deletions_that_were_left_midway_are_reported_by_the_next_iteration(server: Any) -> None:
     before = steps.answer(listed(5, pod("a", 3), pod("b", 3), pod("c", 3)))
     after = steps.answer(listed(20, pod("c", 17, "other")))
     server.then(before, steps.refuse(410, "Expired"), after, after, after, steps.watch(then="hang"))
@@ -659,7 +657,7 @@ async def test_deletions_that_were_left_midway_are_reported_by_the_next_iteratio
     assert await followed.take(2) == ["DELETED b@20", "SYNCED 20"]
 
 
-async def test_a_list_that_was_left_midway_is_completed_by_the_next_iteration(server: Any, steps: Any) -> None:
+async def test_a_list_that_was_left_midway_is_completed_by_the_next_iteration(server: Any) -> None:
     everything = steps.answer(listed(5, pod("a", 3), pod("b", 4)))
     server.then(everything, everything, steps.watch(then="hang"))
     followed = Followed(server)
@@ -667,7 +665,7 @@ async def test_a_list_that_was_left_midway_is_completed_by_the_next_iteration(se
     assert await followed.take(2) == ["ADDED b@4", "SYNCED 5"]
 
 
-async def test_a_reader_that_is_slow_makes_the_server_wait(server: Any, steps: Any) -> None:
+async def test_a_reader_that_is_slow_makes_the_server_wait(server: Any) -> None:
     sent = 0
     total = 400
     padding = "x" * 65536

@@ -17,11 +17,13 @@ from dynamo_shared.kube.credentials import Credentials
 from dynamo_shared.kube.impersonation import Identity
 from dynamo_shared.kube.transport import TLS_BUFFER_BYTES, Outgoing, Transport
 
+from . import steps
+
 KEY = ObjectKey("ns", "a")
 OBJECT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "ns"}}
 
 
-async def test_one_apply_is_one_request(server: Any, steps: Any) -> None:
+async def test_one_apply_is_one_request(server: Any) -> None:
     server.then(steps.answer(OBJECT))
     assert await server.client().apply(DEPLOYMENTS, OBJECT) == OBJECT
     [observed] = server.requests
@@ -34,7 +36,7 @@ async def test_one_apply_is_one_request(server: Any, steps: Any) -> None:
 
 
 @pytest.mark.parametrize("fault", ["reset", "429", "503"])
-async def test_what_may_arrive_twice_is_repeated(server: Any, steps: Any, fault: str) -> None:
+async def test_what_may_arrive_twice_is_repeated(server: Any, fault: str) -> None:
     bad = steps.reset() if fault == "reset" else steps.refuse(int(fault))
     client = server.client()
     for call in (
@@ -53,7 +55,7 @@ async def test_what_may_arrive_twice_is_repeated(server: Any, steps: Any, fault:
 
 
 @pytest.mark.parametrize("status", [429, 503, 500])
-async def test_what_must_not_arrive_twice_is_not_repeated(server: Any, steps: Any, status: int) -> None:
+async def test_what_must_not_arrive_twice_is_not_repeated(server: Any, status: int) -> None:
     client = server.client()
     for call in (
         lambda: client.create(DEPLOYMENTS, OBJECT),
@@ -70,7 +72,7 @@ async def test_what_must_not_arrive_twice_is_not_repeated(server: Any, steps: An
     assert len(server.requests) == 4
 
 
-async def test_retries_end_and_grow(server: Any, steps: Any) -> None:
+async def test_retries_end_and_grow(server: Any) -> None:
     server.then(*[steps.refuse(503)] * 9)
     with pytest.raises(errors.Unavailable):
         await server.client().get(DEPLOYMENTS, KEY)
@@ -78,13 +80,13 @@ async def test_retries_end_and_grow(server: Any, steps: Any) -> None:
     assert len(server.requests) == 5
 
 
-async def test_the_servers_request_counts_and_spreads(server: Any, steps: Any) -> None:
+async def test_the_servers_request_counts_and_spreads(server: Any) -> None:
     server.then(steps.refuse(429, headers={"Retry-After": "2"}), steps.answer(OBJECT))
     await server.client().get(DEPLOYMENTS, KEY)
     assert server.waits == pytest.approx([2.1])
 
 
-async def test_a_wait_beyond_the_time_out_is_not_begun(server: Any, steps: Any) -> None:
+async def test_a_wait_beyond_the_time_out_is_not_begun(server: Any) -> None:
     server.then(steps.refuse(429, headers={"Retry-After": "60"}))
     with pytest.raises(errors.TooManyRequests) as caught:
         await server.client(timeout=5).get(DEPLOYMENTS, KEY)
@@ -92,14 +94,14 @@ async def test_a_wait_beyond_the_time_out_is_not_begun(server: Any, steps: Any) 
     assert server.waits == []
 
 
-async def test_500_is_not_repeated_within_a_call(server: Any, steps: Any) -> None:
+async def test_500_is_not_repeated_within_a_call(server: Any) -> None:
     server.then(steps.refuse(500))
     with pytest.raises(errors.Unavailable):
         await server.client().get(DEPLOYMENTS, KEY)
     assert len(server.requests) == 1
 
 
-async def test_no_answer_is_unavailable_within_the_time_out(server: Any, steps: Any) -> None:
+async def test_no_answer_is_unavailable_within_the_time_out(server: Any) -> None:
     server.then(steps.hang())
     with pytest.raises(errors.Unavailable) as caught:
         await server.client(timeout=0.05).get(DEPLOYMENTS, KEY)
@@ -116,7 +118,7 @@ async def test_no_one_there_is_unavailable_with_its_cause(server: Any) -> None:
     assert isinstance(caught.value.__cause__, aiohttp.ClientConnectionError)
 
 
-async def test_a_cancelled_request_is_cancelled(server: Any, steps: Any) -> None:
+async def test_a_cancelled_request_is_cancelled(server: Any) -> None:
     server.then(steps.hang())
     task = asyncio.create_task(server.client().get(DEPLOYMENTS, KEY))
     await server.arrived.wait()
@@ -125,7 +127,7 @@ async def test_a_cancelled_request_is_cancelled(server: Any, steps: Any) -> None
         await task
 
 
-async def test_a_repeated_delete_that_finds_nothing_is_done(server: Any, steps: Any) -> None:
+async def test_a_repeated_delete_that_finds_nothing_is_done(server: Any) -> None:
     server.then(steps.refuse(503), steps.refuse(404, "NotFound"))
     await server.client().delete(DEPLOYMENTS, KEY, uid="u")
     assert server.requests[0].json == {
@@ -136,13 +138,13 @@ async def test_a_repeated_delete_that_finds_nothing_is_done(server: Any, steps: 
     }
 
 
-async def test_a_delete_that_finds_nothing_at_first_says_so(server: Any, steps: Any) -> None:
+async def test_a_delete_that_finds_nothing_at_first_says_so(server: Any) -> None:
     server.then(steps.refuse(404, "NotFound"))
     with pytest.raises(errors.NotFound):
         await server.client().delete(DEPLOYMENTS, KEY, uid="u")
 
 
-async def test_answers_are_bounded_with_and_without_a_length(server: Any, steps: Any) -> None:
+async def test_answers_are_bounded_with_and_without_a_length(server: Any) -> None:
     client = server.client(max_response_bytes=100)
     server.then(steps.text("x" * 101), steps.watch(b"x" * 101))
     for _ in range(2):
@@ -153,13 +155,13 @@ async def test_answers_are_bounded_with_and_without_a_length(server: Any, steps:
     assert await client.raw_get("/version") == b"x" * 60 + b"y" * 40
 
 
-async def test_an_answer_that_is_not_an_object_is_unavailable(server: Any, steps: Any) -> None:
+async def test_an_answer_that_is_not_an_object_is_unavailable(server: Any) -> None:
     server.then(steps.text("<html>sign in</html>"))
     with pytest.raises(errors.Unavailable, match="not a JSON object"):
         await server.client().get(DEPLOYMENTS, KEY)
 
 
-async def test_redirects_are_not_followed(server: Any, steps: Any) -> None:
+async def test_redirects_are_not_followed(server: Any) -> None:
     server.then(steps.answer({}, 302, {"Location": "http://127.0.0.1:1/steal"}))
     with pytest.raises(errors.KubeError) as caught:
         await server.client().get(DEPLOYMENTS, KEY)
@@ -185,7 +187,7 @@ class Renewable:
         return True
 
 
-async def test_refused_credentials_are_renewed_once_for_any_request(server: Any, steps: Any) -> None:
+async def test_refused_credentials_are_renewed_once_for_any_request(server: Any) -> None:
     credentials = Renewable()
     server.then(steps.refuse(401), steps.answer(OBJECT))
     await server.client(credentials=credentials).create(DEPLOYMENTS, OBJECT)
@@ -196,7 +198,7 @@ async def test_refused_credentials_are_renewed_once_for_any_request(server: Any,
     assert credentials.refreshed == [True, True]
 
 
-async def test_stale_credentials_are_renewed_before_a_request(server: Any, steps: Any) -> None:
+async def test_stale_credentials_are_renewed_before_a_request(server: Any) -> None:
     credentials = Renewable()
     credentials.is_stale = True
     server.then(steps.answer(OBJECT))
@@ -205,7 +207,7 @@ async def test_stale_credentials_are_renewed_before_a_request(server: Any, steps
     assert credentials.refreshed == [False]
 
 
-async def test_credentials_that_cannot_be_renewed_are_unavailable(server: Any, steps: Any) -> None:
+async def test_credentials_that_cannot_be_renewed_are_unavailable(server: Any) -> None:
     class Broken(Renewable):
         async def refresh(self, *, force: bool = False) -> bool:
             raise OSError("no such plugin")
@@ -216,7 +218,7 @@ async def test_credentials_that_cannot_be_renewed_are_unavailable(server: Any, s
     assert server.waits == []
 
 
-async def test_list_follows_pages_and_completes_items(server: Any, steps: Any) -> None:
+async def test_list_follows_pages_and_completes_items(server: Any) -> None:
     server.then(
         steps.answer({"metadata": {"resourceVersion": "5", "continue": "t/1"}, "items": [{"metadata": {"name": "a"}}]}),
         steps.answer({"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "b"}}]}),
@@ -230,7 +232,7 @@ async def test_list_follows_pages_and_completes_items(server: Any, steps: Any) -
     ]
 
 
-async def test_list_starts_over_unpaged_where_it_expires_midway(server: Any, steps: Any) -> None:
+async def test_list_starts_over_unpaged_where_it_expires_midway(server: Any) -> None:
     page = {"metadata": {"resourceVersion": "5", "continue": "t"}, "items": [{"metadata": {"name": "a"}}]}
     whole = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "b"}}]}
     server.then(steps.answer(page), steps.refuse(410, "Expired"), steps.answer(whole))
@@ -239,7 +241,7 @@ async def test_list_starts_over_unpaged_where_it_expires_midway(server: Any, ste
     assert server.requests[2].query == {}
 
 
-async def test_list_takes_smaller_pages_where_they_are_too_large(server: Any, steps: Any) -> None:
+async def test_list_takes_smaller_pages_where_they_are_too_large(server: Any) -> None:
     small = {"metadata": {"resourceVersion": "5"}, "items": None}
     server.then(steps.text("x" * 1000), steps.answer(small))
     assert len(await server.client(max_response_bytes=500).list(PODS)) == 0
@@ -249,15 +251,13 @@ async def test_list_takes_smaller_pages_where_they_are_too_large(server: Any, st
 @pytest.mark.parametrize(
     "answer", [{"kind": "Status", "metadata": {}, "code": 503}, {"metadata": {"resourceVersion": ""}}, {"items": []}]
 )
-async def test_what_a_gateway_answers_in_place_of_a_list_is_not_an_empty_list(
-    server: Any, steps: Any, answer: Any
-) -> None:
+async def test_what_a_gateway_answers_in_place_of_a_list_is_not_an_empty_list(server: Any, answer: Any) -> None:
     server.then(steps.answer(answer))
     with pytest.raises(errors.Unavailable):
         await server.client().list(PODS)
 
 
-async def test_requests_are_observed(server: Any, steps: Any) -> None:
+async def test_requests_are_observed(server: Any) -> None:
     observed: list[tuple[str, str, int]] = []
     client = server.client(observer=lambda method, path, status, _seconds: observed.append((method, path, status)))
     server.then(steps.refuse(503), steps.answer(OBJECT), steps.reset())
@@ -269,7 +269,7 @@ async def test_requests_are_observed(server: Any, steps: Any) -> None:
     assert observed[-1] == ("POST", DEPLOYMENTS.path("ns"), 0)
 
 
-async def test_another_field_manager_shares_the_connections(server: Any, steps: Any) -> None:
+async def test_another_field_manager_shares_the_connections(server: Any) -> None:
     client = server.client()
     other = client.acting_as("dynamo-scaler")
     await other.close()
@@ -280,7 +280,7 @@ async def test_another_field_manager_shares_the_connections(server: Any, steps: 
     assert server.requests[1].query == {"fieldManager": "dynamo-scaler", "force": "false", "dryRun": "All"}
 
 
-async def test_a_client_that_acts_for_a_user_does_so_in_all_it_does_and_for_no_other(server: Any, steps: Any) -> None:
+async def test_a_client_that_acts_for_a_user_does_so_in_all_it_does_and_for_no_other(server: Any) -> None:
     client = server.client()
     acting = client.for_identity(Identity("ann", "7", ("dev",)), request="r", field_manager="x")
     server.then(steps.answer(OBJECT), steps.text(""), steps.answer(OBJECT))
@@ -297,7 +297,7 @@ async def test_a_client_that_acts_for_a_user_does_so_in_all_it_does_and_for_no_o
         client.for_identity(Identity(""), request="r", field_manager="x")
 
 
-async def test_a_span_is_made_only_where_one_is_recording(server: Any, steps: Any) -> None:
+async def test_a_span_is_made_only_where_one_is_recording(server: Any) -> None:
     from opentelemetry.sdk.trace import TracerProvider
 
     server.then(steps.answer(OBJECT), steps.answer(OBJECT))
@@ -309,7 +309,7 @@ async def test_a_span_is_made_only_where_one_is_recording(server: Any, steps: An
     assert f"{span.get_span_context().trace_id:032x}" in server.requests[1].headers["traceparent"]
 
 
-async def test_bodies_are_compact_json(server: Any, steps: Any) -> None:
+async def test_bodies_are_compact_json(server: Any) -> None:
     server.then(steps.answer(OBJECT))
     await server.client().merge_patch(DEPLOYMENTS, KEY, {"spec": {"replicas": None}}, subresource="status")
     assert server.requests[0].body == b'{"spec":{"replicas":null}}'
@@ -317,7 +317,7 @@ async def test_bodies_are_compact_json(server: Any, steps: Any) -> None:
     assert json.loads(server.requests[0].body) == {"spec": {"replicas": None}}
 
 
-async def test_what_a_service_is_sent_has_its_end_last(server: Any, steps: Any) -> None:
+async def test_what_a_service_is_sent_has_its_end_last(server: Any) -> None:
     """Sent with its length, a Service may answer before the API server has read the end: it then breaks the answer off."""
     server.then(steps.text("data: {}"))
     async with server.client().service_proxy(ObjectKey("ns", "web"), 8000, "/chat", body=b"{}", silence=5) as content:
@@ -380,7 +380,7 @@ async def test_little_of_what_pods_write_waits_for_a_slow_reader() -> None:
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has all of them")
 @pytest.mark.parametrize("small", [False, True])
 async def test_a_peer_that_is_gone_without_a_word_is_noticed_by_the_socket(
-    server: Any, steps: Any, small: bool, monkeypatch: pytest.MonkeyPatch
+    server: Any, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[socket.socket] = []
 
