@@ -18,12 +18,15 @@ def obj(resource: Resource, namespace: str, name: str, /, **fields: Any) -> Kube
     return {**resource.type_meta, "metadata": metadata, **fields}
 
 
+def pods(*others: KubeObject, **main: Any) -> KubeObject:
+    """A pod template whose main container has these fields, too."""
+    return {"spec": {"containers": [{"name": "main", "image": IMAGE, **main}, *others]}}
+
+
 def component(name: str, type_: str = "worker", gpus: int = 0, **fields: Any) -> KubeObject:
     """A component of a graph; `template` replaces its pod template."""
-    container: KubeObject = {"name": "main", "image": fields.pop("image", IMAGE)}
-    if gpus:
-        container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
-    template = fields.pop("template", {"spec": {"containers": [container]}})
+    resources_ = {"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}} if gpus else {}
+    template = fields.pop("template", pods(image=fields.pop("image", IMAGE), **resources_))
     return {"name": name, "type": type_, "replicas": 1, "podTemplate": template, **fields}
 
 
@@ -60,6 +63,22 @@ def request(namespace: str, name: str, **fields: Any) -> KubeObject:
         **fields.pop("spec", {}),
     }
     return obj(resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, namespace, name, spec=spec, **fields)
+
+
+def model(namespace: str, name: str, **spec: Any) -> KubeObject:
+    """A model of a base model."""
+    return obj(resources.DYNAMO_MODELS, namespace, name, spec={"modelName": "m", "baseModelName": "b", **spec})
+
+
+def checkpoint(namespace: str, name: str, **job: Any) -> KubeObject:
+    """A checkpoint that a job of this specification takes."""
+    spec = {"identity": {"model": "m", "backendFramework": "vllm"}, "job": job}
+    return obj(resources.DYNAMO_CHECKPOINTS, namespace, name, spec=spec)
+
+
+def condition(type_: str = "Ready", *, since: str = "0001-01-01T00:00:00Z", **fields: Any) -> KubeObject:
+    """A condition of a status, which holds."""
+    return {"type": type_, "status": "True", "reason": "R", "message": "", "lastTransitionTime": since, **fields}
 
 
 def lease(namespace: str, **spec: Any) -> KubeObject:

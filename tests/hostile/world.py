@@ -110,6 +110,10 @@ class World:
         """Create many as the tenant."""
         return [self.note(answer) for answer in await self.tenant.create_all(objects)]
 
+    async def patch(self, resource: Resource, name: str, patch: KubeObject, subresource: str = "") -> Answer:
+        """Change an object as the tenant."""
+        return self.note(await self.tenant.patch(resource, self.namespace, name, patch, subresource))
+
     def note(self, answer: Answer) -> Answer:
         """Count an answer that the tenant got."""
         self.answers[answer.status] += 1

@@ -26,7 +26,7 @@ from nats.js.errors import APIError
 
 from tests.hostile import texts
 from tests.hostile.attack import attack
-from tests.hostile.objects import component, graph, lease
+from tests.hostile.objects import component, config_map, graph, lease
 from tests.hostile.world import QUIET, World
 from tests.integration.platform import eventually
 from tests.stage.cluster import CLUSTER
@@ -336,6 +336,12 @@ _forged(
         for number, each in enumerate(date for date in texts.DATES if len(date) < 100)
     ],
 )
+
+
+def _marker(resource_id: str, version: str, count: int, time: str, **more: Any) -> bytes:
+    return _json({"resource": resource_id, "resourceVersion": version, "count": count, "time": time, **more})
+
+
 _forged(
     "marker",
     "markers that say a resource is not served, that it has 2^60 objects, and that are not markers",
@@ -348,16 +354,8 @@ _forged(
         for each in (
             b"",
             b"{}",
-            _json(
-                {
-                    "resource": DYNAMO_GRAPH_DEPLOYMENTS.id,
-                    "resourceVersion": HUGE,
-                    "count": 0,
-                    "time": "x",
-                    "served": False,
-                }
-            ),
-            _json({"resource": "pods", "resourceVersion": "x", "count": 2**60, "time": "9999-12-31T23:59:59Z"}),
+            _marker(DYNAMO_GRAPH_DEPLOYMENTS.id, HUGE, 0, "x", served=False),
+            _marker("pods", "x", 2**60, "9999-12-31T23:59:59Z"),
         )
     ],
 )
@@ -465,17 +463,8 @@ async def _huge(world: World) -> None:
         stream = client.jetstream(timeout=5)
         for number in range(20):
             subject = _state(resources.CONFIG_MAPS.id, world.namespace, f"huge-{number}")
-            obj = {
-                **resources.CONFIG_MAPS.type_meta,
-                "metadata": {
-                    "name": f"huge-{number}",
-                    "namespace": world.namespace,
-                    "uid": "h",
-                    "resourceVersion": "1",
-                    "creationTimestamp": "2026-01-01T00:00:00Z",
-                },
-                "data": {"x": "v" * 900_000},
-            }
+            metadata = {"uid": "h", "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+            obj = config_map(world.namespace, f"huge-{number}", {"x": "v" * 900_000}, metadata=metadata)
             with suppress(NatsError, APIError, TimeoutError):
                 await stream.publish(
                     subject,

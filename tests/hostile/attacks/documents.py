@@ -12,7 +12,7 @@ from dynamo_shared.api.registry import annotations as names
 
 from tests.hostile import texts
 from tests.hostile.attack import attack, stored
-from tests.hostile.objects import component, config_map, disaggregated, graph, obj, request
+from tests.hostile.objects import config_map, disaggregated, graph, obj, request
 from tests.hostile.world import World
 
 YAML = "YAML in ConfigMaps"
@@ -119,13 +119,7 @@ for _name, _text in _PROFILES.items():
 
 
 def _annotated(name: str, annotation: str, text: str, does: str, **more: Any) -> None:
-    stored(
-        name,
-        ANNOTATIONS,
-        does,
-        lambda ns: [graph(ns, "annotated", component("Frontend", "frontend"), annotations={annotation: text})],
-        **more,
-    )
+    stored(name, ANNOTATIONS, does, lambda ns: [graph(ns, "annotated", annotations={annotation: text})], **more)
 
 
 for _short, _annotation in (("autoscaling", names.AUTOSCALING), ("scaling-policy", names.SCALING_POLICY)):
@@ -168,11 +162,8 @@ async def _together(world: World, requests: list[tuple[str, str, Any]]) -> list[
 
 
 def _preserved(name: str, value: str, does: str) -> None:
-    def objects(ns: str) -> list[KubeObject]:
-        old = graph(ns, "preserved", annotations={names.PRESERVED_FIELDS: value})
-        return [old]
-
-    stored(f"preserved-{name}", "packed fields", does, objects)
+    annotations = {names.PRESERVED_FIELDS: value}
+    stored(f"preserved-{name}", "packed fields", does, lambda ns: [graph(ns, "preserved", annotations=annotations)])
 
 
 _preserved("bomb", texts.packed_bomb(), "packed fields that unpack to half a gibibyte")
@@ -246,19 +237,10 @@ stored(
     linger=3.0,
 )
 
+_OF_V1ALPHA1 = (names.DGDR_PROFILING_CONFIG, names.DGDR_DEPLOYMENT_OVERRIDES)
 _REQUEST_TEXTS: dict[str, dict[str, Any]] = {
-    "annotations-deep": {
-        "annotations": {
-            names.DGDR_PROFILING_CONFIG: texts.nested(100_000),
-            names.DGDR_DEPLOYMENT_OVERRIDES: texts.nested(100_000),
-        }
-    },
-    "annotations-bomb": {
-        "annotations": {
-            names.DGDR_PROFILING_CONFIG: texts.alias_bomb(),
-            names.DGDR_DEPLOYMENT_OVERRIDES: texts.alias_bomb(),
-        }
-    },
+    "annotations-deep": {"annotations": dict.fromkeys(_OF_V1ALPHA1, texts.nested(100_000))},
+    "annotations-bomb": {"annotations": dict.fromkeys(_OF_V1ALPHA1, texts.alias_bomb())},
     "long-model": {"spec": {"model": "a/" + "b" * 200_000}},
     "path-model": {"spec": {"model": "../../../../etc/passwd"}},
     "nul-model": {"spec": {"model": "a/b\u0000c"}},

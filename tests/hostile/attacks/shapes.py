@@ -10,7 +10,18 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, Resource
 
 from tests.hostile import texts
 from tests.hostile.attack import attack, stored
-from tests.hostile.objects import component, config_map, disaggregated, graph, obj, request
+from tests.hostile.objects import (
+    checkpoint,
+    component,
+    condition,
+    config_map,
+    disaggregated,
+    graph,
+    model,
+    obj,
+    pods,
+    request,
+)
 from tests.hostile.world import World
 from tests.integration.platform import eventually
 
@@ -18,27 +29,20 @@ STATUS = "forged status"
 METADATA = "metadata"
 WORKERS = "workers of two namespaces"
 ODD = "odd objects"
+ADAPTERS, COMPONENTS = resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, resources.DYNAMO_COMPONENT_DEPLOYMENTS
 
 _CONDITIONS: tuple[Any, ...] = (
-    [
-        {
-            "type": "Ready",
-            "status": "True",
-            "reason": "R",
-            "message": "m" * 30_000,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
-    ],
-    [
-        {"type": f"T{n}", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "0001-01-01T00:00:00Z"}
-        for n in range(3000)
-    ],
-    [{"type": "Ready", "status": "False", "reason": "R", "message": "", "lastTransitionTime": "9999-12-31T23:59:59Z"}],
+    [condition(message="m" * 30_000, since="2026-01-01T00:00:00Z")],
+    [condition(f"T{n}") for n in range(3000)],
+    [condition(status="False", since="9999-12-31T23:59:59Z")],
 )
 
 
+_NEGATIVE = {"replicas": -5, "readyReplicas": -(2**31)}
+
+
 async def _forge(world: World, resource: Resource, name: str, status: Any) -> None:
-    world.note(await world.tenant.patch(resource, world.namespace, name, {"status": status}, "status"))
+    await world.patch(resource, name, {"status": status}, "status")
 
 
 @attack("graph-status", STATUS, "the status of a graph forged in every way, again and again", linger=2.0)
@@ -47,16 +51,7 @@ async def _graph_status(world: World) -> None:
     for status in (
         {"state": "successful", "observedGeneration": 2**62},
         {"components": {f"c{n}": {"kind": "Deployment", "componentName": "x", "replicas": 1} for n in range(2000)}},
-        {
-            "components": {
-                "Frontend": {
-                    "kind": "Deployment",
-                    "componentNames": ["../x"],
-                    "replicas": -5,
-                    "readyReplicas": -(2**31),
-                }
-            }
-        },
+        {"components": {"Frontend": {"kind": "Deployment", "componentNames": ["../x"], **_NEGATIVE}}},
         {"rollingUpdate": {"phase": "InProgress", "startTime": "9999-12-31T23:59:59Z"}},
         {"restart": {"observedID": "x" * 100_000, "phase": "Restarting", "inProgress": ["Frontend"] * 1000}},
         {"checkpoints": {"Frontend": {"checkpointName": "../../x", "identityHash": "y" * 10_000}}},
@@ -68,16 +63,17 @@ async def _graph_status(world: World) -> None:
 @attack("component-status", STATUS, "the status of component deployments forged", linger=2.0)
 async def _component_status(world: World) -> None:
     await world.create(disaggregated(world.namespace, "forged"))
-    await eventually(
-        lambda: world.admin.list(resources.DYNAMO_COMPONENT_DEPLOYMENTS, world.namespace), "component deployments"
-    )
-    for each in await world.admin.list(resources.DYNAMO_COMPONENT_DEPLOYMENTS, world.namespace):
+    await eventually(lambda: world.admin.list(COMPONENTS, world.namespace), "component deployments")
+    for each in await world.admin.list(COMPONENTS, world.namespace):
         for status in (
             {"observedGeneration": 2**62, "component": {"kind": "Deployment", "replicas": 10**9}},
             {"podSelector": {f"k{n}": "v" for n in range(5000)}},
             *({"conditions": entry} for entry in _CONDITIONS),
         ):
-            await _forge(world, resources.DYNAMO_COMPONENT_DEPLOYMENTS, each["metadata"]["name"], status)
+            await _forge(world, COMPONENTS, each["metadata"]["name"], status)
+
+
+_ODD_GRAPH = {"spec": {"components": [1, None, {}]}}
 
 
 @attack(
@@ -87,11 +83,7 @@ async def _request_status(world: World) -> None:
     await world.create(request(world.namespace, "forged"))
     for status in (
         {"phase": "Ready", "dgdName": "../../quiet/x"},
-        {
-            "phase": "Deploying",
-            "dgdName": "x" * 5000,
-            "profilingResults": {"selectedConfig": {"spec": {"components": [1, None, {}]}}},
-        },
+        {"phase": "Deploying", "dgdName": "x" * 5000, "profilingResults": {"selectedConfig": _ODD_GRAPH}},
         {"phase": "Profiling", "profilingJobName": "kube-root-ca.crt"},
         {"phase": "Deployed", "deploymentInfo": {"replicas": -1, "availableReplicas": 10**9}},
         *({"conditions": each} for each in _CONDITIONS),
@@ -102,37 +94,18 @@ async def _request_status(world: World) -> None:
 @attack("adapter-status", STATUS, "the status of scaling adapters forged, and their scale beaten", linger=2.0)
 async def _adapter_status(world: World) -> None:
     await world.create(graph(world.namespace, "scaled", component("Frontend", "frontend", scalingAdapter={})))
-    items = await eventually(
-        lambda: world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace), "an adapter"
-    )
+    items = await eventually(lambda: world.admin.list(ADAPTERS, world.namespace), "an adapter")
     name = items[0]["metadata"]["name"]
     for status in (
         {"replicas": 2**31 - 1, "selector": "a in (" + "b," * 10_000 + "c)", "lastScaleTime": "9999-12-31T23:59:59Z"},
-        {
-            "conditions": [
-                {
-                    "type": "DGDReady",
-                    "status": "True",
-                    "reason": "R",
-                    "message": "",
-                    "lastTransitionTime": "0001-01-01T00:00:00Z",
-                }
-            ]
-        },
+        {"conditions": [condition("DGDReady")]},
     ):
-        await _forge(world, resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, name, status)
+        await _forge(world, ADAPTERS, name, status)
     for replicas in (2, 1) * 30:
-        world.note(
-            await world.tenant.patch(
-                resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-                world.namespace,
-                name,
-                {"spec": {"replicas": replicas}},
-                "scale",
-            )
-        )
+        await world.patch(ADAPTERS, name, {"spec": {"replicas": replicas}}, "scale")
 
 
+_GRAPHS = ("one", "quiet/probe", "none")
 stored(
     "adapters-of-nothing",
     ODD,
@@ -141,13 +114,10 @@ stored(
         graph(ns, "one"),
         *(
             obj(
-                resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+                ADAPTERS,
                 ns,
                 f"adapter-{n}",
-                spec={
-                    "replicas": n % 3,
-                    "dgdRef": {"name": ("one", "quiet/probe", "none")[n % 3], "componentName": "Frontend"},
-                },
+                spec={"replicas": n % 3, "dgdRef": {"name": _GRAPHS[n % 3], "componentName": "Frontend"}},
             )
             for n in range(200)
         ),
@@ -155,27 +125,18 @@ stored(
     linger=2.0,
     slack=2.0,
 )
+
+
+def _owner(n: int) -> dict[str, Any]:
+    uid = f"00000000-0000-0000-0000-{n:012d}"
+    return {"apiVersion": "v1", "kind": ("ConfigMap", "Node")[n % 2], "name": f"o{n}", "uid": uid}
+
+
 stored(
     "many-owners",
     METADATA,
     "graphs with 3,000 owners, among them themselves and nodes",
-    lambda ns: [
-        graph(
-            ns,
-            "owned",
-            metadata={
-                "ownerReferences": [
-                    {
-                        "apiVersion": "v1",
-                        "kind": ("ConfigMap", "Node")[n % 2],
-                        "name": f"o{n}",
-                        "uid": f"00000000-0000-0000-0000-{n:012d}",
-                    }
-                    for n in range(3000)
-                ]
-            },
-        )
-    ],
+    lambda ns: [graph(ns, "owned", metadata={"ownerReferences": [_owner(n) for n in range(3000)]})],
     # Kubernetes' garbage collector asks the API server for each of them.
     slack=3.0,
 )
@@ -184,15 +145,8 @@ stored(
     METADATA,
     "graphs, requests and models with 500 finalizers of their own",
     lambda ns: [
-        each
-        for kind in (
-            graph(ns, "f"),
-            request(ns, "f"),
-            obj(resources.DYNAMO_MODELS, ns, "f", spec={"modelName": "m", "baseModelName": "b"}),
-        )
-        for each in [
-            {**kind, "metadata": {**kind["metadata"], "finalizers": [f"hostile.example/f{n}" for n in range(500)]}}
-        ]
+        {**each, "metadata": {**each["metadata"], "finalizers": [f"hostile.example/f{n}" for n in range(500)]}}
+        for each in (graph(ns, "f"), request(ns, "f"), model(ns, "f"))
     ],
     linger=2.0,
 )
@@ -223,22 +177,14 @@ def _card(number: int, **fields: Any) -> dict[str, Any]:
     }
 
 
+_ENDPOINT = {"namespace": "n", "component": "c", "endpoint": "e", "transport": {"nats_tcp": "x"}}
 _RECORDS: dict[str, Any] = {
     "text": texts.nested(30_000),
     "list": [1, 2, 3],
     "numbers": {"endpoints": {"a": {"namespace": 1, "component": None, "endpoint": [], "instance_id": 10**400}}},
     "negative": {"model_cards": {"a": _card(-1), "b": _card(2**64), "c": _card(0, context_length=-(2**63))}},
     "many": {
-        "endpoints": {
-            f"e{n}": {
-                "namespace": "n",
-                "component": "c",
-                "endpoint": "e",
-                "instance_id": n,
-                "transport": {"nats_tcp": "x"},
-            }
-            for n in range(4000)
-        },
+        "endpoints": {f"e{n}": {**_ENDPOINT, "instance_id": n} for n in range(4000)},
         "model_cards": {f"m{n}": _card(n) for n in range(1200)},
     },
     "deep-card": {
@@ -281,31 +227,19 @@ async def _foreign_worker(world: World) -> None:
         labels.DYNAMO_NAMESPACE: "quiet-probe",
         labels.DISCOVERY_ENABLED: "true",
     }
-    pod = obj(
-        resources.PODS,
-        world.namespace,
-        "worker-0",
-        labels=object_labels,
-        spec={"containers": [{"name": "main", "image": "x"}]},
-    )
-    await world.create(pod)
-    await world.create(
-        obj(
-            resources.ENDPOINT_SLICES,
-            world.namespace,
-            "worker-0",
-            labels=object_labels,
-            addressType="IPv4",
-            endpoints=[
-                {
-                    "addresses": ["10.0.0.1"],
-                    "conditions": {"ready": True},
-                    "targetRef": {"kind": "Pod", "namespace": "quiet", "name": "worker-0"},
-                }
-            ],
-        )
-    )
+    spec = {"containers": [{"name": "main", "image": "x"}]}
+    await world.create(obj(resources.PODS, world.namespace, "worker-0", labels=object_labels, spec=spec))
+    target = {"targetRef": {"kind": "Pod", "namespace": "quiet", "name": "worker-0"}}
+    await world.create(_slice(world.namespace, "worker-0", {**_endpoint("10.0.0.1"), **target}, labels=object_labels))
     await world.create(_metadata(world.namespace, "worker-0", {"model_cards": {"a": _card(7)}}))
+
+
+def _slice(ns: str, name: str, *endpoints: Any, **fields: Any) -> KubeObject:
+    return obj(resources.ENDPOINT_SLICES, ns, name, addressType="IPv4", endpoints=list(endpoints), **fields)
+
+
+def _endpoint(address: str) -> dict[str, Any]:
+    return {"addresses": [address], "conditions": {"ready": True}}
 
 
 stored(
@@ -337,26 +271,20 @@ stored(
     ODD,
     "EndpointSlices and Endpoints that carry a model's label and point elsewhere",
     lambda ns: [
-        obj(
-            resources.DYNAMO_MODELS,
-            ns,
-            "m",
-            spec={"modelName": "m", "baseModelName": "b", "modelType": "lora", "source": {"uri": "s3://b/m"}},
-        ),
+        model(ns, "m", modelType="lora", source={"uri": "s3://b/m"}),
         *(
-            obj(
-                resources.ENDPOINT_SLICES,
+            _slice(
                 ns,
                 f"slice-{n}",
+                *(_endpoint(f"10.{n}.{m}.1") for m in range(100)),
                 labels={labels.BASE_MODEL_HASH: "0" * 16, labels.COMPONENT: "x"},
-                addressType="IPv4",
-                endpoints=[{"addresses": [f"10.{n}.{m}.1"], "conditions": {"ready": True}} for m in range(100)],
             )
             for n in range(50)
         ),
     ],
     linger=2.0,
 )
+_METRIC = {"metric": {"name": "m" * 200}, "target": {"type": "Value", "value": "9E"}}
 stored(
     "autoscalers",
     ODD,
@@ -371,20 +299,11 @@ stored(
                 labels={labels.GRAPH_DEPLOYMENT_NAME: "auto"},
                 spec={
                     "maxReplicas": 2**31 - 1,
-                    "scaleTargetRef": {
-                        "apiVersion": ("nvidia.com/v1beta1", "apps/v1", "x/v1")[n % 3],
-                        "kind": "Deployment",
-                        "name": "auto-frontend",
-                    },
-                    "metrics": [
-                        {
-                            "type": "External",
-                            "external": {"metric": {"name": "m" * 200}, "target": {"type": "Value", "value": "9E"}},
-                        }
-                    ],
+                    "scaleTargetRef": {"apiVersion": version, "kind": "Deployment", "name": "auto-frontend"},
+                    "metrics": [{"type": "External", "external": _METRIC}],
                 },
             )
-            for n in range(60)
+            for n, version in enumerate(("nvidia.com/v1beta1", "apps/v1", "x/v1") * 20)
         ),
     ],
     linger=2.0,
@@ -395,7 +314,7 @@ stored(
     "200 component deployments that name graphs which are not there or which are others'",
     lambda ns: [
         obj(
-            resources.DYNAMO_COMPONENT_DEPLOYMENTS,
+            COMPONENTS,
             ns,
             f"orphan-{n}",
             labels={labels.GRAPH_DEPLOYMENT_NAME: ("none", "probe-1", "x" * 63)[n % 3]},
@@ -411,21 +330,21 @@ stored(
     ODD,
     "50 checkpoints of one identity, with deadlines of 2^62 seconds and without",
     lambda ns: [
-        obj(
-            resources.DYNAMO_CHECKPOINTS,
-            ns,
-            f"checkpoint-{n}",
-            spec={
-                "identity": {"model": "m", "backendFramework": "vllm"},
-                "job": {
-                    "activeDeadlineSeconds": (2**62, 1, 0, -1)[n % 4],
-                    "podTemplateSpec": {"spec": {"containers": [{"name": "main", "image": "x"}]}},
-                },
-            },
+        checkpoint(
+            ns, f"checkpoint-{n}", activeDeadlineSeconds=(2**62, 1, 0, -1)[n % 4], podTemplateSpec=pods(image="x")
         )
         for n in range(50)
     ],
     linger=2.0,
+)
+_OLD_SERVICES: tuple[tuple[Any, str], ...] = (
+    ({}, "{}"),
+    ({"A": {"componentType": "frontend"}}, texts.nested(100_000)),
+    ({f"S{m}": {"componentType": "worker"} for m in range(300)}, "9" * 100_000),
+    (
+        {"A": {"componentType": "frontend", "autoscaling": {"minReplicas": -1}}},
+        '{"A": {"ServiceArgs": {"workers": 1e300}}}',
+    ),
 )
 stored(
     "old-kinds",
@@ -438,17 +357,7 @@ stored(
                 **obj(DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), ns, f"alpha-{n}"),
                 "spec": {"services": services, "envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": text}]},
             }
-            for n, (services, text) in enumerate(
-                (
-                    ({}, "{}"),
-                    ({"A": {"componentType": "frontend"}}, texts.nested(100_000)),
-                    ({f"S{m}": {"componentType": "worker"} for m in range(300)}, "9" * 100_000),
-                    (
-                        {"A": {"componentType": "frontend", "autoscaling": {"minReplicas": -1}}},
-                        '{"A": {"ServiceArgs": {"workers": 1e300}}}',
-                    ),
-                )
-            )
+            for n, (services, text) in enumerate(_OLD_SERVICES)
         ),
     ],
     linger=2.0,

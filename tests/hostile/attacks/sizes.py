@@ -8,7 +8,7 @@ from dynamo_shared.api.registry import labels
 
 from tests.hostile import texts
 from tests.hostile.attack import attack, stored
-from tests.hostile.objects import IMAGE, component, config_map, graph, obj, request
+from tests.hostile.objects import IMAGE, checkpoint, component, config_map, graph, model, obj, pods, request
 from tests.hostile.world import World
 
 ROW = "an object over 1 MiB"
@@ -18,8 +18,12 @@ LARGE = 1_000_000
 
 
 def _large_template(size: int, pieces: int = 1) -> KubeObject:
-    env = [{"name": f"V{number}", "value": "v" * (size // pieces)} for number in range(pieces)]
-    return {"spec": {"containers": [{"name": "main", "image": IMAGE, "env": env}]}}
+    return pods(env=[{"name": f"V{number}", "value": "v" * (size // pieces)} for number in range(pieces)])
+
+
+def _others(count: int) -> KubeObject:
+    """A pod template with so many containers next to the main one."""
+    return pods(*({"name": f"c{n}", "image": IMAGE} for n in range(count)))
 
 
 for _size in (400_000, 900_000, 1_050_000, 1_300_000):
@@ -40,9 +44,8 @@ for _size in (400_000, 900_000, 1_050_000, 1_300_000):
     must="admission refuses it, and does not work on it until the API server waits no longer",
 )
 async def _clients(world: World) -> None:
-    containers = [{"name": "main", "image": IMAGE}, *({"name": f"c{n}", "image": IMAGE} for n in range(8000))]
     memory = {"mode": "IntraPod", "extraClientContainers": [f"gone-{n}" for n in range(40_000)]}
-    part = component("Worker", template={"spec": {"containers": containers}}, experimental={"gpuMemoryService": memory})
+    part = component("Worker", template=_others(8000), experimental={"gpuMemoryService": memory})
     answer = await world.create(graph(world.namespace, "clients", part))
     assert answer.status == 422, f"the answer is {answer}"
 
@@ -59,24 +62,7 @@ stored(
     "graph-containers-800",
     ROW,
     "a graph with 800 containers in a pod",
-    lambda ns: [
-        graph(
-            ns,
-            "large",
-            component(
-                "Frontend",
-                "frontend",
-                template={
-                    "spec": {
-                        "containers": [
-                            {"name": "main", "image": IMAGE},
-                            *({"name": f"c{n}", "image": IMAGE} for n in range(800)),
-                        ]
-                    }
-                },
-            ),
-        )
-    ],
+    lambda ns: [graph(ns, "large", component("Frontend", "frontend", template=_others(800)))],
     linger=2.0,
     slack=2.0,
 )
@@ -169,18 +155,8 @@ stored(
     ROW,
     "a DynamoModel with a name of a megabyte",
     lambda ns: [
-        obj(resources.DYNAMO_MODELS, ns, "large", spec={"modelName": "m" * LARGE, "baseModelName": "b"}),
-        obj(
-            resources.DYNAMO_MODELS,
-            ns,
-            "source",
-            spec={
-                "modelName": "m",
-                "baseModelName": "b",
-                "modelType": "lora",
-                "source": {"uri": "s3://" + "b" * LARGE},
-            },
-        ),
+        model(ns, "large", modelName="m" * LARGE),
+        model(ns, "source", modelType="lora", source={"uri": "s3://" + "b" * LARGE}),
     ],
     linger=2.0,
 )
@@ -188,17 +164,7 @@ stored(
     "checkpoint-1m",
     ROW,
     "a DynamoCheckpoint with a megabyte of variables",
-    lambda ns: [
-        obj(
-            resources.DYNAMO_CHECKPOINTS,
-            ns,
-            "large",
-            spec={
-                "identity": {"model": "m", "backendFramework": "vllm"},
-                "job": {"podTemplateSpec": _large_template(LARGE)},
-            },
-        )
-    ],
+    lambda ns: [checkpoint(ns, "large", podTemplateSpec=_large_template(LARGE))],
     linger=2.0,
 )
 stored(
@@ -221,17 +187,7 @@ stored(
             component(
                 "Frontend",
                 "frontend",
-                template={
-                    "spec": {
-                        "containers": [
-                            {
-                                "name": "main",
-                                "image": IMAGE,
-                                "resources": {"limits": {"nvidia.com/gpu": each, "memory": each}},
-                            }
-                        ]
-                    }
-                },
+                template=pods(resources={"limits": {"nvidia.com/gpu": each, "memory": each}}),
             ),
         )
         for number, each in enumerate(texts.QUANTITIES)

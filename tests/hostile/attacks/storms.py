@@ -13,7 +13,7 @@ from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, R
 from tests.hostile import texts
 from tests.hostile.attack import attack
 from tests.hostile.attacks.documents import planned
-from tests.hostile.objects import component, config_map, graph, obj, request
+from tests.hostile.objects import component, config_map, graph, model, obj, request
 from tests.hostile.world import QUIET, World
 from tests.integration.platform import eventually
 
@@ -61,11 +61,7 @@ async def _changing(world: World) -> None:
     await world.create(graph(world.namespace, "changing", *parts))
     for number in range(150):
         parts[number % 25]["replicas"] = number % 2
-        world.note(
-            await world.tenant.patch(
-                DYNAMO_GRAPH_DEPLOYMENTS, world.namespace, "changing", {"spec": {"components": parts}}
-            )
-        )
+        await world.patch(DYNAMO_GRAPH_DEPLOYMENTS, "changing", {"spec": {"components": parts}})
 
 
 @attack("deleted-and-created", ROW, "40 graphs deleted and created again, ten times", slack=SHARED, linger=0.5)
@@ -85,25 +81,13 @@ async def _scaled(world: World) -> None:
         ]
     )
 
-    async def adapters() -> bool:
-        return len(await world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace)) == 20
-
-    await eventually(adapters, "all adapters")
-    items = await world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace)
+    adapters = resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+    items = await eventually(
+        lambda: world.admin.list(adapters, world.namespace), "all adapters", where=lambda each: len(each) == 20
+    )
     for number in range(50):
-        for answer in await asyncio.gather(
-            *(
-                world.tenant.patch(
-                    resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-                    world.namespace,
-                    each["metadata"]["name"],
-                    {"spec": {"replicas": number % 2}},
-                    "scale",
-                )
-                for each in items
-            )
-        ):
-            world.note(answer)
+        scaled = {"spec": {"replicas": number % 2}}
+        await asyncio.gather(*(world.patch(adapters, each["metadata"]["name"], scaled, "scale") for each in items))
 
 
 @attack(
@@ -115,10 +99,9 @@ async def _scaled(world: World) -> None:
 async def _children(world: World) -> None:
     await world.create_all([graph(world.namespace, f"child-{number}") for number in range(10)])
 
-    async def there() -> bool:
-        return len(await world.admin.list(DEPLOYMENTS, world.namespace)) == 10
-
-    await eventually(there, "all Deployments")
+    await eventually(
+        lambda: world.admin.list(DEPLOYMENTS, world.namespace), "all Deployments", where=lambda each: len(each) == 10
+    )
     for number in range(20):
         for each in await world.admin.list(DEPLOYMENTS, world.namespace):
             patch = {
@@ -128,7 +111,7 @@ async def _children(world: World) -> None:
                 },
                 "spec": {"replicas": number % 3},
             }
-            world.note(await world.tenant.patch(DEPLOYMENTS, world.namespace, each["metadata"]["name"], patch))
+            await world.patch(DEPLOYMENTS, each["metadata"]["name"], patch)
 
 
 @attack("children-deleted", ROW, "children deleted as soon as they are there", slack=SHARED)
@@ -211,22 +194,9 @@ async def _large_configs(world: World) -> None:
 
 @attack("models-storm", ROW, "300 DynamoModels of one base model", slack=SHARED)
 async def _models(world: World) -> None:
-    await world.create_all(
-        [
-            obj(
-                resources.DYNAMO_MODELS,
-                world.namespace,
-                f"m-{number}",
-                spec={
-                    "modelName": f"m-{number}",
-                    "baseModelName": "b",
-                    "modelType": "lora",
-                    "source": {"uri": "s3://b/m"},
-                },
-            )
-            for number in range(300)
-        ]
-    )
+    adapter = {"modelType": "lora", "source": {"uri": "s3://b/m"}}
+    names = [f"m-{number}" for number in range(300)]
+    await world.create_all([model(world.namespace, name, modelName=name, **adapter) for name in names])
 
 
 @attack("requests-storm", ROW, "60 requests at once", slack=SHARED, memory=96.0)
