@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import re
-import sys
 import tempfile
 import urllib.request
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
 from dynamo_ctl.commands.crds.definitions import install_definitions
-from dynamo_devcluster import free_port
+from dynamo_devcluster import ManagedProcess, free_port
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
@@ -23,7 +20,7 @@ from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.kube import KubeClient
 
-from tests.building.processes import ending
+from tests.building.services import configuration, service_process
 
 READY_WITHIN = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -52,7 +49,7 @@ class Bench:
 
     kube: KubeClient
     nats_url: str
-    process: asyncio.subprocess.Process
+    process: ManagedProcess
     metrics_port: int
 
     def usage(self) -> Usage:
@@ -119,53 +116,31 @@ async def bench(stage: Stage, *services: str, wait: bool = True, webhooks: int =
     """
     webhooks = webhooks or (0 if services else free_port())
     health, metrics = free_port(), free_port()
-    config, log = stage.directory / "config.yaml", stage.directory / "platform.log"
-    config.write_text(yaml.safe_dump(_configuration(stage, health, metrics, webhooks)))
-    with log.open("wb") as stderr:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "dynamo_ctl", "run", *(services or ("all",)), "--config", str(config), stderr=stderr
-        )
-    async with ending(process, grace=30):
-        if wait:
-            await _ready(health, process, log)
+    called = {"admission": {"url": f"https://127.0.0.1:{webhooks}", "operators": [USER]}} if webhooks else {}
+    settings = {
+        "kubernetes": {"kubeconfig": str(stage.kubeconfig)},
+        "nats": {"servers": [stage.nats_url]},
+        "dynadmin": {"port": free_port()},
+        **called,
+    }
+    configured = configuration(health, metrics, webhooks, settings, rbac={"plannerClusterRoleName": "dynamo-planner"})
+    process = service_process(
+        "platform",
+        services or ("all",),
+        stage.directory / "config.yaml",
+        configured,
+        "/readyz" if wait else "",
+        ready_within=READY_WITHIN,
+        stop_within=30.0,
+    )
+    await process.start()
+    try:
         yield Bench(stage.kube, stage.nats_url, process, metrics)
+    finally:
+        await process.stop()
 
 
 def percentile(values: list[float], share: float) -> float:
     """Nearest-rank percentile."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-def _configuration(stage: Stage, health: int, metrics: int, webhooks: int) -> dict[str, object]:
-    called = {"admission": {"url": f"https://127.0.0.1:{webhooks}", "operators": [USER]}} if webhooks else {}
-    return {
-        "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
-        "kind": "OperatorConfiguration",
-        "server": {
-            "healthProbe": {"bindAddress": "127.0.0.1", "port": health},
-            "metrics": {"bindAddress": "127.0.0.1", "port": metrics, "secure": False},
-            **({"webhook": {"host": "127.0.0.1", "port": webhooks}} if webhooks else {}),
-        },
-        "rbac": {"plannerClusterRoleName": "dynamo-planner"},
-        "platform": {
-            "kubernetes": {"kubeconfig": str(stage.kubeconfig)},
-            "nats": {"servers": [stage.nats_url]},
-            "dynadmin": {"port": free_port()},
-            **called,
-        },
-    }
-
-
-async def _ready(port: int, process: asyncio.subprocess.Process, log: Path) -> None:
-    async with asyncio.timeout(READY_WITHIN):
-        while True:
-            if process.returncode is not None:
-                said = (await asyncio.to_thread(log.read_text))[-2000:]
-                sys.exit(f"the platform ended with {process.returncode}:\n{said}")
-            try:
-                await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{port}/readyz", timeout=2)
-            except OSError:
-                await asyncio.sleep(0.1)
-            else:
-                return

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,6 @@ import yaml
 from dynamo_ctl.commands.demo.local import local_platform
 from dynamo_ctl.page_account import page_token
 from dynamo_devcluster import ManagedProcess, free_port
-from dynamo_devcluster.probe import LocalHttp
 from dynamo_devcluster.progress import LineProgress
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, Resource
 from dynamo_shared.bus import EventPublisher
@@ -26,6 +24,7 @@ from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
 from dynamo_shared.wire.specifications.planning import PlanData
 from playwright.async_api import Browser
 
+from tests.building.services import service_process
 from tests.integration.dynadmin import account
 
 from .browser import Person, opened
@@ -134,8 +133,4 @@ def _dynadmin(state: Path, port: int) -> ManagedProcess:
     config["server"]["healthProbe"]["port"] = health
     config["server"]["metrics"]["port"] = free_port()
     config["platform"]["dynadmin"] |= {"port": port, "sessionKeyFile": str(key)}
-    own = state / "dynadmin.yaml"
-    own.write_text(yaml.safe_dump(config))
-    probe = LocalHttp(health)
-    command: list[str | Path] = [sys.executable, "-m", "dynamo_ctl", "run", "dynadmin", "--config", own]
-    return ManagedProcess("dynadmin", command, state / "dynadmin.log", lambda: probe.ok("/readyz"))
+    return service_process("dynadmin", ("dynadmin",), state / "dynadmin.yaml", config)

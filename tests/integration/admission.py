@@ -3,15 +3,12 @@
 `admission_platform` runs the service in this process, `admission_process` as `dynamoctl run admission`.
 """
 
-import asyncio
-import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from dynamo_admission.app import AdmissionService
 from dynamo_ctl import webhooks
 from dynamo_ctl.commands.crds.definitions import install_definitions
@@ -19,13 +16,12 @@ from dynamo_ctl.settings import with_platform
 from dynamo_devcluster import free_port
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.options import ControlPlaneOptions
-from dynamo_devcluster.probe import LocalHttp
 from dynamo_devcluster.programs import Programs
 from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.runtime import Running, Service, Settings, running
 
-from tests.building.processes import ending
+from tests.building.services import configuration, service_process
 
 from .platform import settings
 
@@ -82,31 +78,27 @@ async def admission_platform(
 
 
 @asynccontextmanager
-async def admission_process(
-    kubeconfig: Path, folder: Path, *, services: tuple[str, ...] = ("admission",), **extra: Any
-) -> AsyncIterator[Admission]:
+async def admission_process(kubeconfig: Path, folder: Path, **extra: Any) -> AsyncIterator[Admission]:
     """`dynamoctl run admission`, registered and ready: CPU and memory are its alone. Its log is `folder/admission.log`.
 
     `extra` are entries of the section `platform.admission`.
     """
     port, health, metrics = free_port(), free_port(), free_port()
-    configuration = _configuration(kubeconfig, (port, health, metrics), extra)
-    config, log = folder / "config.yaml", folder / "admission.log"
-    config.write_text(yaml.safe_dump(configuration))
+    own = {"url": f"https://127.0.0.1:{port}", "namespace": webhooks.NAMESPACE, "drain": "0s", **extra}
+    platform = {
+        "kubernetes": {"kubeconfig": str(kubeconfig)},
+        "nats": {"servers": ["nats://127.0.0.1:9"]},
+        "admission": own,
+    }
+    configured = configuration(health, metrics, port, platform)
+    limits = {"ready_within": READY_WITHIN, "stop_within": 30.0}
+    admission = service_process("admission", ("admission",), folder / "config.yaml", configured, **limits)
     await _make_namespace(kubeconfig, admission_settings(kubeconfig, port))
-    async with AsyncExitStack() as stack:
-        stderr = stack.enter_context(log.open("wb"))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "dynamo_ctl", "run", *services, "--config", str(config), stderr=stderr
-        )
-        await stack.enter_async_context(ending(process, grace=30))
-        probe = LocalHttp(health)
-        async with asyncio.timeout(READY_WITHIN):
-            while not await _ready(probe):
-                assert process.returncode is None, log.read_text()[-2000:]
-                await asyncio.sleep(0.05)
-        url = configuration["platform"]["admission"]["url"]
-        yield Admission(kubeconfig, port, url, metrics, pid=process.pid)
+    await admission.start()
+    try:
+        yield Admission(kubeconfig, port, own["url"], metrics, pid=admission.pid or 0)
+    finally:
+        await admission.stop()
 
 
 async def authorities(kube: KubeClient) -> bytes:
@@ -118,34 +110,6 @@ async def authorities(kube: KubeClient) -> bytes:
     return str(secret["data"].get("ca.crt", "")).encode()
 
 
-def _configuration(kubeconfig: Path, ports: tuple[int, int, int], admission: Mapping[str, Any]) -> dict[str, Any]:
-    port, health, metrics = ports
-    local = "127.0.0.1"
-    return {
-        "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
-        "kind": "OperatorConfiguration",
-        "server": {
-            "webhook": {"host": local, "port": port},
-            "healthProbe": {"bindAddress": local, "port": health},
-            "metrics": {"bindAddress": local, "port": metrics, "secure": False},
-        },
-        "platform": {
-            "kubernetes": {"kubeconfig": str(kubeconfig)},
-            "nats": {"servers": ["nats://127.0.0.1:9"]},
-            "admission": {
-                "url": f"https://{local}:{port}", "namespace": webhooks.NAMESPACE, "drain": "0s", **admission,
-            },
-        },
-    }  # fmt: skip
-
-
 async def _make_namespace(kubeconfig: Path, configured: Settings) -> None:
     async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as client:
         await webhooks.make_namespace(client, configured)
-
-
-async def _ready(probe: LocalHttp) -> bool:
-    try:
-        return await probe.ok("/readyz")
-    except OSError:
-        return False

@@ -1,15 +1,15 @@
 """A service of the platform as a process of its own: its configuration, its end points, what it uses."""
 
 import re
-import sys
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from dynamo_devcluster import ManagedProcess, free_port
 from dynamo_devcluster.probe import LocalHttp
+
+from tests.building import services
 
 READY_WITHIN = 90.0
 _RESTARTS = re.compile(r"^dynamo_platform_service_restarts_total\{[^}]*\} ([0-9.e+]+)$", re.MULTILINE)
@@ -76,31 +76,12 @@ def service(name: str, replica: str, folder: Path, kubeconfig: Path, platform: d
     if name == "admission" and not platform["admission"].get("url"):
         platform = {**platform, "admission": {**platform["admission"], "url": f"https://127.0.0.1:{webhook}"}}
     folder.mkdir(parents=True, exist_ok=True)
-    config = folder / f"{name}-{replica}.yaml"
     settings = {**platform, "replicaId": replica, "kubernetes": {"kubeconfig": str(kubeconfig)}}
-    config.write_text(yaml.safe_dump(_configuration(health, metrics, webhook, settings)))
-    config.chmod(0o600)
-    probe = LocalHttp(health)
-    process = ManagedProcess(
-        f"{name}-{replica}",
-        [sys.executable, "-m", "dynamo_ctl", "run", name, "--config", config],
-        folder / f"{name}-{replica}.log",
-        lambda: probe.ok("/healthz"),
-        ready_within=READY_WITHIN,
-        stop_within=40.0,
+    configured = services.configuration(
+        health, metrics, webhook, settings, rbac={"plannerClusterRoleName": "dynamo-planner"}
+    )
+    own, config = f"{name}-{replica}", folder / f"{name}-{replica}.yaml"
+    process = services.service_process(
+        own, (name,), config, configured, "/healthz", ready_within=READY_WITHIN, stop_within=40.0
     )
     return Service(name, replica, health, metrics, webhook, process)
-
-
-def _configuration(health: int, metrics: int, webhook: int, platform: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
-        "kind": "OperatorConfiguration",
-        "server": {
-            "healthProbe": {"bindAddress": "127.0.0.1", "port": health},
-            "metrics": {"bindAddress": "127.0.0.1", "port": metrics, "secure": False},
-            "webhook": {"host": "127.0.0.1", "port": webhook},
-        },
-        "rbac": {"plannerClusterRoleName": "dynamo-planner"},
-        "platform": platform,
-    }
