@@ -34,3 +34,10 @@ async def publishing(bus: Bus, *resources: Resource, truth: Truth | None = None)
     async with in_background(publisher.run()):
         await publisher.load(resources or (DEPLOYMENTS,))
         yield publisher
+
+
+async def put(publisher: StatePublisher, *objects: dict[str, Any]) -> None:
+    """Returns when STATE has them, or what is newer."""
+    for each in objects:
+        publisher.put(DEPLOYMENTS, each)
+    await publisher.flushed(DEPLOYMENTS)

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import Bus, streams
+from dynamo_shared.bus.protocol import Message
 from dynamo_shared.state import ObjectCache, StateReader, messages
 from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire import subjects
@@ -16,9 +17,10 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from tests.building.tasks import in_background
 from tests.building.waiting import until
-from tests.contract.bus.states import CLUSTER, obj, publishing
+from tests.contract.bus.states import CLUSTER, obj, publishing, put
 
 KEY = ObjectKey("ns", "a")
+SUBJECT = subjects.state_subject(CLUSTER, DEPLOYMENTS.id, KEY)
 
 
 @asynccontextmanager
@@ -36,6 +38,13 @@ def version(cache: ObjectCache, name: str = "a") -> str | None:
 
 def names(cache: ObjectCache) -> list[str]:
     return sorted(key.name for key in cache.keys(DEPLOYMENTS))
+
+
+async def last_message(bus: Bus) -> Message:
+    """What STATE has of the object."""
+    message = await bus.last_message(streams.STATE, SUBJECT)
+    assert message is not None
+    return message
 
 
 async def test_what_is_put_is_read(bus: Bus) -> None:
@@ -68,25 +77,19 @@ async def test_a_reader_knows_what_the_cluster_has_not_and_hears_when_it_has(bus
 
 async def test_headers_say_what_a_reader_needs(bus: Bus) -> None:
     async with publishing(bus) as publisher:
-        publisher.put(DEPLOYMENTS, obj("a", 5))
-        await publisher.flushed(DEPLOYMENTS)
-        subject = subjects.state_subject(CLUSTER, DEPLOYMENTS.id, KEY)
-        message = await bus.last_message(streams.STATE, subject)
-        assert message is not None
+        await put(publisher, obj("a", 5))
+        message = await last_message(bus)
         expected = {"uid": "uid-a", "resourceVersion": "5", "generation": "3", "change": "modified"}
         assert expected.items() <= dict(message.headers).items()
         publisher.delete(DEPLOYMENTS, KEY, version_of(obj("a", 6)))
         await publisher.flushed(DEPLOYMENTS)
-        message = await bus.last_message(streams.STATE, subject)
-        assert message is not None
+        message = await last_message(bus)
         assert (message.payload, message.headers["change"], message.headers["resourceVersion"]) == (b"", "deleted", "6")
 
 
 async def test_a_burst_of_changes_ends_with_the_newest(bus: Bus) -> None:
     async with publishing(bus) as publisher, reading(bus) as (cache, _):
-        for number in range(1, 200):
-            publisher.put(DEPLOYMENTS, obj("a", number))
-        await publisher.flushed(DEPLOYMENTS)
+        await put(publisher, *(obj("a", number) for number in range(1, 200)))
         await until(lambda: version(cache) == "199")
         assert (await bus.stream_state(streams.STATE)).last_sequence < 10
 
@@ -101,13 +104,9 @@ async def test_a_reader_that_comes_later_gets_everything(bus: Bus) -> None:
             assert cache.count(DEPLOYMENTS) == 300
 
 
-async def last(bus: Bus, name: str = "a") -> str:
-    """What STATE says last of an object: uid and version, or that it is gone."""
-    message = await bus.last_message(
-        streams.STATE, subjects.state_subject(CLUSTER, DEPLOYMENTS.id, ObjectKey("ns", name))
-    )
-    assert message is not None
-    headers = message.headers
+async def last(bus: Bus) -> str:
+    """What STATE says last of the object: uid and version, or that it is gone."""
+    headers = (await last_message(bus)).headers
     return "gone" if headers["change"] == "deleted" else f"{headers['uid']}-{headers['resourceVersion']}"
 
 
@@ -124,17 +123,13 @@ class ApiServer:
 async def test_a_publisher_that_lost_its_election_publishes_nothing_outdated(bus: Bus) -> None:
     truth = ApiServer()
     async with publishing(bus, truth=truth) as stale, publishing(bus, truth=truth) as active:
-        stale.put(DEPLOYMENTS, obj("a", 5))
-        await stale.flushed(DEPLOYMENTS)
+        await put(stale, obj("a", 5))
         truth.objects[KEY] = obj("a", 9)
-        active.put(DEPLOYMENTS, obj("a", 9))
-        await active.flushed(DEPLOYMENTS)
-        stale.put(DEPLOYMENTS, obj("a", 7))
-        await stale.flushed(DEPLOYMENTS)
+        await put(active, obj("a", 9))
+        await put(stale, obj("a", 7))
         assert await last(bus) == "uid-a-9"
         truth.objects[KEY] = obj("a", 12)
-        stale.put(DEPLOYMENTS, obj("a", 12))
-        await stale.flushed(DEPLOYMENTS)
+        await put(stale, obj("a", 12))
         assert await last(bus) == "uid-a-12"
 
 
@@ -142,13 +137,12 @@ async def test_a_publisher_that_lost_its_election_in_a_burst_publishes_nothing_o
     truth = ApiServer()
     async with publishing(bus, truth=truth) as stale, publishing(bus, truth=truth) as active:
         truth.objects[KEY] = obj("a", 9)
-        active.put(DEPLOYMENTS, obj("a", 9))
-        await active.flushed(DEPLOYMENTS)
+        await put(active, obj("a", 9))
         for number in (5, 6):
             stale.put(DEPLOYMENTS, obj("a", number))
             while not stale._outbox.under_way:
                 await asyncio.sleep(0)
-        assert stale._outbox.is_waiting(subjects.state_subject(CLUSTER, DEPLOYMENTS.id, KEY))
+        assert stale._outbox.is_waiting(SUBJECT)
         await stale.flushed(DEPLOYMENTS)
         assert await last(bus) == "uid-a-9"
 
@@ -169,13 +163,11 @@ async def test_a_publisher_that_lost_its_election_publishes_nothing_that_it_coul
     said: list[str] = []
     async with publishing(bus, truth=failing) as stale, publishing(bus, truth=truth) as active:
         truth.objects[KEY] = obj("a", 9)
-        active.put(DEPLOYMENTS, obj("a", 9))
-        await active.flushed(DEPLOYMENTS)
+        await put(active, obj("a", 9))
         async with reading(bus) as (cache, _):
             await until(lambda: version(cache) == "9")
             cache.on_change(lambda *_: said.append(version(cache) or "gone"))
-            stale.put(DEPLOYMENTS, obj("a", 5))
-            await stale.flushed(DEPLOYMENTS)
+            await put(stale, obj("a", 5))
             truth.objects[KEY] = obj("a", 12)
             active.put(DEPLOYMENTS, obj("a", 12))
             await until(lambda: version(cache) == "12")
@@ -185,11 +177,9 @@ async def test_a_publisher_that_lost_its_election_publishes_nothing_that_it_coul
 async def test_a_stale_deletion_does_not_hit_the_successor(bus: Bus) -> None:
     truth = ApiServer()
     async with publishing(bus, truth=truth) as stale, publishing(bus, truth=truth) as active:
-        stale.put(DEPLOYMENTS, obj("a", 5, uid="old"))
-        await stale.flushed(DEPLOYMENTS)
+        await put(stale, obj("a", 5, uid="old"))
         truth.objects[KEY] = obj("a", 9, uid="new")
-        active.put(DEPLOYMENTS, obj("a", 9, uid="new"))
-        await active.flushed(DEPLOYMENTS)
+        await put(active, obj("a", 9, uid="new"))
         stale.delete(DEPLOYMENTS, KEY, version_of(obj("a", 6, uid="old")))
         await stale.flushed(DEPLOYMENTS)
         assert await last(bus) == "new-9"
@@ -198,17 +188,14 @@ async def test_a_stale_deletion_does_not_hit_the_successor(bus: Bus) -> None:
 async def test_the_end_of_an_object_is_final(bus: Bus) -> None:
     truth = ApiServer()
     async with publishing(bus, truth=truth) as active, publishing(bus, truth=truth) as stale:
-        active.put(DEPLOYMENTS, obj("a", 5))
-        await active.flushed(DEPLOYMENTS)
+        await put(active, obj("a", 5))
         active.delete(DEPLOYMENTS, KEY, version_of(obj("a", 6)))
         await active.flushed(DEPLOYMENTS)
-        stale.put(DEPLOYMENTS, obj("a", 5))
-        await stale.flushed(DEPLOYMENTS)
+        await put(stale, obj("a", 5))
         assert await last(bus) == "gone"
         # The name may come back.
         truth.objects[KEY] = obj("a", 8, uid="again")
-        active.put(DEPLOYMENTS, obj("a", 8, uid="again"))
-        await active.flushed(DEPLOYMENTS)
+        await put(active, obj("a", 8, uid="again"))
         assert active.count(DEPLOYMENTS) == 1
 
 
@@ -286,21 +273,17 @@ async def test_what_is_forged_is_undone(bus: Bus) -> None:
 async def test_a_forged_message_is_undone_by_the_next_change_at_the_latest(bus: Bus) -> None:
     truth = ApiServer()
     async with publishing(bus, truth=truth) as publisher:
-        publisher.put(DEPLOYMENTS, obj("a", 5))
-        await publisher.flushed(DEPLOYMENTS)
+        await put(publisher, obj("a", 5))
         await forge(bus, "ns.a", obj("a", 2**60))
         truth.objects[KEY] = obj("a", 6)
-        publisher.put(DEPLOYMENTS, obj("a", 6))
-        await publisher.flushed(DEPLOYMENTS)
+        await put(publisher, obj("a", 6))
         assert await last(bus) == "uid-a-6"
 
 
 async def test_what_was_forged_while_no_watcher_was_active_is_undone_by_the_next_one(bus: Bus) -> None:
     """Also under the same uid and resourceVersion: payloads are compared at the start."""
     async with publishing(bus) as first:
-        for name in ("a", "b"):
-            first.put(DEPLOYMENTS, obj(name, 5))
-        await first.flushed(DEPLOYMENTS)
+        await put(first, obj("a", 5), obj("b", 5))
     await forge(bus, "ns.a", {**obj("a", 5), "spec": {"replicas": 99}})
     async with publishing(bus) as second, reading(bus) as (cache, _):
         assert [second.put(DEPLOYMENTS, obj(name, 5)) for name in ("a", "b")] == [True, False]
@@ -311,11 +294,9 @@ async def test_what_was_forged_while_no_watcher_was_active_is_undone_by_the_next
 async def test_a_message_id_that_was_used_beforehand_makes_no_duplicate(bus: Bus) -> None:
     """An attacker who guesses the id could keep an object out of STATE: it is random, and differs for each publisher."""
     async with publishing(bus) as first, publishing(bus) as second:
-        first.put(DEPLOYMENTS, obj("a", 5))
-        await first.flushed(DEPLOYMENTS)
+        await put(first, obj("a", 5))
         await bus.remove(streams.STATE, 1)
-        second.put(DEPLOYMENTS, obj("a", 5))
-        await second.flushed(DEPLOYMENTS)
+        await put(second, obj("a", 5))
         assert await last(bus) == "uid-a-5"
 
 
@@ -327,8 +308,7 @@ async def test_a_large_object_is_compressed_and_one_that_unpacks_to_too_much_is_
         publisher.put(DEPLOYMENTS, large)
         await until(lambda: version(cache) == "5")
         assert cache.get(DEPLOYMENTS, KEY)["spec"] == large["spec"]  # type: ignore[index]
-        message = await bus.last_message(streams.STATE, f"{FORGED}.ns.a")
-        assert message is not None
+        message = await last_message(bus)
         assert message.headers["content-encoding"] == "zlib"
         assert len(message.payload) < 100_000
         headers = messages.object_headers(obj("b", 5), messages.ChangeType.ADDED) | {"content-encoding": "zlib"}
@@ -360,9 +340,7 @@ async def test_a_cluster_that_was_set_up_again_replaces_the_old_one(bus: Bus) ->
     """Its resourceVersions begin again, so the old objects' are higher."""
     async with reading(bus) as (cache, _):
         async with publishing(bus) as first:
-            first.put(DEPLOYMENTS, obj("a", 90_000, uid="old"))
-            first.put(DEPLOYMENTS, obj("gone", 90_001, uid="old-gone"))
-            await first.flushed(DEPLOYMENTS)
+            await put(first, obj("a", 90_000, uid="old"), obj("gone", 90_001, uid="old-gone"))
         async with publishing(bus) as second:
             second.put(DEPLOYMENTS, obj("a", 40, uid="new", created="2026-01-02T00:00:00Z"))
             await second.sweep(DEPLOYMENTS, {KEY})
@@ -410,27 +388,22 @@ async def test_lost_data_is_noticed_and_published_again(rig: Any) -> None:
 
 async def test_a_purged_stream_is_noticed_by_the_next_publish(bus: Bus) -> None:
     async with publishing(bus) as publisher:
-        publisher.put(DEPLOYMENTS, obj("a", 5))
-        await publisher.flushed(DEPLOYMENTS)
+        await put(publisher, obj("a", 5))
         await bus.remove(streams.STATE, 1)
-        publisher.put(DEPLOYMENTS, obj("a", 6))
-        await publisher.flushed(DEPLOYMENTS)
+        await put(publisher, obj("a", 6))
         assert publisher.lost.is_set()
 
 
 async def test_the_same_versions_are_stored_again_after_a_purge(bus: Bus) -> None:
     """Their message ids must not make duplicates of them: what they duplicate is gone."""
     async with publishing(bus) as publisher:
-        publisher.put(DEPLOYMENTS, obj("a", 5))
-        await publisher.flushed(DEPLOYMENTS)
+        await put(publisher, obj("a", 5))
         await bus.remove(streams.STATE, 1)
         await publisher.audit()
         assert publisher.lost.is_set()
         publisher.start_over()
-        publisher.put(DEPLOYMENTS, obj("a", 5))
-        await publisher.flushed(DEPLOYMENTS)
-        last = await bus.last_message(streams.STATE, subjects.state_subject(CLUSTER, DEPLOYMENTS.id, KEY))
-        assert last is not None
+        await put(publisher, obj("a", 5))
+        assert await last(bus) == "uid-a-5"
 
 
 async def test_resources_are_synced_each_on_its_own(bus: Bus) -> None:
@@ -444,12 +417,11 @@ async def test_resources_are_synced_each_on_its_own(bus: Bus) -> None:
 
 async def test_damaged_and_foreign_messages_do_not_stop_the_reader(bus: Bus) -> None:
     async with publishing(bus) as publisher, reading(bus) as (cache, _):
-        prefix = f"dynamo.state.v1.{CLUSTER}.deployments%2Eapps"
         headers = {"uid": "u", "resourceVersion": "1", "created": "", "change": "added"}
-        await bus.publish(f"{prefix}.ns.broken", b"{", headers=headers)
-        await bus.publish(f"{prefix}.ns.list", b"[]", headers=headers)
-        await bus.publish(f"{prefix}.ns.hollow", b"{}", headers=headers)
-        await bus.publish(f"{prefix}.too.many.tokens", b"{}")
+        await bus.publish(f"{FORGED}.ns.broken", b"{", headers=headers)
+        await bus.publish(f"{FORGED}.ns.list", b"[]", headers=headers)
+        await bus.publish(f"{FORGED}.ns.hollow", b"{}", headers=headers)
+        await bus.publish(f"{FORGED}.too.many.tokens", b"{}")
         publisher.put(DEPLOYMENTS, obj("a", 5))
         await until(lambda: version(cache) == "5")
         assert names(cache) == ["a"]
