@@ -9,6 +9,9 @@ from dynamo_planner.inputs.prometheus.client import PrometheusError, SeriesValue
 from dynamo_planner.inputs.prometheus.queries import Queries
 from dynamo_planner.inputs.prometheus.traffic import TrafficReader
 from dynamo_shared.api.contracts.planner import MetricsSource
+from dynamo_shared.api.registry import labels
+
+from tests.building.tables import rows
 
 NOW = 1_000_000.0
 STARTED = "dynamo_frontend_requests_started_total"
@@ -100,6 +103,12 @@ async def read(answers, **options):
     return await reader(answers, **options)[0].read(180.0)
 
 
+async def traffic_of(answers, **options):
+    outcome = await read(answers, **options)
+    assert isinstance(outcome, Traffic), outcome
+    return outcome
+
+
 def why(outcome):
     assert isinstance(outcome, InputUnavailable)
     return outcome.why
@@ -152,16 +161,14 @@ async def test_a_window_too_short_for_scrapes_is_widened():
 
 async def test_models_are_compared_without_case_and_others_do_not_count():
     answers = healthy(started=[*series(10.0), *series(500.0, model="llama")])
-    traffic = await read(answers, model="QWEN")
-    assert isinstance(traffic, Traffic)
+    traffic = await traffic_of(answers, model="QWEN")
     assert traffic.requests == 10
 
 
 async def test_an_older_frontend_has_another_counter():
     answers = healthy(total=series(7.0))
     del answers["started"]
-    traffic = await read(answers)
-    assert isinstance(traffic, Traffic)
+    traffic = await traffic_of(answers)
     assert traffic.requests == 7
 
 
@@ -169,16 +176,14 @@ async def test_the_router_reports_how_often_the_cache_hits():
     answers = healthy(routed=[SeriesValue({"dynamo_namespace": "ns_a"}, NOW, 9.0)], hits=[SeriesValue({}, NOW, 0.4)])
     for name in ("isl", "osl", "ttft", "itl"):
         answers[name] = [SeriesValue({}, NOW, 1.0)]
-    traffic = await read(answers, source=MetricsSource.ROUTER)
-    assert isinstance(traffic, Traffic)
+    traffic = await traffic_of(answers, source=MetricsSource.ROUTER)
     assert (traffic.requests, traffic.kv_hit_rate) == (9.0, 0.4)
 
 
 @pytest.mark.parametrize("hits", [[], [SeriesValue({}, NOW, math.nan)]])
 async def test_a_hit_rate_that_is_missing_is_never_zero(hits):
     answers = healthy(routed=series(9.0), hits=hits)
-    traffic = await read(answers, source=MetricsSource.ROUTER)
-    assert isinstance(traffic, Traffic)
+    traffic = await traffic_of(answers, source=MetricsSource.ROUTER)
     assert traffic.kv_hit_rate is None
 
 
@@ -187,8 +192,7 @@ class TestDisaggregated:
 
     async def test_the_frontend_counts_where_the_router_does_so_twice(self):
         answers = healthy(routed=series(240.0), hits=[SeriesValue({}, NOW, 0.4)])
-        traffic = await read(answers, source=MetricsSource.ROUTER, disaggregated=True)
-        assert isinstance(traffic, Traffic)
+        traffic = await traffic_of(answers, source=MetricsSource.ROUTER, disaggregated=True)
         assert (traffic.requests, traffic.isl, traffic.osl, traffic.kv_hit_rate) == (120.0, 1500.0, 150.0, 0.4)
 
     async def test_routers_alone_count_by_component(self):
@@ -237,51 +241,43 @@ class TestNoRequests:
         assert (traffic.requests, traffic.isl, traffic.osl, traffic.ttft) == (0.0, 1500.0, 150.0, None)
 
     async def test_also_before_any_lengths_were_observed(self):
-        traffic = await read(self.idle)
-        assert isinstance(traffic, Traffic)
+        traffic = await traffic_of(self.idle)
         assert (traffic.requests, traffic.isl, traffic.osl) == (0.0, 0.0, 0.0)
 
     async def test_one_idle_frontend_does_not_hide_the_lengths_of_another(self):
-        traffic = await read(healthy(isl=series(1000.0, math.nan)))
-        assert isinstance(traffic, Traffic)
+        traffic = await traffic_of(healthy(isl=series(1000.0, math.nan)))
         assert traffic.isl == 1000.0
 
 
-class TestMissing:
-    async def test_no_one_answers(self):
-        outcome = await read({"started": PrometheusError("http://prometheus:9090 did not answer within 10 s")})
-        assert why(outcome) is Missing.UNREACHABLE
-        assert "did not answer" in outcome.message
+AWAY = PrometheusError("http://prometheus:9090 did not answer within 10 s")
+#: What Prometheus answers, why that is no traffic, and words of the message.
+MISSING = {
+    "no one answers": ({"started": AWAY}, Missing.UNREACHABLE, "did not answer"),
+    "half of the queries fail": (healthy(osl=AWAY), Missing.UNREACHABLE, "did not answer"),
+    "nothing is known of the graph": ({}, Missing.NO_SERIES, "dynamo_namespace ns-a"),
+    "others are scraped with their label": ({"unlabelled": []}, Missing.NO_SERIES, ""),
+    "the label is missing": ({"unlabelled": [SeriesValue({}, NOW, 3.0)]}, Missing.NO_LABEL, labels.DYNAMO_NAMESPACE),
+    "one scrape is too few": ({"there": series(3.0)}, Missing.TOO_YOUNG, ""),
+    "values stopped": (healthy(scraped=scraped(range(-178, -91, 15))), Missing.STALE, "not scraped any more"),
+    "a count is no number": (healthy(started=series(math.nan, 3.0)), Missing.NOT_A_NUMBER, ""),
+    "a count is infinite": (healthy(started=series(math.inf, 3.0)), Missing.NOT_A_NUMBER, ""),
+    "lengths that no one knows yet": (healthy(isl=series(math.nan)), Missing.NOT_A_NUMBER, "isl"),
+    "requests without histograms": (healthy(osl=[]), Missing.NO_SERIES, ""),
+}
 
-    async def test_half_of_the_queries_fail(self):
-        assert why(await read(healthy(osl=PrometheusError("gone")))) is Missing.UNREACHABLE
 
-    async def test_nothing_is_known_of_the_graph(self):
-        outcome = await read({})
-        assert why(outcome) is Missing.NO_SERIES
-        assert "dynamo_namespace ns-a" in outcome.message
+@rows("answers, why_, said", MISSING)
+async def test_without_traffic_there_is_a_reason(answers, why_, said):
+    outcome = await read(answers)
+    assert (why(outcome), said in outcome.message) == (why_, True)
 
-    async def test_others_are_scraped_with_their_label(self):
-        assert why(await read({"unlabelled": []})) is Missing.NO_SERIES
 
-    async def test_the_label_is_missing(self):
-        outcome = await read({"unlabelled": [SeriesValue({}, NOW, 3.0)]})
-        assert why(outcome) is Missing.NO_LABEL
-        assert "nvidia.com/dynamo-namespace" in outcome.message
+async def test_a_model_of_another_name_is_asked_for():
+    outcome = await read(healthy(there=series(9.0)), model="llama")
+    assert (why(outcome), "model_name" in outcome.message) == (Missing.NO_SERIES, True)
 
-    async def test_the_model_has_another_name(self):
-        outcome = await read(healthy(there=series(9.0)), model="llama")
-        assert why(outcome) is Missing.NO_SERIES
-        assert "model_name" in outcome.message
 
-    async def test_one_scrape_is_too_few(self):
-        assert why(await read({"there": series(3.0)})) is Missing.TOO_YOUNG
-
-    async def test_values_that_stopped(self):
-        outcome = await read(healthy(scraped=scraped(range(-178, -91, 15))))
-        assert why(outcome) is Missing.STALE
-        assert "not scraped any more" in outcome.message
-
+class TestScrapes:
     async def test_one_frontend_that_left_does_not_make_the_rest_stale(self):
         answers = healthy(scraped=scraped(range(-178, -100, 15), range(-178, 1, 15)))
         assert isinstance(await read(answers), Traffic)
@@ -296,8 +292,7 @@ class TestMissing:
         [pytest.param(range(-120, 1, 15), id="began again"), pytest.param(range(-180, -59, 15), id="away until now")],
     )
     async def test_more_than_half_stands_for_all_of_it(self, times):
-        traffic = await read(healthy(scraped=scraped(times)))
-        assert isinstance(traffic, Traffic)
+        traffic = await traffic_of(healthy(scraped=scraped(times)))
         assert traffic.requests == pytest.approx(120 * 180 / 127.5)
 
     @pytest.mark.parametrize(
@@ -309,29 +304,15 @@ class TestMissing:
         ],
     )
     async def test_frontends_that_follow_each_other_cover_it_together(self, tracks):
-        traffic = await read(healthy(scraped=scraped(*tracks)))
-        assert isinstance(traffic, Traffic)
+        traffic = await traffic_of(healthy(scraped=scraped(*tracks)))
         assert traffic.requests == pytest.approx(120)
 
     @pytest.mark.parametrize("every", [1, 5, 15, 30, 60])
     @pytest.mark.parametrize("phase", [0, 0.3, 0.9])
     async def test_all_of_it_stands_for_itself_however_seldom_it_is_scraped(self, every, phase):
         times = [at + phase * every for at in range(-180, 1, every) if at + phase * every <= 0]
-        traffic = await read(healthy(scraped=scraped(times)))
-        assert isinstance(traffic, Traffic)
+        traffic = await traffic_of(healthy(scraped=scraped(times)))
         assert traffic.requests == pytest.approx(120)
-
-    @pytest.mark.parametrize("value", [math.nan, math.inf])
-    async def test_counts_that_are_not_numbers(self, value):
-        assert why(await read(healthy(started=series(value, 3.0)))) is Missing.NOT_A_NUMBER
-
-    async def test_requests_whose_lengths_no_one_knows_yet(self):
-        outcome = await read(healthy(isl=series(math.nan)))
-        assert why(outcome) is Missing.NOT_A_NUMBER
-        assert "isl" in outcome.message
-
-    async def test_requests_without_histograms(self):
-        assert why(await read(healthy(osl=[]))) is Missing.NO_SERIES
 
 
 class TestQueries:
