@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -121,10 +121,40 @@ def graph(uid: str = "u", **annotations: str) -> KubeObject:
     }
 
 
-def _plannable(controller: Plans) -> None:
+class Commands:
+    """What is sent: to whom, and the data. While NATS is `away` nothing is; `meanwhile` happens while a command is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, ScaleData]] = []
+        self.away = False
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def send(self, service: str, verb: str, namespace: str, data: ScaleData, *, request: str) -> str:
+        if self.away:
+            raise BusUnavailableError("no servers")
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        self.sent.append((f"{service} {verb} {namespace}", data))
+        return request
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
+    made = Commands()
+    monkeypatch.setattr(CommandSender, "send", made.send)
+    return made
+
+
+def _planned(controller: Plans, key: ObjectKey = KEY) -> None:
+    """A graph is being planned."""
+    runner = asyncio.create_task(asyncio.Event().wait())
+    controller._runners[key] = _Running(plan(), cast(Any, runner))
+
+
+def _plannable(controller: Plans, **worker: Any) -> None:
     """The graph has a worker, and the PlannerConfig that it names."""
     desired = graph()
-    desired["spec"]["components"] = [{"name": "Worker", "type": "worker"}]
+    desired["spec"]["components"] = [{"name": "Worker", "type": "worker", **worker}]
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
     metadata = {"namespace": "ns", "name": "plan", "uid": "m", "resourceVersion": "1"}
     controller.cache.put(CONFIG_MAPS, {"metadata": metadata, "data": {"planner_config.json": '{"mode": "agg"}'}})
@@ -133,8 +163,7 @@ def _plannable(controller: Plans) -> None:
 async def test_planning_ends_where_another_platform_serves_the_namespace() -> None:
     controller, _ = plans()
     for namespace in ("ns", "other"):
-        runner = asyncio.create_task(asyncio.Event().wait())
-        controller._runners[ObjectKey(namespace, "g")] = _Running(plan(), cast(Any, runner))
+        _planned(controller, ObjectKey(namespace, "g"))
     lease = namespace_scope.lease("ns", "1.2.0", 30, datetime.now(UTC))
     lease["metadata"] |= {"uid": "l", "resourceVersion": "1"}
     controller.cache.put(LEASES, lease)
@@ -185,18 +214,13 @@ async def test_a_replica_that_was_paused_sends_no_command_for_a_graph_that_anoth
 
 
 async def test_no_planning_begins_of_a_graph_that_is_given_away_while_its_former_plan_is_withdrawn(
-    monkeypatch: pytest.MonkeyPatch,
+    commands: Commands,
 ) -> None:
     """No one would end it: two replicas would plan the graph."""
     shared = Shared()
     controller, _ = plans(shared)
-    controller._runners[KEY] = _Running(plan(), asyncio.create_task(asyncio.Event().wait()))  # type: ignore[arg-type]
-
-    async def send(*_: object, request: str, **__: object) -> str:
-        await shared.give_away()
-        return request
-
-    monkeypatch.setattr(CommandSender, "send", send)
+    _planned(controller)
+    commands.meanwhile = shared.give_away
     _plannable(controller)
     await controller.reconcile(KEY)
     assert controller._runners == {}
@@ -246,69 +270,40 @@ async def test_that_planning_fails_is_reported() -> None:
 
 
 @pytest.mark.parametrize("annotations", [{PLANNER_CONFIG: "gone"}, {"a": "b"}], ids=["not plannable", "off"])
-async def test_what_a_plan_desired_that_is_over_is_withdrawn(
-    annotations: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_a_plan_desired_that_is_over_is_withdrawn(annotations: dict[str, str], commands: Commands) -> None:
     """The scaler may hold it, and would carry it out minutes later."""
     controller, _ = plans()
-    controller._runners[KEY] = _Running(plan(), asyncio.create_task(asyncio.Event().wait()))  # type: ignore[arg-type]
-    sent: list[tuple[str, ScaleData]] = []
-
-    async def send(_: object, service: str, verb: str, namespace: str, data: ScaleData, *, request: str) -> str:
-        sent.append((f"{service} {verb} {namespace}", data))
-        return request
-
-    monkeypatch.setattr(CommandSender, "send", send)
+    _planned(controller)
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph(**annotations))
     await controller.reconcile(KEY)
     withdrawn = ScaleData(
         graph_deployment="g", uid="u", targets=[], reason="no longer desired", requester="planner", withdraw=True
     )
-    assert sent == [("scaler scale ns", withdrawn)]
+    assert commands.sent == [("scaler scale ns", withdrawn)]
     assert controller._runners == {}
 
 
-async def test_a_graph_whose_planning_was_turned_off_while_nats_was_away_is_come_back_to(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_graph_whose_planning_was_turned_off_while_nats_was_away_is_come_back_to(commands: Commands) -> None:
     """Nothing else leads to it: it is planned no longer."""
     controller, _ = plans()
-    controller._runners[KEY] = _Running(plan(), asyncio.create_task(asyncio.Event().wait()))  # type: ignore[arg-type]
-    away = True
-
-    async def send(*_: object, request: str, **__: object) -> str:
-        if away:
-            raise BusUnavailableError("no servers")
-        return request
-
-    monkeypatch.setattr(CommandSender, "send", send)
+    _planned(controller)
+    commands.away = True
     turned_off = graph(another="annotation")
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, turned_off)
     assert (await controller.reconcile(KEY)).requeue_after is not None
     assert list(controller._planned(turned_off)) == [KEY]
-    away = False
+    commands.away = False
     assert (await controller.reconcile(KEY)).requeue_after is None
     assert list(controller._planned(turned_off)) == []
 
 
-async def test_what_could_not_be_withdrawn_of_a_plan_that_is_over_is_withdrawn_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_could_not_be_withdrawn_of_a_plan_that_is_over_is_withdrawn_later(commands: Commands) -> None:
     controller, _ = plans()
-    controller._runners[KEY] = _Running(plan(), asyncio.create_task(asyncio.Event().wait()))  # type: ignore[arg-type]
-    sent: list[str] = []
-
-    async def send(*_: object, request: str, **__: object) -> str:
-        sent.append(request)
-        if len(sent) == 1:
-            raise BusUnavailableError("no servers")
-        return request
-
-    monkeypatch.setattr(CommandSender, "send", send)
+    _planned(controller)
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph(**{PLANNER_CONFIG: "gone"}))
-    for _ in range(3):
+    for commands.away in (True, False, False):
         await controller.reconcile(KEY)
-    assert len(sent) == 2
+    assert len(commands.sent) == 1
 
 
 async def test_a_refusal_is_reported_again_when_planning_is_asked_for_again() -> None:
@@ -349,15 +344,9 @@ def _claim(name: str, version: int = 1, *, pod: str = "", allocated: int = 0) ->
 async def test_planning_begins_when_the_gpus_of_an_engine_are_known() -> None:
     controller, announced = plans()
     claims = [{"name": "gpus", "resourceClaimTemplateName": "all"}]
-    worker = {"name": "Worker", "type": "worker", "podTemplate": {"spec": {"resourceClaims": claims}}}
-    desired = graph()
-    desired["spec"]["components"] = [worker]
-    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
-    metadata = {"namespace": "ns", "uid": "m", "resourceVersion": "1"}
-    config_map = {"metadata": {**metadata, "name": "plan"}, "data": {"planner_config.json": '{"mode": "agg"}'}}
-    controller.cache.put(CONFIG_MAPS, config_map)
-    template = {"metadata": {**metadata, "name": "all"}, "spec": {"spec": _claim("")["spec"]}}
-    controller.cache.put(RESOURCE_CLAIM_TEMPLATES, template)
+    _plannable(controller, podTemplate={"spec": {"resourceClaims": claims}})
+    template = _claim("all")
+    controller.cache.put(RESOURCE_CLAIM_TEMPLATES, {**template, "spec": {"spec": template["spec"]}})
     assert await controller.reconcile(KEY) == Result(RETRY_AFTER)
     assert [line.split()[1] for line in announced.lines] == ["GpusUnknown"]
 
