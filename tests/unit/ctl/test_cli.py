@@ -20,7 +20,9 @@ NAMES = ("demo", "up", "run", "render", "convert", "get", "events", "scale", "cr
 
 
 @pytest.fixture(autouse=True)
-def no_debug(monkeypatch: pytest.MonkeyPatch) -> None:
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a folder in which no platform runs, with no variables of its own."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(cli.DEBUG, raising=False)
     monkeypatch.delenv("DYNAMO_SERVER_URL", raising=False)
 
@@ -40,72 +42,52 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
     assert f"Usage: dynamoctl {name}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["nothing"], "dynamoctl: No such command 'nothing'; see dynamoctl --help"),
-        (["get", "pods"], "'pods' is not one of 'dgd', 'dcd', 'all'; see dynamoctl get --help"),
-        (["render"], "dynamoctl render: Missing argument"),
-        (
-            ["run", "scheduler"],
-            "dynamoctl: no service is called scheduler; there are all, admission, watcher, pod-builder",
-        ),
-        (["run", "all"], "dynamoctl: admission: where does the API server find it?"),
-        (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local brings its own cluster"),
-        (
-            ["scale", "llama", "Decode=many"],
-            "dynamoctl: Decode=many: write COMPONENT=N, such as Decode=3; N has 9 digits at most",
-        ),
-        (["chat", "llama", " "], "MESSAGE: it is empty; write a message, or leave it out to type several"),
-        (["render", "-n", "Bad_", "f"], "'Bad_' is not a valid name of a namespace, which has up to 63"),
-        (["chat", "llama", "-n", "-a"], "'-a' is not a valid name of a namespace"),
-        (["get", "-n", "a.b"], "'a.b' is not a valid name of a namespace"),
-        (["scale", "llama", "Decode=1", "-n", "A"], "'A' is not a valid name of a namespace"),
-        (["get", "--server", "http://platform.test"], "a token goes to other machines over https alone"),
-        (["events", "--server", "https://p.test", "--type", "ready"], "--type: not taken with --server; leave it out"),
-        (["get", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server; leave it out"),
-        (["dgdr", "plot", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
-        (["dgdr", "apply", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
-        (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
-    ],
-)
-def test_a_wrong_command_line_is_one_line_and_code_2(
-    arguments: list[str],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)  # in which no platform runs
-    assert cli.invoke(arguments) == ExitCode.USAGE
-    captured = capsys.readouterr()
-    assert said in captured.err
-    assert captured.err.count("\n") == 1
-    assert not captured.out
+WRONG: list[tuple[list[str], str]] = [
+    (["nothing"], "dynamoctl: No such command 'nothing'; see dynamoctl --help"),
+    (["get", "pods"], "'pods' is not one of 'dgd', 'dcd', 'all'; see dynamoctl get --help"),
+    (["render"], "dynamoctl render: Missing argument"),
+    (
+        ["run", "scheduler"],
+        "dynamoctl: no service is called scheduler; there are all, admission, watcher, pod-builder",
+    ),
+    (["run", "all"], "dynamoctl: admission: where does the API server find it?"),
+    (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local brings its own cluster"),
+    (
+        ["scale", "llama", "Decode=many"],
+        "dynamoctl: Decode=many: write COMPONENT=N, such as Decode=3; N has 9 digits at most",
+    ),
+    (["chat", "llama", " "], "MESSAGE: it is empty; write a message, or leave it out to type several"),
+    (["render", "-n", "Bad_", "f"], "'Bad_' is not a valid name of a namespace, which has up to 63"),
+    (["chat", "llama", "-n", "-a"], "'-a' is not a valid name of a namespace"),
+    (["get", "-n", "a.b"], "'a.b' is not a valid name of a namespace"),
+    (["scale", "llama", "Decode=1", "-n", "A"], "'A' is not a valid name of a namespace"),
+    (["get", "--server", "http://platform.test"], "a token goes to other machines over https alone"),
+    (["events", "--server", "https://p.test", "--type", "ready"], "--type: not taken with --server; leave it out"),
+    (["get", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server; leave it out"),
+    (["dgdr", "plot", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
+    (["dgdr", "apply", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
+    (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
+]
+NO_SERVER: list[tuple[list[str], str]] = [
+    (
+        ["chat", "llama", "hello"],
+        "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this",
+    ),
+    (["logs", "llama"], "where dynamoctl up or demo runs\n"),
+    (["deploy", "llama"], "where dynamoctl up or demo runs; --dry-run client needs none\n"),
+    (["events"], "dynamoctl: no NATS server known: give --nats URL or --config FILE, or call this"),
+    (["scale", "llama", "Decode=1"], "dynamoctl: no NATS server known"),
+]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ["chat", "llama", "hello"],
-            "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this",
-        ),
-        (["logs", "llama"], "where dynamoctl up or demo runs\n"),
-        (["deploy", "llama"], "where dynamoctl up or demo runs; --dry-run client needs none\n"),
-        (["events"], "dynamoctl: no NATS server known: give --nats URL or --config FILE, or call this"),
-        (["scale", "llama", "Decode=1"], "dynamoctl: no NATS server known"),
-    ],
+    ("code", "arguments", "said"),
+    [*((ExitCode.USAGE, *row) for row in WRONG), *((ExitCode.UNREACHABLE, *row) for row in NO_SERVER)],
 )
-def test_no_known_server_is_one_line_and_code_3(
-    arguments: list[str],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_wrong_command_line_and_a_server_that_is_not_known_are_one_line_each(
+    code: ExitCode, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # in which no platform runs
-    assert cli.invoke(arguments) == ExitCode.UNREACHABLE
+    assert cli.invoke(arguments) == code
     captured = capsys.readouterr()
     assert said in captured.err
     assert captured.err.count("\n") == 1
