@@ -26,6 +26,7 @@ from dynamo_shared.kube.credentials import LoginCredentials, TokenFile
 from dynamo_shared.kube.oidc import token_expiry
 from dynamo_shared.runtime.endpoints import serving
 
+from tests.building.tables import rows
 from tests.building.waiting import turns
 
 
@@ -158,6 +159,12 @@ async def test_embedded_keys_leave_no_files(
     assert list(folder.iterdir()) == []
 
 
+def by_plugin(command: str, *arguments: str) -> dict[str, Any]:
+    """A user who logs in by a program."""
+    api = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": api, "command": command, "args": list(arguments)}}
+
+
 PLUGIN = """#!{python}
 import json, os, pathlib
 info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
@@ -174,7 +181,7 @@ def plugin(tmp_path: Path) -> Any:
         path = tmp_path / "plugin"
         path.write_text(PLUGIN.format(python=sys.executable, runs=str(tmp_path / "runs"), status=json.dumps(status)))
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "args": ["login"]}}
+        return by_plugin(str(path), "login")
 
     return plugin
 
@@ -267,30 +274,11 @@ def _without_token(path: Path) -> str:
     return str(path)
 
 
-async def test_a_plugin_that_fails_is_quoted(write: Any) -> None:
-    user = {
-        "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "command": "/bin/sh",
-            "args": ["-c", "echo no >&2; exit 3"],
-        }
-    }
-    with pytest.raises(ConfigError, match=r"exec: /bin/sh: process returned 3\. no"):
-        await load(write(user), environ={})
-
-
-async def test_a_plugin_that_is_not_installed_is_named(write: Any) -> None:
-    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-auth-plugin"}}
-    with pytest.raises(ConfigError, match="exec: no-such-auth-plugin cannot be started: No such file or directory"):
-        await load(write(user), environ={})
-
-
 async def test_a_plugin_ends_with_the_login_that_runs_it(write: Any, tmp_path: Path) -> None:
     """One that hung was left behind by each attempt, and outlived the platform."""
     os.mkfifo(fifo := tmp_path / "pid")
     script = f"echo $$ > {fifo}; exec sleep 600"
-    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", script]}}
-    login = asyncio.create_task(load(write(user), environ={}))
+    login = asyncio.create_task(load(write(by_plugin("/bin/sh", "-c", script)), environ={}))
     pid = int(await asyncio.to_thread(fifo.read_text))
     # Until its output is waited for; before, asyncio ends it.
     await turns(100)
@@ -301,27 +289,6 @@ async def test_a_plugin_ends_with_the_login_that_runs_it(write: Any, tmp_path: P
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-@pytest.mark.parametrize(
-    ("printed", "message"),
-    [
-        ("no", "printed no ExecCredential"),
-        ("[]", "printed no ExecCredential"),
-        ('{"kind": "ExecCredential"}', "printed no ExecCredential: KeyError"),
-        ('{"apiVersion": "v0", "status": {}}', "the plugin answers in v0"),
-    ],
-)
-async def test_what_a_plugin_prints_may_be_no_credential(write: Any, printed: str, message: str) -> None:
-    api = "client.authentication.k8s.io/v1"
-    with pytest.raises(ConfigError, match=message):
-        await load(write({"exec": {"apiVersion": api, "command": "/bin/echo", "args": [printed]}}), environ={})
-
-
-async def test_oidc_without_a_way_to_renew_says_so(write: Any) -> None:
-    config = {"idp-issuer-url": "https://issuer.example.com", "client-id": "a", "id-token": jwt(time.time() - 10)}
-    with pytest.raises(ConfigError, match="log in again"):
-        await load(write({"auth-provider": {"name": "oidc", "config": config}}), environ={})
 
 
 def server_tls(authority: CertificateAuthority, name: str, clients: ssl.VerifyMode = ssl.CERT_NONE) -> ssl.SSLContext:
@@ -389,14 +356,49 @@ def test_expiry_of_a_jwt() -> None:
     assert token_expiry(f"Bearer {jwt(1234)}") == 1234.0
 
 
-async def test_unverified_tls_is_refused(write: Any) -> None:
-    with pytest.raises(ConfigError, match="insecure-skip-tls-verify is not honoured"):
-        await load(write({"token": "t"}, **{"insecure-skip-tls-verify": True}), environ={})
+ENDED = {"idp-issuer-url": "https://issuer.example.com", "client-id": "a", "id-token": jwt(time.time() - 10)}
+NO_CREDENTIAL = "printed no ExecCredential"
+#: A user, what the cluster is otherwise, and why it is refused.
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "a plugin that fails is quoted": (
+        by_plugin("/bin/sh", "-c", "echo no >&2; exit 3"),
+        {},
+        r"exec: /bin/sh: process returned 3\. no",
+    ),
+    "a plugin that is not installed is named": (
+        by_plugin("no-such-auth-plugin"),
+        {},
+        "exec: no-such-auth-plugin cannot be started: No such file or directory",
+    ),
+    "a plugin prints a word": (by_plugin("/bin/echo", "no"), {}, NO_CREDENTIAL),
+    "a plugin prints a list": (by_plugin("/bin/echo", "[]"), {}, NO_CREDENTIAL),
+    "a plugin prints no status": (
+        by_plugin("/bin/echo", '{"kind": "ExecCredential"}'),
+        {},
+        f"{NO_CREDENTIAL}: KeyError",
+    ),
+    "a plugin of another version": (
+        by_plugin("/bin/echo", '{"apiVersion": "v0", "status": {}}'),
+        {},
+        "the plugin answers in v0",
+    ),
+    "OIDC without a way to renew": ({"auth-provider": {"name": "oidc", "config": ENDED}}, {}, "log in again"),
+    "a certificate that is not there": ({"client-certificate": "absent.crt", "client-key": "absent.key"}, {}, "absent"),
+    "unverified TLS": ({"token": "t"}, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify is not honoured"),
+    "clear text": ({"token": "t"}, {"server": "http://api.example.com"}, "clear text"),
+    "a proxy of another kind": ({"token": "t"}, {"proxy-url": "socks5://proxy:1080"}, "socks5"),
+}
+
+
+@rows("user, cluster, message", REFUSED)
+async def test_what_cannot_be_used_says_why(
+    write: Any, user: dict[str, Any], cluster: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        await load(write(user, **cluster), environ={})
 
 
 async def test_clear_text_is_for_this_machine_only(write: Any) -> None:
-    with pytest.raises(ConfigError, match="clear text"):
-        await load(write({"token": "t"}, server="http://api.example.com"), environ={})
     assert (await load(write({"token": "t"}, server="http://127.0.0.1:8001"), environ={})).tls is None
     assert (await load(write(server="http://proxy.example.com"), environ={})).tls is None
 
@@ -406,8 +408,6 @@ async def test_server_name_and_proxies(write: Any) -> None:
     connection = await load(path, environ={"HTTPS_PROXY": "http://other:1"})
     assert (connection.tls_server_name, connection.proxy) == ("kubernetes", "http://proxy:3128")
     assert (await load(write(), environ={"HTTPS_PROXY": "http://other:1"})).proxy == "http://other:1"
-    with pytest.raises(ConfigError, match="socks5"):
-        await load(write(**{"proxy-url": "socks5://proxy:1080"}), environ={})
 
 
 async def test_where_the_kubeconfig_is_searched(write: Any, tmp_path: Path) -> None:
@@ -457,8 +457,6 @@ async def test_what_is_not_there(write: Any, tmp_path: Path) -> None:
         await load(None, environ={"HOME": str(tmp_path)})
     with pytest.raises(ConfigError, match="two"):
         await load(write(), "two", environ={})
-    with pytest.raises(ConfigError):
-        await load(write({"client-certificate": "absent.crt", "client-key": "absent.key"}), environ={})
 
 
 async def test_in_a_pod(tmp_path: Path, authority: CertificateAuthority) -> None:
