@@ -55,9 +55,20 @@ def rendered(values: Path) -> tuple[dict[str, Any], ...]:
     return tuple(each for each in yaml.load_all(rendering(values), LOADER) if each)
 
 
+def objects(*arguments: str | Path, **options: Any) -> tuple[dict[str, Any], ...]:
+    """The objects that a chart renders (see `template`)."""
+    return tuple(each for each in yaml.load_all(template(*arguments, **options), LOADER) if each)
+
+
 def of_kind(objects: tuple[dict[str, Any], ...], *kinds: str) -> list[dict[str, Any]]:
     """Objects of some kinds."""
     return [each for each in objects if each["kind"] in kinds]
+
+
+def one(objects: tuple[dict[str, Any], ...], kind: str, name: str) -> dict[str, Any]:
+    """The platform's one object of a kind with a name; `name` is what follows the name of the release."""
+    (result,) = (o for o in of_kind(objects, kind) if o["metadata"]["name"].endswith(f"{RELEASE}-{name}"))
+    return result
 
 
 def pods(objects: tuple[dict[str, Any], ...]) -> list[tuple[str, dict[str, Any]]]:

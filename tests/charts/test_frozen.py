@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.charts import helm
 from tests.charts.freeze import archive, frozen, version_of
@@ -31,7 +30,7 @@ def test_a_released_version_is_not_changed(chart: Path) -> None:
 
 @pytest.mark.parametrize("path", frozen(helm.PLATFORM), ids=lambda path: path.stem)
 def test_what_no_upgrade_can_change_is_as_it_was(path: Path) -> None:
-    before, after = (_fixed(helm.template(chart=each)) for each in (path, helm.PLATFORM))
+    before, after = (_fixed(helm.objects(chart=each)) for each in (path, helm.PLATFORM))
     assert before, "nothing is compared"
     assert {name: after.get(name) for name in before} == before
 
@@ -47,13 +46,11 @@ def test_values_of_a_released_version_are_taken(path: Path, tmp_path: Path) -> N
     helm.template("--values", values)
 
 
-def _fixed(text: str) -> dict[str, Any]:
-    results = {}
-    for each in yaml.safe_load_all(text):
-        if each and each["kind"] in FIXED:
-            spec = {field: each["spec"].get(field) for field in FIXED[each["kind"]]}
-            results[f"{each['kind']} {each['metadata']['name']}"] = spec
-    return results
+def _fixed(objects: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    return {
+        f"{each['kind']} {each['metadata']['name']}": {field: each["spec"].get(field) for field in FIXED[each["kind"]]}
+        for each in helm.of_kind(objects, *FIXED)
+    }
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from dynamo_devcluster import ControlPlane, ControlPlaneOptions, Programs
 from dynamo_shared.api.resources import NAMESPACES, PODS, Resource
 from dynamo_shared.kube import KubeClient
@@ -59,9 +58,8 @@ async def test_the_api_server_takes_every_object(kube: KubeClient, values: Path)
 
 
 async def test_the_api_server_takes_the_definitions(kube: KubeClient) -> None:
-    for each in yaml.safe_load_all(helm.template(chart=helm.CRDS, release="dynamo-crds")):
-        if each:
-            await kube.apply(await resource_of(kube, each), each, dry_run=True)
+    for each in helm.objects(chart=helm.CRDS, release="dynamo-crds"):
+        await kube.apply(await resource_of(kube, each), each, dry_run=True)
 
 
 _KNOWN: dict[str, list[dict[str, Any]]] = {}

@@ -119,8 +119,7 @@ def test_pods_mount_secrets_that_the_job_creates(values: Path, tmp_path: Path) -
 
 
 def test_each_service_has_a_cluster_role_of_its_own_however_long_the_namespace_is() -> None:
-    text = helm.template("--set", "metrics.secure=true", namespace="n" * 63)
-    objects = tuple(each for each in yaml.load_all(text, helm.LOADER) if each)
+    objects = helm.objects("--set", "metrics.secure=true", namespace="n" * 63)
     names = [(each["kind"], each["metadata"]["name"]) for each in helm.of_kind(objects, "ClusterRole")]
     assert len(names) == len(set(names))
 
@@ -138,8 +137,7 @@ def test_each_service_has_a_cluster_role_of_its_own_however_long_the_namespace_i
 def test_services_reach_the_ports_of_addresses(settings: str, service: str, ports: set[int]) -> None:
     """Digits at the end of a name are not a port."""
     given = f"{settings},dynadmin.enabled=true,dynadmin.oidc.audience=dynamo"
-    objects = tuple(each for each in yaml.load_all(helm.template("--set", given), helm.LOADER) if each)
-    (policy,) = [o for o in helm.of_kind(objects, "NetworkPolicy") if o["metadata"]["name"].endswith(f"-{service}")]
+    policy = helm.one(helm.objects("--set", given), "NetworkPolicy", service)
     reached = {port["port"] for rule in policy["spec"]["egress"] for port in rule.get("ports", ())}
     # DNS, the API server, and the NATS and etcd of the release where the address is of another.
     assert ports <= reached <= ports | {53, 443, 6443, 4222, 2379}
@@ -148,8 +146,7 @@ def test_services_reach_the_ports_of_addresses(settings: str, service: str, port
 @pytest.mark.parametrize(("values", "who"), [("default", None), ("monitoring", "monitoring")])
 def test_only_those_who_are_named_reach_the_monitoring_of_nats(values: str, who: str | None) -> None:
     """It has no login, and names connections, inboxes and what consumers read: graphs of all namespaces among that."""
-    objects = helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml")
-    (policy,) = [o for o in helm.of_kind(objects, "NetworkPolicy") if o["metadata"]["name"].endswith("-nats")]
+    policy = helm.one(helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml"), "NetworkPolicy", "nats")
     rules = [rule for rule in policy["spec"]["ingress"] if {"port": 8222, "protocol": "TCP"} in rule["ports"]]
     peers = [peer["namespaceSelector"]["matchLabels"] for rule in rules for peer in rule["from"]]
     assert peers == ([{"kubernetes.io/metadata.name": who}] if who else [])
@@ -160,8 +157,8 @@ def test_the_certificate_of_nats_lasts_because_no_renewal_restarts_nats(
     settings: tuple[str, ...], duration: str
 ) -> None:
     values = ("--values", helm.PLATFORM / "ci" / "cert-manager.yaml")
-    text = helm.template(*values, *(part for each in settings for part in ("--set", each)))
-    certificates = helm.of_kind(tuple(each for each in yaml.load_all(text, helm.LOADER) if each), "Certificate")
+    objects = helm.objects(*values, *(part for each in settings for part in ("--set", each)))
+    certificates = helm.of_kind(objects, "Certificate")
     durations = {each["metadata"]["name"]: each["spec"]["duration"] for each in certificates}
     assert durations["dynamo-platform-nats-server"] == duration
     assert durations["dynamo-platform-watcher-etcd"] == durations["dynamo-platform-webhook"] == "2160h"
@@ -189,10 +186,8 @@ class UniqueKeys(yaml.SafeLoader):
 
 
 def test_who_creates_roles_installs_a_release_without_any() -> None:
-    text = helm.template(
-        "--set", "rbac.create=false,metrics.secure=true,dynadmin.enabled=true,imageBuilder.enabled=true"
-    )
-    kinds = {each["kind"] for each in yaml.load_all(text, helm.LOADER) if each}
+    given = "rbac.create=false,metrics.secure=true,dynadmin.enabled=true,imageBuilder.enabled=true"
+    kinds = {each["kind"] for each in helm.objects("--set", given)}
     assert {"ServiceAccount", "Job", "Pod"} <= kinds
     assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
@@ -200,8 +195,8 @@ def test_who_creates_roles_installs_a_release_without_any() -> None:
 def test_services_have_no_budget_where_the_values_say_as_their_description_does() -> None:
     described = (helm.PLATFORM / "values.yaml").read_text().partition("  podDisruptionBudget:")[0].splitlines()[-1]
     assert "null, in place of the whole: no budget" in described
-    text = helm.template("--set", "defaults.podDisruptionBudget=null")
-    budgets = helm.of_kind(tuple(each for each in yaml.load_all(text, helm.LOADER) if each), "PodDisruptionBudget")
+    objects = helm.objects("--set", "defaults.podDisruptionBudget=null")
+    budgets = helm.of_kind(objects, "PodDisruptionBudget")
     assert {each["metadata"]["name"] for each in budgets} == {"dynamo-platform-nats", "dynamo-platform-etcd"}
 
 
@@ -209,8 +204,8 @@ def test_one_service_lets_all_its_pods_go_as_the_description_says() -> None:
     """Helm drops a null of a service before the templates see it."""
     described = (helm.PLATFORM / "values.yaml").read_text().partition("  podDisruptionBudget:")[0].splitlines()[-1]
     assert "of one service: `{minAvailable: 0}`" in described
-    text = helm.template("--set", "services.watcher.podDisruptionBudget.minAvailable=0")
-    budgets = helm.of_kind(tuple(each for each in yaml.load_all(text, helm.LOADER) if each), "PodDisruptionBudget")
+    objects = helm.objects("--set", "services.watcher.podDisruptionBudget.minAvailable=0")
+    budgets = helm.of_kind(objects, "PodDisruptionBudget")
     least = {each["metadata"]["name"]: each["spec"].get("minAvailable") for each in budgets}
     assert (least["dynamo-platform-watcher"], least["dynamo-platform-scaler"]) == (0, None)
 
@@ -219,15 +214,14 @@ def test_one_service_lets_all_its_pods_go_as_the_description_says() -> None:
 def test_names_that_look_like_numbers_stay_text(values: Path) -> None:
     """A namespace may be called 20260, and the API server takes no number for a name or a label."""
     names = "fullnameOverride=dynamo,nameOverride=30303"
-    text = helm.template("--values", values, "--set-string", names, release="10101", namespace="20202")
-    assert not [each for each in leaves(list(yaml.load_all(text, helm.LOADER))) if each in (10101, 20202, 30303)]
+    objects = helm.objects("--values", values, "--set-string", names, release="10101", namespace="20202")
+    assert not [each for each in leaves([*objects]) if each in (10101, 20202, 30303)]
 
 
 def test_an_ingress_may_have_all_hosts_of_a_domain() -> None:
     """The schema takes `*`, which begins an alias of YAML."""
     ingress = "dynadmin.ingress.enabled=true,dynadmin.ingress.host=*.example.com,dynadmin.ingress.tlsSecret=t"
-    text = helm.template("--set", f"dynadmin.enabled=true,{ingress}")
-    (made,) = helm.of_kind(tuple(each for each in yaml.load_all(text, helm.LOADER) if each), "Ingress")
+    (made,) = helm.of_kind(helm.objects("--set", f"dynadmin.enabled=true,{ingress}"), "Ingress")
     assert [made["spec"]["rules"][0]["host"]] == made["spec"]["tls"][0]["hosts"] == ["*.example.com"]
 
 
@@ -269,10 +263,9 @@ def test_roles_are_the_rights_of_the_services() -> None:
 )
 def test_services_read_and_write_the_secrets_alone_that_are_theirs(given: tuple[str, ...], names: set[str]) -> None:
     """Pull secrets are listed, which has no names; a Secret that is made has none before."""
-    objects = tuple(filter(None, yaml.safe_load_all(helm.template(*given))))
     held = [
         rule
-        for role in helm.of_kind(objects, "Role", "ClusterRole")
+        for role in helm.of_kind(helm.objects(*given), "Role", "ClusterRole")
         if role["metadata"]["name"].rpartition("platform-")[2] in SERVICES
         for rule in role["rules"]
         if "secrets" in rule["resources"]
@@ -290,12 +283,9 @@ def test_secure_metrics_are_read_by_whom_the_api_server_lets_in() -> None:
     services = [rules for name, rules in roles.items() if name.rpartition("platform-")[2] in SERVICES]
     assert services
     assert all("tokenreviews" in {each for rule in rules for each in rule["resources"]} for rules in services)
-    monitors = {o["metadata"]["name"]: o["spec"] for o in helm.of_kind(objects, "PodMonitor")}
-    endpoint = monitors["dynamo-platform-watcher"]["podMetricsEndpoints"][0]
-    assert (endpoint["scheme"], endpoint["authorization"]) == (
-        "https",
-        {"credentials": {"name": "scraper", "key": "token"}},
-    )
+    endpoint = helm.one(objects, "PodMonitor", "watcher")["spec"]["podMetricsEndpoints"][0]
+    assert endpoint["scheme"] == "https"
+    assert endpoint["authorization"] == {"credentials": {"name": "scraper", "key": "token"}}
 
 
 def test_labels_of_the_platforms_metrics_stay_theirs() -> None:
@@ -335,12 +325,7 @@ def test_a_pod_of_a_graph_cannot_say_that_it_is_of_another_namespace(port: str, 
 
 def graph_monitor() -> dict[str, Any]:
     """Spec of the PodMonitor of graphs' pods."""
-    (monitor,) = [
-        each["spec"]
-        for each in helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor")
-        if each["metadata"]["name"] == "dynamo-platform-graphs"
-    ]
-    return dict(monitor)
+    return dict(helm.one(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor", "graphs")["spec"])
 
 
 def stored_labels(endpoint: dict[str, Any], target: dict[str, str], scraped: dict[str, str]) -> dict[str, str]:
@@ -364,29 +349,18 @@ def stored_labels(endpoint: dict[str, Any], target: dict[str, str], scraped: dic
 
 
 def test_the_frontends_path_of_metrics_can_be_another() -> None:
-    objects = helm.template(
-        "--values",
-        helm.PLATFORM / "ci" / "monitoring.yaml",
-        "--set",
-        "metrics.graphPodMonitor.frontendPath=/internal/metrics",
-    )
-    (monitor,) = [
-        each["spec"]
-        for each in yaml.safe_load_all(objects)
-        if each and each["metadata"]["name"] == "dynamo-platform-graphs" and each["kind"] == "PodMonitor"
-    ]
-    paths = {each.get("port", ""): each["path"] for each in monitor["podMetricsEndpoints"] if "path" in each}
+    path = "metrics.graphPodMonitor.frontendPath=/internal/metrics"
+    objects = helm.objects("--values", helm.PLATFORM / "ci" / "monitoring.yaml", "--set", path)
+    endpoints = helm.one(objects, "PodMonitor", "graphs")["spec"]["podMetricsEndpoints"]
+    paths = {each.get("port", ""): each["path"] for each in endpoints if "path" in each}
     assert paths == {"http": "/internal/metrics"}
 
 
 def test_pods_of_graphs_are_scraped_where_the_release_serves_them() -> None:
-    selectors = {
-        values: monitor["spec"]["namespaceSelector"]
-        for values in ("monitoring", "namespaces")
-        for monitor in helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml"), "PodMonitor")
-        if monitor["metadata"]["name"] == "dynamo-platform-graphs"
-    }
-    assert selectors == {"monitoring": {"any": True}, "namespaces": {"matchNames": ["team-a", "team-b"]}}
+    served = {"monitoring": {"any": True}, "namespaces": {"matchNames": ["team-a", "team-b"]}}
+    for values, selector in served.items():
+        monitor = helm.one(helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml"), "PodMonitor", "graphs")
+        assert monitor["spec"]["namespaceSelector"] == selector, values
 
 
 @pytest.mark.parametrize(
@@ -484,9 +458,8 @@ def test_dynadmin_may_act_as_its_callers_and_services_may_bind_the_cluster_roles
     ],
 )
 def test_users_are_impersonated_for_the_requests_of_dynadmin_only(settings: tuple[str, ...], constrained: bool) -> None:
-    text = helm.template("--values", helm.PLATFORM / "ci" / "dynadmin.yaml", *settings)
-    roles = helm.of_kind(tuple(each for each in yaml.safe_load_all(text) if each), "ClusterRole")
-    (role,) = [each for each in roles if each["metadata"]["name"].endswith("platform-dynadmin")]
+    objects = helm.objects("--values", helm.PLATFORM / "ci" / "dynadmin.yaml", *settings)
+    role = helm.one(objects, "ClusterRole", "dynadmin")
     granted = {each for rule in role["rules"] for each in _flat(rule)}
     plain = {resource for _, resource, verb, _ in granted if verb == "impersonate"}
     as_users = {resource for _, resource, verb, _ in granted if verb == "impersonate:user-info"}
@@ -521,12 +494,8 @@ def test_the_users_of_nats_are_in_the_name_of_their_secret(tmp_path: Path) -> No
     """
 
     def secret(*settings: str, chart: Path = helm.PLATFORM) -> str:
-        text = helm.template(*(part for each in settings for part in ("--set", each)), chart=chart)
-        (server,) = [
-            o
-            for o in yaml.safe_load_all(text)
-            if o and o["metadata"]["name"] == "dynamo-platform-nats" and o["kind"] == "StatefulSet"
-        ]
+        objects = helm.objects(*(part for each in settings for part in ("--set", each)), chart=chart)
+        server = helm.one(objects, "StatefulSet", "nats")
         volumes = {each["name"]: each for each in server["spec"]["template"]["spec"]["volumes"]}
         return str(volumes["users"]["secret"]["secretName"])
 
@@ -555,7 +524,7 @@ def test_namespace_mode_has_roles_only() -> None:
 
 
 def test_definitions_are_kept_and_complete() -> None:
-    results = [each for each in yaml.safe_load_all(helm.template(chart=helm.CRDS, release="dynamo-crds")) if each]
+    results = helm.objects(chart=helm.CRDS, release="dynamo-crds")
     assert len(results) == 10
     assert {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in results} == {"keep"}
     services = {
@@ -567,8 +536,7 @@ def test_definitions_are_kept_and_complete() -> None:
 
 
 def test_without_conversion_versions_that_differ_are_not_served() -> None:
-    text = helm.template("--set", "conversion.enabled=false", chart=helm.CRDS, release="dynamo-crds")
-    for each in filter(None, yaml.safe_load_all(text)):
+    for each in helm.objects("--set", "conversion.enabled=false", chart=helm.CRDS, release="dynamo-crds"):
         assert "conversion" not in each["spec"]
         needed = definition_of(each["spec"]["names"]["kind"]).is_converted
         assert all(version["served"] == (version["storage"] or not needed) for version in each["spec"]["versions"])
