@@ -12,8 +12,10 @@ from dynamo_pod_builder.render.pod import placement, pod
 from dynamo_shared.api import gpus
 from dynamo_shared.api.device_claims import ClaimedGpus, NotCounted, UncountedClaim
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.v1beta1 import parse_component, parse_graph
+from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.runtime.settings import Settings
+
+from tests.unit.render import building
 
 CONFIG = render.RenderConfig(leader_worker_sets=True, ssh_secret="mpi-keys", operator_version="1.2.0")
 ORIGIN = "nvidia.com/dynamo-operator-origin-version"
@@ -174,10 +176,8 @@ def claiming(engine: str, args: list[str]) -> KubeObject:
 def test_claimed_gpus_count_as_those_of_the_container(grove: bool) -> None:
     around = replace(NEW_COMPONENT, claimed=ClaimedGpus(own=4))
     for engine, args in (("vllm", ["-tp", "8"]), ("trtllm", [])):
-        counted, claimed = (
-            mains(component(engine, args), grove=grove),
-            mains(claiming(engine, args), around, grove=grove),
-        )
+        counted = mains(component(engine, args), grove=grove)
+        claimed = mains(claiming(engine, args), around, grove=grove)
         assert [each["args"] for each in claimed] == [each["args"] for each in counted]
 
 
@@ -225,10 +225,8 @@ def test_trtllm_runs_mpi_over_ssh() -> None:
 @pytest.mark.parametrize(("engine", "needed"), [("trtllm", True), ("vllm", False)])
 @pytest.mark.parametrize("grove", [False, True], ids=["component deployments", "Grove"])
 def test_objects_whose_pods_mount_the_keys_need_them(engine: str, needed: bool, grove: bool) -> None:
-    of_graph = {"name": "g", "namespace": "n", "uid": "u"}
-    spec = {"components": [component(engine, [], annotations={})["spec"]]}
-    graph = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": of_graph, "spec": spec}
-    children = render.graph_children(parse_graph(graph), replace(CONFIG, grove=grove))
+    graph = building.graph(component(engine, [], annotations={})["spec"])
+    children = building.graph_children(graph, replace(CONFIG, grove=grove))
     assert any(render.needs_ssh_keys(each, "mpi-keys") for each in children) == needed
 
 
@@ -291,15 +289,9 @@ def test_a_replica_of_more_nodes_than_any_engine_has_is_refused_before_they_are_
 
 @pytest.mark.parametrize("grove", [False, True])
 def test_a_graph_with_a_replica_of_too_many_nodes_is_refused(grove: bool) -> None:
-    spec = {**component("vllm", [], nodes=2**31 - 1)["spec"], "name": "worker"}
-    graph = {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g", "namespace": "n", "uid": "u"},
-        "spec": {"components": [spec]},
-    }
-    with pytest.raises(render.RenderError, match=r"component worker: multinode\.nodeCount: 2147483647 nodes"):
-        render.graph_children(parse_graph(graph), replace(CONFIG, grove=grove))
+    graph = building.graph(component("vllm", [], nodes=2**31 - 1)["spec"])
+    with pytest.raises(render.RenderError, match=r"component Worker: multinode\.nodeCount: 2147483647 nodes"):
+        building.graph_children(graph, replace(CONFIG, grove=grove))
 
 
 def test_a_replica_with_cliques_of_each_node_has_fewer_nodes() -> None:
@@ -310,24 +302,14 @@ def test_a_replica_with_cliques_of_each_node_has_fewer_nodes() -> None:
 
 @pytest.mark.parametrize("grove", [False, True], ids=["alone", "grove"])
 def test_roles_change_no_pod(*, grove: bool) -> None:
-    bare = component("vllm", ["--tensor-parallel-size", "8"], nodes=3)
-    named = component(
-        "vllm",
-        ["--tensor-parallel-size", "8"],
-        nodes=3,
-        roles=[{"name": "worker", "replicas": 2}, {"name": "leader", "replicas": 1}],
-    )
+    args = ["--tensor-parallel-size", "8"]
+    roles = [{"name": "worker", "replicas": 2}, {"name": "leader", "replicas": 1}]
+    bare, named = component("vllm", args, nodes=3), component("vllm", args, nodes=3, roles=roles)
     assert pods(named, grove=grove) == pods(bare, grove=grove)
-    config = replace(CONFIG, grove=grove)
     made = []
     for each in (bare, named):
-        graph = {
-            "apiVersion": "nvidia.com/v1beta1",
-            "kind": "DynamoGraphDeployment",
-            "metadata": {"name": "g", "namespace": "n", "uid": "u", "annotations": {ORIGIN: "1.2.0"}},
-            "spec": {"components": [each["spec"]]},
-        }
-        children = render.graph_children(parse_graph(graph), config)
+        graph = building.graph(each["spec"], annotations={ORIGIN: "1.2.0"})
+        children = building.graph_children(graph, replace(CONFIG, grove=grove))
         for child in children:
             if child["kind"] == "DynamoComponentDeployment":
                 child["spec"].pop("roles", None)
