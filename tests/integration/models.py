@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import DYNAMO_MODELS, EVENTS, PODS, SERVICES, O
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
 
-from .platform import eventually
+from . import platform
 
 BASE = "Qwen/Qwen3-0.6B"
 HASH = base_model_hash(BASE)
@@ -60,11 +60,8 @@ async def workers(kube: KubeClient, namespace: str, count: int) -> dict[str, str
 
 async def address(kube: KubeClient, key: ObjectKey) -> str:
     """A pod's address, once it has one."""
-
-    async def check() -> str:
-        return str((await kube.get(PODS, key)).get("status", {}).get("podIP", ""))
-
-    return str(await eventually(check, f"{key} has an address"))
+    status = await platform.until_status(kube, PODS, key, "an address", lambda status: status.get("podIP"))
+    return str(status["podIP"])
 
 
 async def set_ready(kube: KubeClient, key: ObjectKey, ready: bool) -> None:
@@ -81,17 +78,9 @@ async def until_status(
     kube: KubeClient, key: ObjectKey, desired: Callable[[KubeObject], bool], what: str, within: float = 30.0
 ) -> KubeObject:
     """The model's status once it is so."""
-    observed: KubeObject = {}
-
-    async def check() -> KubeObject | None:
-        nonlocal observed
-        observed = (await kube.get(DYNAMO_MODELS, key)).get("status", {})
-        return observed if observed and desired(observed) else None
-
-    try:
-        return dict(await eventually(check, f"{key}: {what}", within))
-    except AssertionError as error:
-        raise AssertionError(f"{error}; status: {observed}") from None
+    return await platform.until_status(
+        kube, DYNAMO_MODELS, key, what, lambda status: status and desired(status), within=within
+    )
 
 
 async def until_ready(kube: KubeClient, key: ObjectKey, ready: int, total: int, within: float = 30.0) -> KubeObject:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
@@ -136,21 +136,53 @@ async def eventually(
         raise AssertionError(f"not within {within:g} s: {what}; last: {last!r}") from None
 
 
-async def until_state(kube: KubeClient, key: ObjectKey, state: str, within: float = WITHIN) -> KubeObject:
-    """The graph once its present generation is in this state."""
+async def until_object(
+    kube: KubeClient,
+    resource: Resource,
+    key: ObjectKey,
+    what: str,
+    where: Callable[[KubeObject], object] = bool,
+    *,
+    within: float = WITHIN,
+) -> KubeObject:
+    """An object, once it exists and is right `where` that says so; a failure has its last status."""
     observed: KubeObject = {}
 
-    async def check() -> KubeObject | None:
+    async def status() -> Any:
         nonlocal observed
-        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        observed = {}
+        with suppress(NotFound):
+            observed = await kube.get(resource, key)
+        return observed.get("status")
+
+    await eventually(status, f"{resource.kind} {key}: {what}", within, where=lambda _: observed and where(observed))
+    return observed
+
+
+async def until_status(
+    kube: KubeClient,
+    resource: Resource,
+    key: ObjectKey,
+    what: str,
+    where: Callable[[KubeObject], object],
+    *,
+    within: float = WITHIN,
+) -> KubeObject:
+    """The status of an object, once it is right `where` that says so."""
+    observed = await until_object(kube, resource, key, what, lambda obj: where(obj.get("status") or {}), within=within)
+    status: KubeObject = observed["status"]
+    return status
+
+
+async def until_state(kube: KubeClient, key: ObjectKey, state: str, within: float = WITHIN) -> KubeObject:
+    """The graph once its present generation is in this state."""
+
+    def right(observed: KubeObject) -> bool:
         status = observed.get("status", {})
         current = status.get("observedGeneration") == observed["metadata"]["generation"]
-        return observed if current and status.get("state") == state else None
+        return current and status.get("state") == state
 
-    try:
-        return await eventually(check, f"{key} {state}", within)
-    except AssertionError as error:
-        raise AssertionError(f"{error}; status: {observed.get('status')}") from None
+    return await until_object(kube, DYNAMO_GRAPH_DEPLOYMENTS, key, state, right, within=within)
 
 
 async def until_event(kube: KubeClient, namespace: str, reason: str, about: str = "") -> KubeObject:

@@ -23,7 +23,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 from dynamo_watcher.app import WatcherService
 
-from .platform import eventually, platform, settings
+from .platform import platform, settings, until_status
 
 SAMPLES = Path(__file__).parents[2] / ".." / "shared" / "planning" / "dgdr"
 pytestmark = [
@@ -190,14 +190,11 @@ async def outcome(kube: KubeClient, namespace: str, stem: str, spec: KubeObject)
     desired = {**DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta, "metadata": metadata, "spec": spec}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, desired)
 
-    async def stays() -> KubeObject | None:
-        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name))
-        status: KubeObject = observed.get("status", {})
-        ended = status.get("phase") in {"Ready", "Failed", "Deployed"} or status.get("profilingJobName")
-        return status if ended else None
+    def stays(status: KubeObject) -> bool:
+        return status.get("phase") in {"Ready", "Failed", "Deployed"} or "profilingJobName" in status
 
-    observed: KubeObject = await eventually(stays, f"{stem} has an outcome", 240)
-    return observed
+    requests, key = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name)
+    return await until_status(kube, requests, key, f"the outcome of {stem}", stays, within=240)
 
 
 async def job_is_right(kube: KubeClient, key: ObjectKey, spec: KubeObject) -> None:

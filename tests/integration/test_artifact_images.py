@@ -19,7 +19,7 @@ from dynamo_shared.api.resources import (
 from dynamo_watcher.app import WatcherService
 
 from .archive_store import Store, archive_store
-from .platform import eventually, platform, until_event
+from .platform import eventually, platform, until_event, until_status
 from .test_image_builder import DIGEST, TAG, ask, builder_settings, jobs, pod_ends
 
 EXAMPLES = Path(__file__).with_name("seed_examples")
@@ -50,20 +50,15 @@ def example(namespace: str, name: str = "") -> KubeObject:
 async def until_ready_says(kube, resource, namespace: str, name: str, reason: str) -> KubeObject:
     """The status, once its condition has this reason."""
 
-    async def check() -> KubeObject | None:
-        status = (await kube.get(resource, ObjectKey(namespace, name))).get("status") or {}
-        return status if [each["reason"] for each in status.get("conditions", ())] == [reason] else None
+    def says(status: KubeObject) -> bool:
+        return [each["reason"] for each in status.get("conditions", ())] == [reason]
 
-    observed: KubeObject = await eventually(check, f"{name} says {reason}")
-    return observed
+    return await until_status(kube, resource, ObjectKey(namespace, name), reason, says)
 
 
 async def until_successful(kube, namespace: str, name: str) -> None:
-    async def check() -> bool:
-        observed = await kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, name))
-        return bool(observed.get("status", {}).get("state") == "successful")
-
-    await eventually(check, f"{name} runs")
+    key = ObjectKey(namespace, name)
+    await until_status(kube, DYNAMO_DEPLOYMENTS, key, "runs", lambda status: status.get("state") == "successful")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -114,11 +109,7 @@ async def test_a_request_that_exists_is_used_by_a_service(kube, namespace):
     name = written["metadata"]["name"]
     await until_ready_says(kube, DYNAMO_NIM_DEPLOYMENTS, namespace, name, "ImageBuilding")
     await pod_ends(kube, namespace, f"digest={DIGEST}\n")
-
-    async def runs() -> list[KubeObject]:
-        return list(await kube.list(DEPLOYMENTS, namespace))
-
-    (deployment,) = await eventually(runs, "its Deployment is created")
+    (deployment,) = await eventually(lambda: kube.list(DEPLOYMENTS, namespace), "its Deployment is created")
     (main,) = deployment["spec"]["template"]["spec"]["containers"]
     assert main["image"] == IMAGE
     stored = await kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, REQUEST))

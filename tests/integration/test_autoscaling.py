@@ -39,7 +39,7 @@ from dynamo_watcher.app import WatcherService
 from . import command
 from .admission import admission_platform
 from .metrics_api import Load, metrics_api
-from .platform import eventually, frontend, gone, graph, until_state, worker
+from .platform import eventually, frontend, gone, graph, until_object, until_state, until_status, worker
 
 ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 Kubectl = Callable[..., Any]
@@ -130,27 +130,23 @@ def hpa_of_a_user(namespace: str) -> KubeObject:
 async def until_pods(kube: KubeClient, namespace: str, count: int) -> None:
     """So many pods of the worker, and the number in the graph, the Deployment and the adapter's status."""
 
-    async def check() -> bool:
+    async def observed() -> list[int | None]:
         selector = f"{labels.COMPONENT}=Worker"
         pods = await kube.list(PODS, namespace, label_selector=selector)
         deployments = await kube.list(DEPLOYMENTS, namespace, label_selector=selector)
         if not deployments:
-            return False
+            return []
         stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
         adapter = await kube.get(ADAPTERS, ObjectKey(namespace, "disagg-worker"))
-        observed[:] = [
+        return [
             sum("deletionTimestamp" not in pod["metadata"] for pod in pods),
             sum(each["spec"]["replicas"] for each in deployments),
             stored["spec"]["components"][1].get("replicas"),
             adapter.get("status", {}).get("replicas"),
         ]
-        return observed == [count] * 4
 
-    observed: list[Any] = []
-    try:
-        await eventually(check, f"{count} pods")
-    except AssertionError as error:
-        raise AssertionError(f"{error}; pods, Deployment, graph, status: {observed}") from None
+    what = f"{count} pods (of: pods, Deployment, graph, status)"
+    await eventually(observed, what, where=lambda numbers: numbers == [count] * 4)
 
 
 async def autoscaling(kube: KubeClient, namespace: str) -> KubeObject:
@@ -162,12 +158,9 @@ async def autoscaling(kube: KubeClient, namespace: str) -> KubeObject:
 
 async def until_autoscaling(kube: KubeClient, namespace: str, reason: str) -> KubeObject:
     """The condition, when it has this reason."""
-
-    async def check() -> KubeObject | None:
-        entry = await autoscaling(kube, namespace)
-        return entry if entry.get("reason") == reason else None
-
-    return await eventually(check, f"the reason {reason}")
+    return await eventually(
+        lambda: autoscaling(kube, namespace), f"the reason {reason}", where=lambda entry: entry.get("reason") == reason
+    )
 
 
 async def test_kubectl_scales_an_adapter_and_shows_what_there_is(user, place, kubectl):
@@ -192,14 +185,12 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"minReplicas": 1, "maxReplicas": 3}))
     key = ObjectKey(place, "disagg-worker")
 
-    async def current() -> int | None:
-        hpa = await user.get(HORIZONTAL_POD_AUTOSCALERS, key)
-        metrics = hpa.get("status", {}).get("currentMetrics") or [{}]
+    def measured(status: KubeObject) -> int | None:
+        metrics = status.get("currentMetrics") or [{}]
         usage: int | None = metrics[0].get("resource", {}).get("current", {}).get("averageUtilization")
         return usage
 
-    await eventually(lambda: gone(user, HORIZONTAL_POD_AUTOSCALERS, key), "an HPA", where=lambda answer: not answer)
-    await eventually(current, "a metric that is served")
+    await until_status(user, HORIZONTAL_POD_AUTOSCALERS, key, "a metric that is served", measured)
     assert "cpu: 80%/80%" in await kubectl("get", "hpa")
     await until_autoscaling(user, place, "HorizontalPodAutoscaler")
     await until_pods(user, place, 1)
@@ -210,12 +201,8 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
     await until_pods(user, place, 1)
     # A change of its bounds is reverted, and it is deleted when no one asks for it any more.
     await user.merge_patch(HORIZONTAL_POD_AUTOSCALERS, key, {"spec": {"maxReplicas": 9}})
-
-    async def corrected() -> bool:
-        observed = await user.get(HORIZONTAL_POD_AUTOSCALERS, key)
-        return bool(observed["spec"]["maxReplicas"] == 3)
-
-    await eventually(corrected, "the bounds that were asked for")
+    asked = "the bounds that were asked for"
+    await until_object(user, HORIZONTAL_POD_AUTOSCALERS, key, asked, lambda hpa: hpa["spec"]["maxReplicas"] == 3)
     without: KubeObject = {"metadata": {"annotations": {AUTOSCALING: None}}}
     await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), without)
     await eventually(lambda: gone(user, HORIZONTAL_POD_AUTOSCALERS, key), "no HPA")
@@ -233,11 +220,7 @@ async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):
     rules = {"minReplicas": 0, "maxReplicas": 5, "triggers": TRIGGERS, "cooldownPeriod": 60}
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, rules, replicas=0))
     key = ObjectKey(place, "disagg-worker")
-
-    async def made() -> KubeObject | None:
-        return None if await gone(user, SCALED_OBJECTS, key) else await user.get(SCALED_OBJECTS, key)
-
-    desired = (await eventually(made, "a ScaledObject"))["spec"]
+    desired = (await until_object(user, SCALED_OBJECTS, key, "is made"))["spec"]
     assert (desired["minReplicaCount"], desired["maxReplicaCount"], desired["triggers"]) == (0, 5, TRIGGERS)
     await until_pods(user, place, 0)
     # As KEDA's executor does it: read the scale of what scaleTargetRef names, write it back whole.

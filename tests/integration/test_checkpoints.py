@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
+from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import (
@@ -27,7 +28,20 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeClient
 
-from .platform import IMAGE, eventually, frontend, gone, graph, platform, settings, until_event, until_state, worker
+from .platform import (
+    IMAGE,
+    eventually,
+    frontend,
+    gone,
+    graph,
+    platform,
+    settings,
+    until_event,
+    until_object,
+    until_state,
+    until_status,
+    worker,
+)
 
 IDENTITY = {"model": "meta-llama/Llama-2-7b-hf", "backendFramework": "vllm"}
 HASH = "96429b2725761a09"
@@ -79,15 +93,11 @@ def checkpoint(namespace: str, name: str = "llama", *, node: bool = False, **job
 
 
 async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = "llama", job: str = "") -> KubeObject:
-    async def check() -> KubeObject | None:
-        key = ObjectKey(namespace, name)
-        if await gone(kube, DYNAMO_CHECKPOINTS, key):
-            return None
-        observed = await kube.get(DYNAMO_CHECKPOINTS, key)
+    def right(observed: KubeObject) -> bool:
         status = observed.get("status", {})
-        return observed if status.get("phase") == phase and (not job or status.get("jobName") == job) else None
+        return status.get("phase") == phase and job in ("", status.get("jobName"))
 
-    return await eventually(check, f"checkpoint {name} {phase}")
+    return await until_object(kube, DYNAMO_CHECKPOINTS, ObjectKey(namespace, name), phase, right)
 
 
 def conditions(obj: KubeObject) -> dict[str, tuple[str, str]]:
@@ -102,11 +112,8 @@ async def agent_says(kube: KubeClient, namespace: str, word: str, job: str = JOB
 
 async def node_ends(kube: KubeClient, namespace: str, job: str = JOB, status: KubeObject | None = None) -> None:
     """What the node of a Job's pod reports once the engine has ended; a success by default."""
-
-    async def pods() -> list[KubeObject]:
-        return await kube.list(PODS, namespace, label_selector=f"job-name={job}")
-
-    (pod,) = await eventually(pods, "the Job's pod")
+    of_job = f"job-name={job}"
+    (pod,) = await eventually(lambda: kube.list(PODS, namespace, label_selector=of_job), "the Job's pod")
     key = ObjectKey(namespace, pod["metadata"]["name"])
     await kube.merge_patch(PODS, key, {"status": status or {"phase": "Succeeded"}}, subresource="status")
 
@@ -192,37 +199,27 @@ async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespa
     assert labels.RESTORE_TARGET not in cold["metadata"]["labels"]
     made = await until_phase(kube, namespace, "Creating", name)
     assert "ownerReferences" not in made["metadata"]
-
-    async def ended() -> bool:
-        job = await kube.get(JOBS, ObjectKey(namespace, JOB))
-        return any(each["type"] == "Complete" for each in job["status"].get("conditions", ()))
-
-    await eventually(ended, "the Job ended")
+    of_job = ObjectKey(namespace, JOB)
+    await until_status(kube, JOBS, of_job, "ended", lambda status: find(status.get("conditions", ()), "Complete"))
     await agent_says(kube, namespace, "completed")
     await until_phase(kube, namespace, "Ready", name)
-
-    async def restored() -> KubeObject | None:
-        template = await template_of(kube, namespace)
-        return template if labels.RESTORE_TARGET in template["metadata"]["labels"] else None
-
-    warm = await eventually(restored, "pods that start from the checkpoint")
+    warm = await eventually(
+        lambda: template_of(kube, namespace),
+        "pods that start from the checkpoint",
+        where=lambda template: labels.RESTORE_TARGET in template["metadata"]["labels"],
+    )
     assert warm["metadata"]["labels"][labels.CHECKPOINT_ID] == HASH
     assert warm["metadata"]["annotations"][SNAPSHOT_TARGET_CONTAINERS] == "main"
     assert warm["spec"]["containers"][0]["command"] == ["sleep", "infinity"]
     assert "args" not in warm["spec"]["containers"][0]
 
-    async def ready() -> bool:
-        status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
+    def is_warm(status: KubeObject) -> bool:
         return status["checkpoints"]["Worker"]["ready"] and status["state"] == "successful"
 
-    await eventually(ready, "the graph serves from its checkpoint")
+    await until_status(kube, DYNAMO_GRAPH_DEPLOYMENTS, key, "serves from its checkpoint", is_warm)
     (deployment,) = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")
     # Written once cold and once warm: defaults of the API server are not drift.
     assert deployment["metadata"]["generation"] == 2
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
-
-    async def nothing() -> bool:
-        return not await kube.list(DEPLOYMENTS, namespace)
-
-    await eventually(nothing, "the graph gone")
+    await eventually(lambda: kube.list(DEPLOYMENTS, namespace), "the graph gone", where=lambda left: not left)
     assert (await kube.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name)))["status"]["phase"] == "Ready"

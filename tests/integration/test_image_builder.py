@@ -13,7 +13,7 @@ from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
 from .archive_store import Store, archive_store
-from .platform import eventually, platform, settings, until_event
+from .platform import eventually, platform, settings, until_event, until_status
 
 DIGEST = f"sha256:{'c4' * 32}"
 TAG = "frontend:jh2o6dqzpsgfued4"
@@ -58,13 +58,12 @@ async def ask(kube, namespace: str, name: str, tag: str = TAG) -> None:
 
 
 async def until(kube, namespace: str, name: str, phase: str, reason: str = "") -> KubeObject:
-    async def check() -> KubeObject | None:
-        status = (await kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, name))).get("status") or {}
-        reasons = {each["reason"] for each in status.get("conditions", ())}
-        return status if status.get("phase") == phase and reason in ("", *reasons) else None
+    def right(status: KubeObject) -> bool:
+        reasons = [each["reason"] for each in status.get("conditions", ())]
+        return status.get("phase") == phase and reason in ("", *reasons)
 
-    observed: KubeObject = await eventually(check, f"request {name} is {phase} {reason}")
-    return observed
+    key = ObjectKey(namespace, name)
+    return await until_status(kube, DYNAMO_NIM_REQUESTS, key, f"{phase} {reason}", right)
 
 
 async def jobs(kube, namespace: str) -> list[KubeObject]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -14,10 +15,9 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import NotFound
 
 from .grove import grove_definitions, realize
-from .platform import eventually, frontend, gone, graph, until_state, worker
+from .platform import eventually, frontend, gone, graph, until_object, until_state, until_status, worker
 
 COMPONENTS = [frontend(), worker("Decode", "decode"), {**worker("Other"), "modelRef": {"name": "Qwen/Qwen3-0.6B"}}]
 
@@ -34,35 +34,22 @@ def owner_kind(obj: dict[str, Any]) -> str:
     return str(reference["kind"])
 
 
-async def until_there(kube: KubeClient, resource: Resource, key: ObjectKey) -> dict[str, Any]:
-    async def check() -> dict[str, Any] | None:
-        try:
-            return await kube.get(resource, key)
-        except NotFound:
-            return None
-
-    results: dict[str, Any] = await eventually(check, f"{resource.kind} {key}")
-    return results
+async def until_there(kube: KubeClient, resource: Resource, key: ObjectKey) -> None:
+    await until_object(kube, resource, key, "is there")
 
 
 async def until_owned(kube: KubeClient, key: ObjectKey, kind: str) -> dict[str, Any]:
-    async def check() -> dict[str, Any] | None:
-        observed = await kube.get(SERVICES, key)
-        return observed if owner_kind(observed) == kind else None
-
-    observed: dict[str, Any] = await eventually(check, f"Service {key} of a {kind}")
-    return observed
+    return await until_object(kube, SERVICES, key, f"of a {kind}", lambda service: owner_kind(service) == kind)
 
 
 async def until_kinds(kube: KubeClient, key: ObjectKey, expected: set[str]) -> None:
     """Until a graph serves, on these kinds of workloads and no others."""
 
-    async def check() -> bool:
-        status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
+    def right(status: KubeObject) -> bool:
         kinds = {each["componentKind"] for each in status.get("components", {}).values()}
         return status["state"] == "successful" and kinds == expected
 
-    await eventually(check, f"{key} serves on {expected}")
+    await until_status(kube, DYNAMO_GRAPH_DEPLOYMENTS, key, f"serves on {expected}", right)
 
 
 async def want_grove(kube: KubeClient, key: ObjectKey, expected: bool) -> None:
@@ -85,12 +72,11 @@ async def test_to_grove_when_it_is_installed_and_back_by_annotation(kube, namesp
         taken = await until_owned(kube, service, "DynamoGraphDeployment")
         await realize(kube, namespace, ready=False)
 
-        async def both_ways() -> bool:
-            status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
+        def both_ways(status: KubeObject) -> bool:
             names = status.get("components", {}).get("Frontend", {}).get("componentNames")
             return status["state"] == "pending" and names == ["disagg-0-frontend", "disagg-frontend"]
 
-        await eventually(both_ways, "both ways are there, and both count")
+        await until_status(kube, DYNAMO_GRAPH_DEPLOYMENTS, key, "both ways are there, and both count", both_ways)
         assert await uids(kube, DEPLOYMENTS, namespace) == deployments
 
         await realize(kube, namespace)

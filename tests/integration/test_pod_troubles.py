@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -27,18 +28,12 @@ async def heard(running_platform, shared_nats_server, namespace) -> AsyncIterato
 
 async def until_reason(kube: KubeClient, namespace: str, reason: str) -> dict[str, Any]:
     """The Ready condition of the graph once it has this reason."""
-    last: dict[str, Any] = {}
 
-    async def check() -> dict[str, Any] | None:
-        status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))).get("status", {})
-        last.clear()
-        last.update(next(iter(status.get("conditions", ())), {}))
-        return dict(last) if last.get("reason") == reason else None
+    async def ready() -> KubeObject:
+        graph = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+        return objects.condition(graph, "Ready") or {}
 
-    try:
-        return await eventually(check, reason)
-    except AssertionError as error:
-        raise AssertionError(f"{error}: {last}") from None
+    return dict(await eventually(ready, reason, where=lambda condition: condition.get("reason") == reason))
 
 
 async def available(kube: KubeClient, namespace: str, reason: str) -> dict[str, Any]:
@@ -116,13 +111,13 @@ async def test_pods_that_no_node_has_room_for_are_reported_in_the_schedulers_wor
     greedy["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "64"}}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), greedy]))
     ready = await until_reason(kube, namespace, "Unschedulable")
-
-    async def all_five() -> str | None:
-        message = (await until_reason(kube, namespace, "Unschedulable"))["message"]
-        return message if " and 2 more: " in message and "5 in all" in message else None
-
     # The Deployment counts its pods a little after the scheduler has refused them.
-    message = await eventually(all_five, "all five pods")
+    counted = await eventually(
+        lambda: until_reason(kube, namespace, "Unschedulable"),
+        "all five pods",
+        where=lambda ready: " and 2 more: " in ready["message"] and "5 in all" in ready["message"],
+    )
+    message = counted["message"]
     assert "Insufficient nvidia.com/gpu" in ready["message"]
     assert "preemption" not in message
     pods = await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}=Decode")

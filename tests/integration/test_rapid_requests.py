@@ -20,7 +20,7 @@ from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
 from prometheus_client.parser import text_string_to_metric_families
 
-from .platform import eventually, platform, settings
+from .platform import platform, settings, until_status
 
 #: Simulating takes a minute of processor time, of which a busy machine gives little.
 pytestmark = pytest.mark.timeout(1200)
@@ -38,12 +38,11 @@ def request(namespace: str, name: str, **spec: Any) -> KubeObject:
 
 
 async def until(kube: KubeClient, namespace: str, name: str, *phases: str) -> KubeObject:
-    async def check() -> KubeObject | None:
-        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name))
-        status: KubeObject = observed.get("status", {})
-        return status if status.get("phase") in (*phases, "Failed") else None
+    def ended(status: KubeObject) -> bool:
+        return status.get("phase") in (*phases, "Failed")
 
-    status: KubeObject = await eventually(check, f"{name} is {' or '.join(phases)}", 600)
+    requests, key = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name)
+    status = await until_status(kube, requests, key, " or ".join(phases), ended, within=600)
     assert status["phase"] in phases, status["conditions"]
     return status
 

@@ -28,7 +28,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, ServiceContext
 from dynamo_watcher.app import WatcherService
 
-from .platform import eventually, gone, graph, platform, settings, until_event, until_state
+from .platform import eventually, gone, graph, platform, settings, until_event, until_state, until_status
 
 HARDWARE = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
 
@@ -112,17 +112,8 @@ async def status_of(kube: KubeClient, namespace: str, name: str = "qwen") -> Kub
 async def until_phase(
     kube: KubeClient, namespace: str, phase: str, name: str = "qwen", within: float = 30
 ) -> KubeObject:
-    observed: KubeObject = {}
-
-    async def check() -> KubeObject | None:
-        observed.clear()
-        observed.update(await status_of(kube, namespace, name))
-        return observed if observed.get("phase") == phase else None
-
-    try:
-        return await eventually(check, f"{name} is {phase}", within)
-    except AssertionError as error:
-        raise AssertionError(f"{error}; status: {observed}") from None
+    requests, key = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name)
+    return await until_status(kube, requests, key, phase, lambda status: status.get("phase") == phase, within=within)
 
 
 def conditions(status: KubeObject) -> dict[str, tuple[str, str]]:
@@ -137,12 +128,11 @@ async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_pla
     profiler = Played()
     async with planning(control_plane, nats_server, namespace, profiler):
         await create(kube, request(namespace))
-        await eventually(
+        status = await eventually(
             lambda: status_of(kube, namespace),
             "it reports its progress",
             where=lambda answer: answer.get("profilingPhase") == "SweepingPrefill",
         )
-        status = await status_of(kube, namespace)
         assert conditions(status) == {
             "Validation": ("True", "Valid"),
             "Profiling": ("False", "SweepingPrefill"),

@@ -70,15 +70,11 @@ async def numbers(kube: KubeClient, namespace: str, component: str = "Worker") -
 
 
 async def until_all(kube: KubeClient, namespace: str, replicas: int, component: str = "Worker") -> None:
-    async def check() -> bool:
-        observed.update(await numbers(kube, namespace, component))
-        return set(observed.values()) == {replicas}
-
-    observed: dict[str, int | None] = {}
-    try:
-        await eventually(check, f"{replicas} everywhere")
-    except AssertionError as error:
-        raise AssertionError(f"{error}; {observed}") from None
+    await eventually(
+        lambda: numbers(kube, namespace, component),
+        f"{replicas} everywhere",
+        where=lambda answer: set(answer.values()) == {replicas},
+    )
 
 
 async def condition(kube: KubeClient, adapter: ObjectKey, type_: str) -> KubeObject:
@@ -109,11 +105,9 @@ async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, runn
     ]
 
     async def reported() -> list[str]:
-        events = await kube.list(EVENTS, namespace)
-        return sorted(each["note"] for each in events if each["reason"] == "Scaled") if len(events) else []
+        return sorted(each["note"] for each in await kube.list(EVENTS, namespace) if each["reason"] == "Scaled")
 
-    await eventually(reported, "three Events", where=lambda answer: len(answer) == 3)
-    assert await reported() == [
+    assert await eventually(reported, "three Events", where=lambda answer: len(answer) == 3) == [
         "Scaled component Worker from 0 to 2 replicas, as dynamo-tests asked",
         "Scaled component Worker from 1 to 3 replicas, as dynamo-tests asked",
         # Kubernetes does not say who wrote a 0 through /scale.
@@ -137,12 +131,11 @@ async def test_the_adapter_goes_and_its_number_stays(kube, namespace, running_pl
     # From now on the graph's own number counts.
     without[1]["replicas"] = 2
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": without}})
-
-    async def two() -> bool:
-        deployments = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")
-        return [each["spec"]["replicas"] for each in deployments] == [2]
-
-    await eventually(two, "2 replicas")
+    await eventually(
+        lambda: kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker"),
+        "2 replicas",
+        where=lambda answer: [each["spec"]["replicas"] for each in answer] == [2],
+    )
 
 
 async def test_a_change_of_replicas_while_the_scaler_is_down_is_applied_when_it_starts(
@@ -171,12 +164,9 @@ async def test_a_number_written_into_the_graph_is_a_conflict_that_names_both(kub
     await until_all(kube, namespace, 2)
     operations = [{"op": "replace", "path": "/spec/components/1/replicas", "value": 4}]
     await kube.acting_as("kubectl-edit").json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations)
-
-    async def conflict() -> KubeObject | None:
-        result = await condition(kube, of, "Conflict")
-        return result if result.get("status") == "True" else None
-
-    result = await eventually(conflict, "a condition")
+    result = await eventually(
+        lambda: condition(kube, of, "Conflict"), "a conflict", where=lambda answer: answer.get("status") == "True"
+    )
     assert result["reason"] == "GraphChanged"
     assert "kubectl-edit set 4 replicas of Worker in the graph, dynamo-tests 2 in the adapter" in result["message"]
 

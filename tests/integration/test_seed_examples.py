@@ -42,7 +42,7 @@ from dynamo_shared.runtime import Service, running
 from dynamo_watcher.app import WatcherService
 
 from . import command
-from .platform import eventually, settings
+from .platform import eventually, settings, until_status
 from .test_requests import Played, Profiler
 
 EXAMPLES = Path(__file__).with_name("seed_examples")
@@ -110,16 +110,16 @@ def test_the_examples_are_those_that_are_printed() -> None:
         assert f"```yaml\n{file.read_text()}```" in printed, file.name
 
 
+def is_successful(status: KubeObject) -> bool:
+    return bool(status.get("state") == "successful")
+
+
 async def test_the_simple_deployment_serves(cluster: Cluster, place: str) -> None:
     warnings = await cluster.apply("simple-deployment", place)
     assert "v1alpha1" in warnings
-
-    async def serves() -> KubeObject | None:
-        observed = await cluster.kube.get(DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), ObjectKey(place, "llama3-70b-agg"))
-        return observed if observed.get("status", {}).get("state") == "successful" else None
-
-    graph = await eventually(serves, "the example serves")
-    assert {name: each["readyReplicas"] for name, each in graph["status"]["services"].items()} == {
+    graphs, key = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), ObjectKey(place, "llama3-70b-agg")
+    status = await until_status(cluster.kube, graphs, key, "serves", is_successful)
+    assert {name: each["readyReplicas"] for name, each in status["services"].items()} == {
         "Frontend": 1,
         "VllmWorker": 1,
     }
@@ -145,23 +145,16 @@ async def test_the_simple_deployment_serves(cluster: Cluster, place: str) -> Non
 
 async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(cluster: Cluster, place: str) -> None:
     await cluster.apply("sla-driven-deployment", place)
-
-    async def job() -> KubeObject | None:
-        jobs = await cluster.kube.list(JOBS, place)
-        return jobs[0] if jobs else None
-
-    profiling = await eventually(job, "the profiling Job is created")
+    (profiling,) = await eventually(lambda: cluster.kube.list(JOBS, place), "the profiling Job is created")
     (profiler,) = profiling["spec"]["template"]["spec"]["containers"]
     assert profiler["image"] == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.6.1"
     await _played_profiler(cluster.kube, place)
+    requests, key = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), ObjectKey(place, "auto-config-llm")
 
-    async def deployed() -> KubeObject | None:
-        jobs = await cluster.kube.get(
-            DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), ObjectKey(place, "auto-config-llm")
-        )
-        return jobs if (jobs.get("status", {}).get("deployment") or {}).get("state") == "successful" else None
+    def deployed(status: KubeObject) -> bool:
+        return is_successful(status.get("deployment") or {})
 
-    status = (await eventually(deployed, "the graph of the result serves"))["status"]
+    status = await until_status(cluster.kube, requests, key, "the graph of the result serves", deployed)
     assert (status["state"], status["backend"]) == ("Ready", "vllm")
     assert status["deployment"] == {
         "state": "successful",
@@ -175,14 +168,8 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
     assert headings.split() == ["NAME", "MODEL", "BACKEND", "STATE", "DGD-STATE", "AGE"]
     assert values.split()[:5] == ["auto-config-llm", "Qwen/Qwen3-0.6B", "vllm", "Ready", "successful"]
     await cluster.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "auto-config-llm-dgd"))
-
-    async def deleted() -> bool:
-        jobs = await cluster.kube.get(
-            DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), ObjectKey(place, "auto-config-llm")
-        )
-        return bool(jobs["status"]["state"] == "DeploymentDeleted")
-
-    await eventually(deleted, "the loss of the graph is in the request's state")
+    loss = "the loss of the graph is in its state"
+    await until_status(cluster.kube, requests, key, loss, lambda status: status["state"] == "DeploymentDeleted")
 
 
 @pytest.mark.parametrize(
@@ -209,10 +196,9 @@ async def test_kinds_before_graphs_are_stored_with_a_warning_that_names_their_su
     assert shown.strip().endswith(resource.partition("/")[2])
 
 
-async def _condition(cluster: Cluster, resource: Resource, key: ObjectKey) -> KubeObject | None:
-    """What an object of a kind before graphs says of its readiness; None where it says nothing yet."""
-    observed = await cluster.kube.get(resource, key)
-    return next(iter(observed.get("status", {}).get("conditions", ())), None)
+def _condition(status: KubeObject) -> KubeObject:
+    """What an object of a kind before graphs says of its readiness; empty where it says nothing yet."""
+    return next(iter(status.get("conditions", ())), {"status": "", "message": ""})
 
 
 @pytest.mark.parametrize(
@@ -227,12 +213,9 @@ async def test_an_example_asks_for_the_image_of_its_artifact_and_says_that_no_on
     cluster: Cluster, place: str, example: str, resource: Resource, name: str
 ) -> None:
     await cluster.apply(example, place)
-
-    async def waits() -> bool:
-        entry = await _condition(cluster, resource, ObjectKey(place, name))
-        return entry is not None and "no image-builder has answered DynamoNimRequest" in entry["message"]
-
-    await eventually(waits, "the example says what it waits for")
+    words = "no image-builder has answered DynamoNimRequest"
+    key = ObjectKey(place, name)
+    await until_status(cluster.kube, resource, key, words, lambda status: words in _condition(status)["message"])
     request = await cluster.kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(place, "frontend--jh2o6dqzpsgfued4"))
     assert request["spec"] == {"bentoTag": "frontend:jh2o6dqzpsgfued4"}
     assert not await cluster.kube.list(DEPLOYMENTS, place)
@@ -244,12 +227,8 @@ async def test_the_services_of_an_artifact_run_as_the_example_says_with_images(c
     for service in written["spec"]["services"].values():
         service["extraPodSpec"] = {"mainContainer": {"image": "built:1"}}
     await cluster.kube.create(DYNAMO_DEPLOYMENTS, written)
-
-    async def runs() -> KubeObject | None:
-        observed = await cluster.kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(place, "disagg"))
-        return observed["status"] if observed.get("status", {}).get("state") == "successful" else None
-
-    status = await eventually(runs, "all of its services run")
+    key = ObjectKey(place, "disagg")
+    status = await until_status(cluster.kube, DYNAMO_DEPLOYMENTS, key, "all of its services run", is_successful)
     assert [(each["type"], each["status"]) for each in status["conditions"]] == [("Ready", "True")]
     deployments = await cluster.kube.list(DEPLOYMENTS, place)
     replicas = {
@@ -277,12 +256,8 @@ async def test_a_service_of_an_artifact_runs_with_all_that_the_page_lists(cluste
         "extraPodSpec": {"mainContainer": {"image": "built:1"}},
     }
     await cluster.kube.create(DYNAMO_NIM_DEPLOYMENTS, written)
-
-    async def ready() -> bool:
-        entry = await _condition(cluster, DYNAMO_NIM_DEPLOYMENTS, key)
-        return entry is not None and entry["status"] == "True"
-
-    await eventually(ready, "it is ready")
+    services = DYNAMO_NIM_DEPLOYMENTS
+    await until_status(cluster.kube, services, key, "is ready", lambda status: _condition(status)["status"] == "True")
     (deployment,) = await cluster.kube.list(DEPLOYMENTS, place)
     assert deployment["spec"]["replicas"] == 2
     assert deployment["spec"]["template"]["metadata"]["labels"]["team"] == "a"
@@ -297,12 +272,11 @@ async def test_a_service_of_an_artifact_runs_with_all_that_the_page_lists(cluste
     }
 
     await cluster.kube.merge_patch(DYNAMO_NIM_DEPLOYMENTS, key, {"spec": {"replicas": 0}})
-
-    async def stopped() -> bool:
-        (deployments,) = await cluster.kube.list(DEPLOYMENTS, place)
-        return bool(deployments["spec"]["replicas"] == 0)
-
-    await eventually(stopped, "it has no replicas")
+    await eventually(
+        lambda: cluster.kube.list(DEPLOYMENTS, place),
+        "it has no replicas",
+        where=lambda deployments: [each["spec"]["replicas"] for each in deployments] == [0],
+    )
     await cluster.kube.delete(DYNAMO_NIM_DEPLOYMENTS, key)
     await eventually(
         lambda: cluster.kube.list(DYNAMO_GRAPH_DEPLOYMENTS, place),

@@ -30,7 +30,7 @@ from dynamo_watcher.app import WatcherService
 
 from .admission import admission_platform
 from .grove import definition_of
-from .platform import eventually, frontend, gone, graph, until_event, until_state, worker
+from .platform import eventually, frontend, gone, graph, until_event, until_object, until_state, worker
 
 KEY = ObjectKey("captured", "disagg")
 
@@ -65,20 +65,14 @@ def _snapshot_jobs() -> KubeObject:
 
 
 async def until_reason(kube: KubeClient, reason: str) -> KubeObject:
-    async def check() -> KubeObject | None:
-        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, KEY)
-        condition = objects.condition(observed, "CheckpointsReady") or {}
-        return observed if condition.get("reason") == reason else None
+    def right(graph: KubeObject) -> bool:
+        return (objects.condition(graph, "CheckpointsReady") or {}).get("reason") == reason
 
-    observed: KubeObject = await eventually(check, f"CheckpointsReady: {reason}")
-    return observed
+    return await until_object(kube, DYNAMO_GRAPH_DEPLOYMENTS, KEY, f"CheckpointsReady: {reason}", right)
 
 
 async def only(kube: KubeClient, resource: Resource) -> KubeObject:
-    async def listed() -> list[KubeObject]:
-        return await kube.list(resource, KEY.namespace)
-
-    (obj,) = await eventually(listed, resource.kind)
+    (obj,) = await eventually(lambda: kube.list(resource, KEY.namespace), resource.kind)
     return obj
 
 
