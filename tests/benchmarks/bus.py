@@ -15,10 +15,9 @@ from dynamo_shared.api.resources import SERVICE_ACCOUNTS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from nats.aio.msg import Msg
 
-from .platform import NAMESPACE, bench, percentile, servers
+from .platform import NAMESPACE, bench, create, percentile, servers
 
 SAMPLES = 500
-AT_ONCE = 32
 #: Until the first list is over. Seconds.
 SETTLE = 3.0
 MARKED = {labels.APP_MANAGED_BY: "dynamo-operator"}
@@ -27,7 +26,7 @@ MARKED = {labels.APP_MANAGED_BY: "dynamo-operator"}
 async def run(count: int) -> str:
     """Measure, and return the line."""
     async with servers(scheduler=False, kwok_nodes=0) as stage:
-        await _create(stage.kube, count)
+        await create(stage.kube, (_account(f"account-{number}") for number in range(count)))
         connection = await nats.connect(stage.nats_url)
         received: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
 
@@ -46,16 +45,6 @@ async def run(count: int) -> str:
         f"event_p50_ms={percentile(latencies, 0.5) * 1000:.1f} event_p99_ms={percentile(latencies, 0.99) * 1000:.1f} "
         f"objects_per_s={count / seconds:.0f} objects={count} events={SAMPLES}"
     )
-
-
-async def _create(kube: KubeClient, count: int) -> None:
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def one(number: int) -> None:
-        async with gate:
-            await kube.create(SERVICE_ACCOUNTS, _account(f"account-{number}"))
-
-    await asyncio.gather(*(one(number) for number in range(count)))
 
 
 async def _rate(received: asyncio.Queue[tuple[float, str]], count: int) -> float:

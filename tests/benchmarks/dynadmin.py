@@ -26,10 +26,8 @@ from dynamo_shared.kube import KubeClient
 
 from tests.integration.dynadmin import EVERYTHING, account
 
-from .platform import NAMESPACE, bench, percentile, servers
+from .platform import NAMESPACE, bench, create, percentile, servers
 
-#: Of a benchmark's writes at once.
-AT_ONCE = 16
 WITHIN = 300.0
 INTENT = {"mode": "graph", "name": "qwen", "model": {"name": "Qwen/Qwen3-0.6B"}, "backend": "vllm"}
 OBJECTIVE: dict[str, Any] = {
@@ -52,7 +50,7 @@ async def run(graphs: int, streams: int, rounds: int) -> str:
     os.environ |= {"DYNAMO_PLATFORM__DYNADMIN__HOST": "127.0.0.1", "DYNAMO_PLATFORM__DYNADMIN__PORT": str(port)}
     async with servers(scheduler=False, kwok_nodes=1, controllers=False) as stage:
         token = await account(stage.kube, NAMESPACE, "bench", EVERYTHING)
-        await _create(stage.kube, graphs)
+        await create(stage.kube, (_graph(f"graph-{number:04}") for number in range(graphs)))
         async with bench(stage, "watcher") as _, bench(stage, "dynadmin") as process, _api(port, token) as api:
             lines = [
                 await _lists(api, graphs, rounds),
@@ -73,21 +71,14 @@ async def _api(port: int, token: str) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def _create(kube: KubeClient, count: int) -> None:
-    slots = asyncio.Semaphore(AT_ONCE)
-
-    async def one(number: int) -> None:
-        components = [
-            {"name": "Frontend", "type": "frontend", "replicas": 1},
-            {"name": "Decode", "type": "decode", "replicas": 2},
-        ]
-        metadata = {"name": f"graph-{number:04}", "namespace": NAMESPACE}
-        spec = {"backendFramework": "vllm", "components": components}
-        graph = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
-        async with slots:
-            await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
-
-    await asyncio.gather(*(one(number) for number in range(count)))
+def _graph(name: str) -> dict[str, Any]:
+    components = [
+        {"name": "Frontend", "type": "frontend", "replicas": 1},
+        {"name": "Decode", "type": "decode", "replicas": 2},
+    ]
+    metadata = {"name": name, "namespace": NAMESPACE}
+    spec = {"backendFramework": "vllm", "components": components}
+    return {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
 
 
 async def _lists(api: aiohttp.ClientSession, graphs: int, rounds: int) -> str:

@@ -18,12 +18,10 @@ from dynamo_shared.kube.reflector import ObjectChange, Reflector
 from tests.integration.lora_workers import Farm, farm
 from tests.integration.models import model, model_service, worker_pod
 
-from .platform import NAMESPACE, bench, servers
+from .platform import NAMESPACE, bench, create, servers
 
 #: KWOK's nodes take 250 pods each.
 PODS_PER_NODE = 240
-#: Pods that are created at once.
-AT_ONCE = 32
 WITHIN = 300.0
 KEY = ObjectKey(NAMESPACE, "support")
 
@@ -61,13 +59,7 @@ async def run(count: int, delay: float, bad: int) -> str:
 async def _pods(kube: KubeClient, count: int) -> list[str]:
     """That many ready pods; their addresses."""
     await kube.create(SERVICES, model_service(NAMESPACE))
-    slots = asyncio.Semaphore(AT_ONCE)
-
-    async def create(number: int) -> None:
-        async with slots:
-            await kube.create(PODS, worker_pod(NAMESPACE, f"worker-{number:04}"))
-
-    await asyncio.gather(*(create(number) for number in range(count)))
+    await create(kube, (worker_pod(NAMESPACE, f"worker-{number:04}") for number in range(count)))
     async with asyncio.timeout(WITHIN):
         while True:
             pods = await kube.list(PODS, NAMESPACE)

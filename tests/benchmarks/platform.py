@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
 import tempfile
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
-from dynamo_shared.api.resources import NAMESPACES
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import NAMESPACES, of
 from dynamo_shared.kube import KubeClient
 
 from tests.building.services import configuration, service_process
@@ -25,6 +27,8 @@ from tests.building.services import configuration, service_process
 READY_WITHIN = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
 NAMESPACE = "bench"
+#: Objects that are created at once.
+AT_ONCE = 64
 USER = "dynamo-platform"
 
 
@@ -105,6 +109,17 @@ async def servers(*, scheduler: bool, kwok_nodes: int, controllers: bool = True)
             await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         # Rights are not what is measured; the platform is a user of its own, as it is where it is installed.
         yield Stage(kube, nats.url, plane.user_kubeconfig(USER, ("system:masters",)), directory)
+
+
+async def create(kube: KubeClient, objects: Iterable[KubeObject]) -> None:
+    """Create what is there before the platform starts, many objects at once."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(obj: KubeObject) -> None:
+        async with gate:
+            await kube.create(of(obj), obj)
+
+    await asyncio.gather(*map(one, objects))
 
 
 @contextlib.asynccontextmanager

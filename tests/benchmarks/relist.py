@@ -25,7 +25,6 @@ from dynamo_shared.api.resources import (
     PODS,
     SERVICE_ACCOUNTS,
     ObjectKey,
-    of,
 )
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.wire.subjects import synced_subject
@@ -34,9 +33,9 @@ from nats.aio.msg import Msg
 from tests.building.tasks import in_background
 
 from .graphs import IMAGE, graph
-from .platform import Bench, Stage, bench, servers
+from .platform import Bench, Stage, bench, create, servers
 
-AT_ONCE, A_NAMESPACE, CLUSTER = 64, 100, "local"
+A_NAMESPACE, CLUSTER = 100, "local"
 FILLED = (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DEPLOYMENTS, PODS)
 PROBED = ObjectKey("relist-000", "graph-00000")
 #: Between two changes, and for all that is awaited. Seconds.
@@ -136,19 +135,13 @@ async def _listening(stage: Stage) -> AsyncIterator[State]:
 
 
 async def _fill(kube: KubeClient, count: int) -> None:
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def one(obj: KubeObject) -> None:
-        async with gate:
-            await kube.create(of(obj), obj)
-
     for number in range(-(-count // A_NAMESPACE)):
         name = f"relist-{number:03}"
         await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         account = {**SERVICE_ACCOUNTS.type_meta, "metadata": {"name": "default", "namespace": name}}
         await kube.create(SERVICE_ACCOUNTS, account)
         numbers = range(number * A_NAMESPACE, min(count, (number + 1) * A_NAMESPACE))
-        await asyncio.gather(*(one(obj) for each in numbers for obj in _objects(f"graph-{each:05}", name)))
+        await create(kube, (obj for each in numbers for obj in _objects(f"graph-{each:05}", name)))
 
 
 def _objects(name: str, namespace: str) -> list[KubeObject]:
