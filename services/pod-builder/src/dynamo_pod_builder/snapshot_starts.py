@@ -16,6 +16,7 @@ from dynamo_shared.api import objects, snapshots
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations
 from dynamo_shared.api.resources import POD_SNAPSHOTS, SNAPSHOT_JOBS
+from dynamo_shared.api.untrusted.reading import text
 
 from dynamo_pod_builder.render.checkpoint.capture import hash_of
 
@@ -122,8 +123,8 @@ def of_capture(
 def _progress(job: KubeObject) -> str:
     """What a SnapshotJob says of itself, the furthest first."""
     for type_ in ("Captured", "Running"):
-        entry = objects.condition(job, type_) or {}
-        if said := ": ".join(filter(None, (entry.get("reason"), entry.get("message")))):
+        entry = snapshots.condition(job, type_)
+        if said := ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message"))))):
             return f" ({said})"
     return ""
 

@@ -10,13 +10,15 @@ The facts are those of Dynamo 1.5 (github.com/ai-dynamo/dynamo, deploy/operator:
 """
 
 from collections.abc import Sequence
+from itertools import dropwhile
 from typing import Any
 
 from dynamo_shared.api import objects
+from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.engines.table import BACKENDS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations
-from dynamo_shared.api.untrusted.reading import mapping, text
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 
 #: What the compatibility hash covers: another version is another hash.
 VERSION = "v2"
@@ -41,6 +43,8 @@ OF_CANDIDATES = (
     annotations.RESTORE_TARGETS,
     annotations.RESTORE_STARTUP_POLICY,
 )
+#: Characters of the name of a container.
+_LONGEST_CONTAINER = 63
 _COMPLETED, _FAILED, _READY = "Completed", "Failed", "Ready"
 #: Switches of Python without a value of their own.
 _SWITCHES = frozenset(
@@ -48,14 +52,20 @@ _SWITCHES = frozenset(
 )
 
 
+def condition(obj: KubeObject, type_: str) -> KubeObject:
+    """The condition of a type of a SnapshotJob or a PodSnapshot, whose definitions are another's; empty where it is missing."""
+    entries = map(mapping, items(mapping(obj.get("status")).get("conditions")))
+    return next((each for each in entries if each.get("type") == type_), {})
+
+
 def is_completed(job: KubeObject) -> bool:
     """Whether a SnapshotJob has its PodSnapshot."""
-    return objects.is_true(job, _COMPLETED)
+    return condition(job, _COMPLETED).get("status") == "True"
 
 
 def snapshot_name(job: KubeObject) -> str:
     """Name of the PodSnapshot that a SnapshotJob has had taken; "" for none yet."""
-    return text(mapping(job.get("status")).get("podSnapshotName"))
+    return _name(mapping(job.get("status")).get("podSnapshotName"))
 
 
 def is_taken_by(job: KubeObject, snapshot: KubeObject) -> bool:
@@ -65,27 +75,28 @@ def is_taken_by(job: KubeObject, snapshot: KubeObject) -> bool:
 
 def failure_of(obj: KubeObject) -> tuple[str, str] | None:
     """Reason and message of why a SnapshotJob or a PodSnapshot failed; None where it did not."""
-    failed = objects.condition(obj, _FAILED)
-    if failed is None or failed.get("status") != "True":
+    failed = condition(obj, _FAILED)
+    if failed.get("status") != "True":
         return None
     return text(failed.get("reason")) or _FAILED, text(failed.get("message"))
 
 
 def is_ready(snapshot: KubeObject) -> bool:
     """Whether pods can be restored from a PodSnapshot. What is being deleted may have lost its files already."""
-    return objects.is_true(snapshot, _READY) and not objects.is_deleting(snapshot)
+    return condition(snapshot, _READY).get("status") == "True" and not objects.is_deleting(snapshot)
 
 
 def content_of(snapshot: KubeObject) -> str:
     """Name of the PodSnapshotContent that a PodSnapshot is bound to; "" for none."""
-    return text(mapping(snapshot.get("status")).get("boundSnapshotContentName")).strip()
+    return _name(mapping(snapshot.get("status")).get("boundSnapshotContentName"))
 
 
 def captured_container(snapshot: KubeObject) -> str:
     """The container that a PodSnapshot is of; "" where it is not of exactly one."""
     source: dict[str, Any] = mapping(mapping(mapping(snapshot.get("spec")).get("source")).get("podRef"))
     containers = source.get("containers")
-    return text(containers[0]).strip() if isinstance(containers, list) and len(containers) == 1 else ""
+    name = _name(containers[0]) if isinstance(containers, list) and len(containers) == 1 else ""
+    return name if len(name) <= _LONGEST_CONTAINER else ""
 
 
 def is_automatic(obj: KubeObject) -> bool:
@@ -126,15 +137,15 @@ def problem_of(snapshot: KubeObject, expected: str, owner: str = "") -> str:
 
 def can_be_restored(line: Sequence[str]) -> bool:
     """Whether a command line starts an engine that waits to be restored: `python3 -m dynamo.<engine>`, without a shell."""
-    python = line[0].rpartition("/")[2] if line else ""
+    first, *rest = [text(each) for each in line] or [""]
+    python = first.rpartition("/")[2]
     if python not in ("python", "python3") and not python.startswith("python3."):
         return False
-    rest = list(line[1:])
-    while rest and rest[0] in _SWITCHES:
-        del rest[0]
-    return (
-        len(rest) > 1
-        and rest[0] == "-m"
-        and rest[1].removeprefix("dynamo.") in BACKENDS
-        and rest[1].startswith("dynamo.")
-    )
+    option, module = [*dropwhile(_SWITCHES.__contains__, rest), "", ""][:2]
+    return option == "-m" and module.startswith("dynamo.") and module.removeprefix("dynamo.") in BACKENDS
+
+
+def _name(value: Any) -> str:
+    """The name of an object; "" for what cannot be one: schemas leave it open, and paths and pods are made with it."""
+    name = text(value).strip()
+    return "" if wrong_object_name(name) else name
