@@ -95,6 +95,8 @@ class Outgoing:
     """hears the server's warnings"""
     small_buffers: bool = False
     """whether little of a streamed answer waits here: many are open at a time, of servers that are not trusted"""
+    most: int | None = None
+    """bytes that an answer may have, as the rest is not read (ResponseTooLarge); None: as many as all of the client's"""
     may_write: Callable[[], bool] = _always
     """asked before each attempt of a request other than GET: where it is false, nothing is sent (NotHeld)"""
 
@@ -214,7 +216,7 @@ class Transport:
         try:
             async with self._sent(self._session, outgoing, headers) as response:
                 status = response.status
-                content = await self._read(response, path)
+                content = await self._read(response, path, outgoing.most)
                 if outgoing.warned is not None:
                     for warning in response.headers.getall("Warning", ()):
                         outgoing.warned(warning)
@@ -227,8 +229,8 @@ class Transport:
             if self.observer is not None:
                 self.observer(method, path, status, time.monotonic() - started)
 
-    async def _read(self, response: aiohttp.ClientResponse, path: str) -> bytes:
-        limit = self._max_response_bytes
+    async def _read(self, response: aiohttp.ClientResponse, path: str, most: int | None = None) -> bytes:
+        limit = self._max_response_bytes if most is None else most
         length = response.content_length
         if length is not None and length <= limit:
             return await response.read()
