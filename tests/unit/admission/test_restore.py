@@ -3,14 +3,15 @@
 import asyncio
 import copy
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from dynamo_admission.registration import Address, Registration, configurations
-from dynamo_admission.restore import PodRestorer
-from dynamo_admission.review import ReviewVerdict
+from dynamo_admission.restore import MAX_POD, PodRestorer, finder, restored
+from dynamo_admission.review import LONGEST_LINE, WARNING_LENGTH, ReviewVerdict
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.kube.errors import Unavailable
+from dynamo_shared.api.resources import POD_SNAPSHOTS, ObjectKey
+from dynamo_shared.kube.errors import KubeError, NotFound, NotServed, ResponseTooLarge, Unavailable
 
 from .reviewing import question
 
@@ -74,13 +75,8 @@ def pod(*containers: KubeObject, **own: str) -> KubeObject:
 
 
 def of_job(*containers: KubeObject, **own: str) -> KubeObject:
-    return pod(
-        *containers,
-        checkpoint_name="job",
-        restore_source_kind="SnapshotJob",
-        restore_snapshot_job_uid="uid-of-job",
-        **own,
-    )
+    given = {"restore_snapshot_job_uid": "uid-of-job", **own}
+    return pod(*containers, checkpoint_name="job", restore_source_kind="SnapshotJob", **given)
 
 
 def named(*containers: KubeObject, **own: str) -> KubeObject:
@@ -217,6 +213,27 @@ def test_without_an_answer_of_the_api_server_a_pod_starts_as_it_may():
     assert answer(named(), away=True).refusal is not None
 
 
+@pytest.mark.parametrize(
+    ("error", "there"),
+    [
+        (None, True),
+        (NotFound(404, "NotFound", "gone"), False),
+        (NotServed(404, "NotFound", "no such kind"), False),
+        (ResponseTooLarge(200, "ResponseTooLarge", "an author's million entries"), False),
+    ],
+)
+def test_what_is_not_there_or_too_large_is_as_good_as_gone(error: KubeError | None, there: bool):
+    class Kube:
+        async def get(self, _: Any, key: ObjectKey, *, most: int) -> KubeObject:
+            assert (key.name, most) == ("snap", MAX_POD)
+            if error is not None:
+                raise error
+            return snapshot()
+
+    observed = asyncio.run(finder(cast("Any", Kube()), 1.0)(POD_SNAPSHOTS, ObjectKey("team", "snap")))
+    assert (observed is not None) is there
+
+
 def without(about: KubeObject, label: str) -> KubeObject:
     del about["metadata"]["labels"][label]
     return about
@@ -227,8 +244,12 @@ REFUSED = {
     "another pod": (without(of_job(), "nvidia.com/dynamo-component"), "not those of a pod of a component"),
     "no source": (pod(restore_source_kind="SnapshotJob"), "not those of a pod of a component"),
     "kind": (pod(checkpoint_name="snap", restore_source_kind="Secret"), "neither SnapshotJob nor PodSnapshot"),
-    "recreated": (named(restore_snapshot_uid="old"), "another one than that of the pod's template"),
-    "other content": (named(restore_snapshot_content="old"), "another one than that of the pod's template"),
+    "recreated": (named(restore_snapshot_uid="old"), "is not the one that the pod's template was made for"),
+    "other content": (named(restore_snapshot_content="old"), "is bound to another PodSnapshotContent"),
+    "path": (
+        pod(checkpoint_name="../podsnapshots/snap", restore_source_kind="PodSnapshot"),
+        "is not the name of an object",
+    ),
     "hash": (named(restore_snapshot_compatibility_hash="1" * 64), "differs from this component's"),
     "shell": (named(SHELL), "container main must start its engine by python3 -m dynamo.<engine>"),
     "targets": (named(restore_target_containers="main,main"), "must name its containers, each once"),
@@ -259,7 +280,7 @@ def test_what_cannot_be_restored_is_refused(about, message):
     ("there", "message"),
     [
         ((snapshot(ready=False),), "PodSnapshot snap is not ready"),
-        ((), "PodSnapshot snap is gone"),
+        ((), "PodSnapshot snap is not the one that the pod's template was made for"),
         ((snapshot(owner=OWNER, checkpoint_deletion_policy="Retain"),), "retained, and is for no other graph"),
         ((snapshot(snapshot_compatibility_version="v1"),), "has no annotation"),
         ((snapshot(snapshot_gms_mode="IntraPod"),), "GPU memory service"),
@@ -281,6 +302,73 @@ def test_a_snapshot_of_another_graph_is_not_that_of_a_job():
     verdict = answer(about, by_hand, snapshot(owner=OWNER))
     assert verdict.refusal is not None
     assert "was not created for a graph" in verdict.refusal.message
+
+
+def test_who_does_not_know_a_snapshot_learns_nothing_of_it():
+    """All who reach the port can ask about every namespace, and no one can guess a uid."""
+    failed = {**snapshot(), "status": {"conditions": [{"type": "Failed", "status": "True", "message": "of a secret"}]}}
+    verdicts = [
+        answer(named(restore_snapshot_uid="guessed"), *there) for there in ((), (snapshot(),), (failed,), (UNREADY,))
+    ]
+    assert all(verdict == verdicts[0] for verdict in verdicts)
+    jobs = [
+        answer(of_job(restore_snapshot_job_uid="guessed", checkpoint_startup_policy="WaitForCheckpoint"), *there)
+        for there in ((), (job(),), (FAILED,), (job(), failed))
+    ]
+    assert all(verdict == jobs[0] for verdict in jobs)
+
+
+@pytest.mark.parametrize("name", ["../podsnapshots/snap", ".", "x" * 300, 5])
+def test_what_a_job_names_is_asked_for_by_names_alone(name):
+    named_so = {**job(), "status": {**job()["status"], "podSnapshotName": name}}
+    verdict = answer(of_job(checkpoint_startup_policy="WaitForCheckpoint"), named_so, snapshot(owner=OWNER))
+    assert verdict.refusal is not None
+    assert "the PodSnapshot of SnapshotJob job is gone" in verdict.refusal.message
+
+
+def test_the_name_of_a_captured_container_is_one():
+    """It is written once for each container of a pod, of which an author may give thousands."""
+    long = {**snapshot(), "spec": {"source": {"podRef": {"name": "p", "containers": ["m" * 64]}}}}
+    verdict = answer(named(), long)
+    assert verdict.refusal is not None
+    assert "must name exactly one container" in verdict.refusal.message
+
+
+def test_what_is_restored_is_copied_and_nothing_else():
+    """A pod may have as many entries as its author likes."""
+    about = named({"name": "main", **VLLM}, {"name": "log", "env": [{"name": "A"}]})
+    before = copy.deepcopy(about)
+    made = restored(about, snapshot(), PROFILE)
+    assert about == before
+    assert made["spec"]["containers"][1] is about["spec"]["containers"][1]
+
+
+def test_messages_have_an_end():
+    said = {"type": "Failed", "status": "True", "reason": "R", "message": "m" * 30_000}
+    failed = {**snapshot(owner=OWNER), "status": {"conditions": [said]}}
+    waiting = answer(of_job(checkpoint_startup_policy="WaitForCheckpoint"), job(), failed)
+    assert waiting.refusal is not None
+    assert len(waiting.refusal.message) <= LONGEST_LINE
+    (warning,) = answer(of_job(), job(), failed).warnings
+    assert len(warning) <= WARNING_LENGTH
+    listed = answer(named(restore_target_containers=",".join(map(str, range(100_000)))), snapshot())
+    assert listed.refusal is not None
+    assert len(listed.refusal.message) <= LONGEST_LINE
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {**of_job(), "spec": None},
+        {**of_job(), "spec": {"containers": [None, {"name": []}, {"name": "main", **VLLM}], "volumes": [7]}},
+        {**of_job(), "metadata": {"annotations": {**of_job()["metadata"]["annotations"], "a": 5}, "labels": LABELS}},
+        {**of_job(), "metadata": {"annotations": of_job()["metadata"]["annotations"], "labels": [1]}},
+        of_job({"name": "main", **VLLM, "securityContext": None, "env": "x", "livenessProbe": 5}),
+    ],
+    ids=["no spec", "entries", "annotation", "labels", "container"],
+)
+def test_junk_of_others_than_the_api_server_raises_nothing(about):
+    assert isinstance(answer(about, job(), snapshot(owner=OWNER)), ReviewVerdict)
 
 
 def test_other_pods_are_left():

@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from dynamo_admission import server
 from dynamo_admission.metrics import AdmissionMetrics
+from dynamo_admission.restore import MAX_POD
 from dynamo_admission.review import ReviewVerdict, World
 from dynamo_admission.review import review as judged
 from dynamo_admission.server import ReviewServer, ServerState
@@ -39,7 +40,10 @@ class Served:
             review_pod=self._review_pod,
         ).app()
 
-    async def _review_pod(self, _: AdmissionRequest) -> ReviewVerdict:
+    async def _review_pod(self, request: AdmissionRequest) -> ReviewVerdict:
+        if request.object["metadata"].get("name") == "slow":
+            self.checking.set()
+            await self.may_check.wait()
         return ReviewVerdict(warnings=["reviewed"])
 
     async def _find_adapters(self, _: AdmissionRequest) -> None:
@@ -97,6 +101,33 @@ async def test_pods_of_namespaces_that_another_platform_manages_are_left_to_it(s
     served.state.world = World(held=frozenset(held))
     response = await answered(client, "/restore", review({"apiVersion": "v1", "kind": "Pod", "metadata": {}}))
     assert response["response"].get("warnings") == warnings
+
+
+def pod(**metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+
+
+async def test_pods_that_are_large_are_not_read(client, served):
+    """A pod of a component has some 10 KB, and their authors may send hundreds at once. It starts as it is."""
+    large = review(pod(annotations={"a": "x" * MAX_POD}))
+    async with client.post("/restore", json=large) as answer:
+        assert answer.status == 413
+    assert served.count("dynamo_admission_requests_turned_away_total", reason="size") == 1
+    assert (await answered(client, "/mutate", review(graph(), options={"x": "x" * MAX_POD})))["response"]
+
+
+async def test_pods_leave_room_for_others():
+    """What asks the API server waits for it, and pods are many."""
+    served = Served(max_in_flight=2)
+    async with TestClient(TestServer(served.app)) as client:
+        async with asyncio.TaskGroup() as tasks:
+            first = tasks.create_task(answered(client, "/restore", review(pod(name="slow"))))
+            await served.checking.wait()
+            async with client.post("/restore", json=review(pod())) as answer:
+                assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+            assert (await answered(client, "/mutate", review(graph())))["response"]["allowed"]
+            served.may_check.set()
+        assert first.result()["response"]["warnings"] == ["reviewed"]
 
 
 async def test_a_good_graph_is_patched_and_let_in(client, served):

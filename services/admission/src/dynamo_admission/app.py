@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 
 import structlog
 from dynamo_shared.api.adapted import is_of
-from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ObjectKey, Resource
-from dynamo_shared.kube import KubeError, get_if_present
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+from dynamo_shared.kube import KubeError
 from dynamo_shared.kube.openapi import SchemaSource
 from dynamo_shared.runtime import HealthState, ServiceContext
 
@@ -23,7 +22,7 @@ from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.ownership import owner_of
 from dynamo_admission.registering import NotInstalled, Registrar
 from dynamo_admission.registration import Registration
-from dynamo_admission.restore import PodRestorer
+from dynamo_admission.restore import PodRestorer, finder
 from dynamo_admission.selftest import Listener, SelfTestFailed, self_test, shake_hands, trusting
 from dynamo_admission.tls import Certificates, open_certificates
 from dynamo_admission.wire import AdmissionRequest
@@ -89,7 +88,7 @@ class _Admission:
             self._metrics,
             max_in_flight=settings.platform.admission.max_in_flight,
             find_adapters=self._find_adapters,
-            review_pod=PodRestorer(self._find, settings.checkpoint.seccomp.localhost).review,
+            review_pod=PodRestorer(finder(self._kube, LOOK_UP_WITHIN), settings.checkpoint.seccomp.localhost).review,
             callers=self._callers,
         )
         tls = self._certificates.context
@@ -191,10 +190,6 @@ class _Admission:
             except Exception:
                 # What is known stays valid; refusing every write would be worse than facts that are a bit old.
                 log.exception("facts of the cluster not refreshed")
-
-    async def _find(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
-        async with asyncio.timeout(LOOK_UP_WITHIN):
-            return await get_if_present(self._kube, resource, key)
 
     async def _find_adapters(self, request: AdmissionRequest) -> Mapping[str, int] | None:
         try:

@@ -10,25 +10,31 @@ is there: so no pod is replaced when it comes, and those that are created later 
 3. Else the pod is refused. Its controller tries again.
 """
 
-import copy
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import structlog
 from dynamo_shared.api import objects, snapshots
+from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations, env, labels
 from dynamo_shared.api.resources import POD_SNAPSHOTS, PODS, SNAPSHOT_JOBS, ObjectKey, Resource
-from dynamo_shared.api.untrusted.reading import items, mapping
-from dynamo_shared.kube import KubeError
+from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.kube import KubeClient, KubeError, NotFound, NotServed, ResponseTooLarge
 
 from dynamo_admission import jsonpatch
-from dynamo_admission.review import CREATE, SKIPPED, ReviewVerdict
+from dynamo_admission.review import CREATE, SKIPPED, ReviewVerdict, bounded, shortened
 from dynamo_admission.wire import AdmissionRequest, ReviewStatus
 
-#: Reads an object; None where it is not there, or its kind is not. KubeError or TimeoutError where the API server is away.
+#: Reads an object; None where it is not there, its kind is not, or it is larger than `MAX_POD`. KubeError or TimeoutError where
+#: the API server is away.
 Find: TypeAlias = Callable[[Resource, ObjectKey], Awaitable[KubeObject | None]]
+
+#: A pod of a component has some 10 KB, and so has what it starts from. What is larger is not read: its author may send
+#: hundreds at once, and each waits for the API server in a memory twenty times as large. Bytes.
+MAX_POD = 256 << 10
 
 #: What every pod of a component has: pods of others do not start from what a candidate names.
 _STAMPED = (labels.COMPONENT, labels.COMPONENT_TYPE, labels.DYNAMO_NAMESPACE, labels.SELECTOR)
@@ -59,10 +65,11 @@ class PodRestorer:
         pod = request.object
         if request.operation != CREATE or request.kind.kind != PODS.kind or not isinstance(pod, dict):
             return SKIPPED
-        own = mapping(mapping(pod.get("metadata")).get("annotations"))
+        metadata = mapping(pod.get("metadata"))
+        own, stamped = _texts(metadata.get("annotations")), _texts(metadata.get("labels"))
         if own.get(annotations.RESTORE_CANDIDATE) != "true":
             return SKIPPED
-        if not own.get(annotations.RESTORE_SOURCE) or not all(objects.labels(pod).get(label) for label in _STAMPED):
+        if not own.get(annotations.RESTORE_SOURCE) or not all(stamped.get(label) for label in _STAMPED):
             return _refusal("its annotations and labels are not those of a pod of a component")
         try:
             snapshot = await self._snapshot(own, ObjectKey(request.namespace, own[annotations.RESTORE_SOURCE]))
@@ -73,12 +80,15 @@ class PodRestorer:
             why = str(error) if isinstance(error, _Unavailable) else "the API server does not answer"
             return _refusal(f"waits for its checkpoint: {why}")
         except _Refused as error:
-            log.warning("a pod is not restored", namespace=request.namespace, pod=request.name, because=str(error))
+            why = shortened(str(error))
+            log.warning("a pod is not restored", namespace=request.namespace, pod=request.name, because=why)
             if _is_immediate(own):
-                return replace(SKIPPED, warnings=[f"starts without its checkpoint: {error}"])
-            return _refusal(str(error))
+                return replace(SKIPPED, warnings=bounded([f"starts without its checkpoint: {why}"]))
+            return _refusal(why)
 
-    async def _snapshot(self, own: Any, key: ObjectKey) -> KubeObject:
+    async def _snapshot(self, own: Mapping[str, str], key: ObjectKey) -> KubeObject:
+        if wrong_object_name(key.name):
+            raise _Refused(f"annotation {annotations.RESTORE_SOURCE} is not the name of an object")
         kind = own.get(annotations.RESTORE_SOURCE_KIND)
         if kind == SNAPSHOT_JOBS.kind:
             return await self._of_job(own, key)
@@ -86,7 +96,7 @@ class PodRestorer:
             return await self._pinned(own, key)
         raise _Refused(f"annotation {annotations.RESTORE_SOURCE_KIND} is neither SnapshotJob nor PodSnapshot")
 
-    async def _of_job(self, own: Any, key: ObjectKey) -> KubeObject:
+    async def _of_job(self, own: Mapping[str, str], key: ObjectKey) -> KubeObject:
         """The PodSnapshot that a SnapshotJob has had taken."""
         job = await self.find(SNAPSHOT_JOBS, key)
         if job is None or objects.uid(job) != own.get(annotations.RESTORE_JOB_UID):
@@ -102,25 +112,45 @@ class PodRestorer:
             raise _Unavailable(f"the PodSnapshot of SnapshotJob {key.name} is gone")
         return _usable(snapshot, own, owner)
 
-    async def _pinned(self, own: Any, key: ObjectKey) -> KubeObject:
+    async def _pinned(self, own: Mapping[str, str], key: ObjectKey) -> KubeObject:
         """The PodSnapshot that a user has named: the very one that the pod's template was made for."""
         snapshot = await self.find(POD_SNAPSHOTS, key)
-        if snapshot is None:
-            raise _Refused(f"PodSnapshot {key.name} is gone")
+        # All who reach the port can ask about every namespace: no word of a PodSnapshot to those who do not know its uid.
+        if snapshot is None or objects.uid(snapshot) != own.get(annotations.RESTORE_SNAPSHOT_UID):
+            raise _Refused(f"PodSnapshot {key.name} is not the one that the pod's template was made for")
         usable = _usable(snapshot, own)
-        pinned = (own.get(annotations.RESTORE_SNAPSHOT_UID), own.get(annotations.RESTORE_SNAPSHOT_CONTENT))
-        if pinned != (objects.uid(usable), snapshots.content_of(usable)):
-            raise _Refused(f"PodSnapshot {key.name} is another one than that of the pod's template")
+        if snapshots.content_of(usable) != own.get(annotations.RESTORE_SNAPSHOT_CONTENT):
+            raise _Refused(
+                f"PodSnapshot {key.name} is bound to another PodSnapshotContent than that of the pod's template"
+            )
         return usable
 
 
+def finder(kube: KubeClient, within: float) -> Find:
+    """What the API server has, if it answers `within` so many seconds."""
+
+    async def find(resource: Resource, key: ObjectKey) -> KubeObject | None:
+        try:
+            async with asyncio.timeout(within):
+                return await kube.get(resource, key, most=MAX_POD)
+        except (NotFound, NotServed, ResponseTooLarge):
+            return None
+
+    return find
+
+
 def restored(pod: KubeObject, snapshot: KubeObject, profile: str) -> KubeObject:
-    """A candidate that starts from a PodSnapshot. Raises _Refused where something else is in the way."""
-    made = copy.deepcopy(pod)
-    own, spec = made["metadata"]["annotations"], made["spec"]
+    """A candidate that starts from a PodSnapshot. Raises _Refused where something else is in the way.
+
+    It shares what is not changed with the pod that is given: that may be of as many parts as its author likes.
+    """
+    own, spec = _texts(pod["metadata"]["annotations"]), mapping(pod.get("spec"))
     targets = [name.strip() for name in own.get(annotations.RESTORE_TARGETS, "").split(",")]
     if not all(targets) or len(set(targets)) < len(targets):
         raise _Refused(f"annotation {annotations.RESTORE_TARGETS} must name its containers, each once")
+    containers = [mapping(each) for each in items(spec.get("containers"))]
+    if lacking := sorted(set(targets) - {text(each.get("name")) for each in containers}):
+        raise _Refused(f"it has no container {lacking[0]} to restore")
     source = snapshots.captured_container(snapshot)
     mapped = "" if targets == [source] else ",".join(sorted(f"{source}={each}" for each in targets))
     for name, value in (
@@ -131,20 +161,21 @@ def restored(pod: KubeObject, snapshot: KubeObject, profile: str) -> KubeObject:
             raise _Refused(f"annotation {name} is {own[name]!r} already: leave it out")
         if value:
             own[name] = value
-    volume = {"name": snapshots.CONTROL_VOLUME, "emptyDir": {}}
-    spec["volumes"] = _with(items(spec.get("volumes")), volume, "name", f"volume {snapshots.CONTROL_VOLUME}")
-    containers = {each["name"]: each for each in items(spec.get("containers")) if mapping(each).get("name")}
-    for name in targets:
-        if name not in containers:
-            raise _Refused(f"it has no container {name} to restore")
-        _restore(containers[name], profile)
     for name in snapshots.OF_CANDIDATES:
         own.pop(name, None)
-    return made
+    volume = {"name": snapshots.CONTROL_VOLUME, "emptyDir": {}}
+    volumes = _with(items(spec.get("volumes")), volume, "name", f"volume {snapshots.CONTROL_VOLUME}")
+    chosen = set(targets)
+    changed = [_restored(each, profile) if text(each.get("name")) in chosen else each for each in containers]
+    return {
+        **pod,
+        "metadata": {**pod["metadata"], "annotations": own},
+        "spec": {**spec, "containers": changed, "volumes": volumes},
+    }
 
 
-def _restore(container: KubeObject, profile: str) -> None:
-    name = container["name"]
+def _restored(given: KubeObject, profile: str) -> KubeObject:
+    container, name = dict(given), given["name"]
     if not snapshots.can_be_restored([*items(container.get("command")), *items(container.get("args"))]):
         raise _Refused(f"container {name} must start its engine by python3 -m dynamo.<engine>, without a shell")
     mount = {"name": snapshots.CONTROL_VOLUME, "mountPath": snapshots.CONTROL_PATH, "subPath": name}
@@ -155,16 +186,18 @@ def _restore(container: KubeObject, profile: str) -> None:
         (env.DYN_SNAPSHOT_CONTROL_DIR, snapshots.CONTROL_PATH),
         (env.SNAPSHOT_RESTORE_STANDBY, "1"),
     ):
-        given = {"name": variable, "value": value}
-        container["env"] = _with(items(container.get("env")), given, "name", f"variable {variable} of container {name}")
+        added = {"name": variable, "value": value}
+        container["env"] = _with(items(container.get("env")), added, "name", f"variable {variable} of container {name}")
     if profile:
-        context = container.setdefault("securityContext", {})
+        context = mapping(container.get("securityContext"))
         profiled = {"type": "Localhost", "localhostProfile": profile}
-        if context.setdefault("seccompProfile", profiled) != profiled:
+        if (context.get("seccompProfile") or profiled) != profiled:
             raise _Refused(f"container {name} has another seccompProfile than {profile}: leave it out")
-    probes = (container.get(each) for each in ("startupProbe", "livenessProbe", "readinessProbe"))
+        container["securityContext"] = {**context, "seccompProfile": profiled}
+    probes = (mapping(container.get(each)) for each in ("startupProbe", "livenessProbe", "readinessProbe"))
     asked = {key: value for key, value in next(filter(None, probes), _RESTORED).items() if key != "initialDelaySeconds"}
     container["startupProbe"] = {**asked, "periodSeconds": 1, "failureThreshold": _LONGEST, "successThreshold": 1}
+    return container
 
 
 def _with(present: list[Any], added: KubeObject, key: str, what: str) -> list[Any]:
@@ -177,7 +210,7 @@ def _with(present: list[Any], added: KubeObject, key: str, what: str) -> list[An
     return present
 
 
-def _usable(snapshot: KubeObject, own: Any, owner: str = "") -> KubeObject:
+def _usable(snapshot: KubeObject, own: Mapping[str, str], owner: str = "") -> KubeObject:
     name = f"PodSnapshot {objects.name(snapshot)}"
     expected = own.get(annotations.RESTORE_COMPATIBILITY_HASH, "")
     if problem := snapshots.problem_of(snapshot, expected, owner):
@@ -187,11 +220,16 @@ def _usable(snapshot: KubeObject, own: Any, owner: str = "") -> KubeObject:
     return snapshot
 
 
-def _is_immediate(own: Any) -> bool:
+def _is_immediate(own: Mapping[str, str]) -> bool:
     """Whether a pod may start without its checkpoint."""
     policy = own.get(annotations.RESTORE_STARTUP_POLICY, snapshots.IMMEDIATE)
     return (own.get(annotations.RESTORE_SOURCE_KIND), policy) == (SNAPSHOT_JOBS.kind, snapshots.IMMEDIATE)
 
 
+def _texts(value: Any) -> dict[str, str]:
+    """Annotations or labels, of which the API server sends no other values than texts."""
+    return {name: each for name, each in mapping(value).items() if isinstance(each, str)}
+
+
 def _refusal(message: str) -> ReviewVerdict:
-    return ReviewVerdict(ReviewStatus("Failure", message, "Forbidden", 403))
+    return ReviewVerdict(ReviewStatus("Failure", shortened(message), "Forbidden", 403))

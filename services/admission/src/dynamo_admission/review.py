@@ -158,15 +158,19 @@ def refusal_text(errors: Sequence[FieldError]) -> str:
 
 
 def _line(error: FieldError) -> str:
-    text = str(error)
-    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 3]}..."
+    return shortened(str(error))
+
+
+def shortened(text: str, length: int = LONGEST_LINE) -> str:
+    """A text of at most so many characters."""
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def bounded(warnings: Iterable[str]) -> tuple[str, ...]:
     """Warnings as the API server passes them on: each once, on one line, none cut by it."""
     room, kept, dropped = WARNINGS_LENGTH, [], 0
     for warning in dict.fromkeys(" ".join(each.split()) for each in warnings):
-        short = warning if len(warning) <= WARNING_LENGTH else f"{warning[: WARNING_LENGTH - 3]}..."
+        short = shortened(warning, WARNING_LENGTH)
         # The last line needs its room, too.
         if len(short) > room - 40:
             dropped += 1

@@ -24,6 +24,7 @@ from dynamo_admission.callers import Callers
 from dynamo_admission.kinds import resource_of
 from dynamo_admission.metrics import OTHER, AdmissionMetrics, ReviewLabels
 from dynamo_admission.registration import CONVERT_PATH, path_of
+from dynamo_admission.restore import MAX_POD
 from dynamo_admission.review import SKIPPED, ReviewVerdict, Webhook, World, asks_adapters, review, scale_advice
 from dynamo_admission.wire import (
     AdmissionRequest,
@@ -59,6 +60,7 @@ BACKLOG = 512
 #: connection open for each of its calls at once. A record of TLS has at most 16 KiB. Bytes.
 TLS_BUFFER = 32 << 10
 
+_RESTORE_PATH = path_of(Webhook.RESTORE)
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 _UID = re.compile(rb'"uid"\s*:\s*"([^"\\]{1,64})"')
 _TOO_DEEP = "nested too deeply to be checked; Kubernetes objects have some dozens of levels, not hundreds"
@@ -121,8 +123,10 @@ class ReviewServer:
 
     @web.middleware
     async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        # Pods are many, and wait for the API server: what is not theirs has half of the room for itself.
+        most = max(1, self._max_in_flight // 2) if request.path == _RESTORE_PATH else self._max_in_flight
         # A replica that is busy works: its self test is answered in any case.
-        if self._in_flight >= self._max_in_flight and not self._callers.is_self_test(request):
+        if self._in_flight >= most and not self._callers.is_self_test(request):
             busy = self._turn_away("busy", 429, f"{self._in_flight} requests are in progress; retry later")
             busy.headers["Retry-After"] = str(RETRY_AFTER)
             return busy
@@ -144,7 +148,10 @@ class ReviewServer:
         async def handle(request: web.Request) -> web.Response:
             if refusal := self._callers.refusal(request):
                 return self._turn_away("caller", 403, refusal)
-            return await self._admit(webhook, await self._body(request))
+            body = await self._body(request)
+            if webhook is Webhook.RESTORE and len(body) > MAX_POD:
+                return self._turn_away("size", 413, f"a pod of more than {MAX_POD} bytes starts from no checkpoint")
+            return await self._admit(webhook, body)
 
         return handle
 
