@@ -3,9 +3,16 @@
 from typing import Any
 
 import yaml
-from dynamo_shared.api.registry.annotations import RESTART_AT
+from dynamo_shared.api.registry.annotations import (
+    AUTO_CHECKPOINT,
+    CHECKPOINT_DELETION_POLICY,
+    CHECKPOINT_OWNER_UID,
+    RESTART_AT,
+    SNAPSHOT_COMPATIBILITY_HASH,
+)
+from dynamo_shared.api.resources import POD_SNAPSHOTS, SNAPSHOT_JOBS
 from dynamo_watcher.resources import WATCHED
-from dynamo_watcher.trimming import trimmed, trimmed_claim, trimmed_slice
+from dynamo_watcher.trimming import trimmed, trimmed_capture, trimmed_claim, trimmed_slice
 
 SECRET = "hunter2"
 
@@ -113,3 +120,26 @@ def test_of_a_resource_claim_the_numbers_are_there() -> None:
     assert trimmed_claim(trimmed_one) == trimmed_one
     waiting = trimmed_claim({**whole, "status": {}})
     assert waiting["status"] == {}
+
+
+def test_of_a_capture_all_but_the_pod_is_there() -> None:
+    own = {AUTO_CHECKPOINT: "true", CHECKPOINT_DELETION_POLICY: "Delete", CHECKPOINT_OWNER_UID: "g"}
+    template = {"metadata": {"annotations": {SNAPSHOT_COMPATIBILITY_HASH: "0"}}, "targetContainers": ["main"]}
+    whole = stored("SnapshotJob", {"podTemplate": pod(), "podSnapshotTemplate": template}, podSnapshotName="s")
+    whole["metadata"] |= {"labels": {"a": "b"}, "annotations": {**own, "last-applied-configuration": SECRET}}
+    result = trimmed_capture(whole)
+    assert SECRET not in str(result)
+    assert result["metadata"]["annotations"] == own
+    assert result["metadata"]["labels"] == {"a": "b"}
+    assert result["spec"] == {"podSnapshotTemplate": template}
+    assert result["status"] == {"podSnapshotName": "s"}
+    assert trimmed_capture(result) == result
+    source = {"source": {"podRef": {"name": "p", "containers": ["main"]}}}
+    taken = stored("PodSnapshot", {**source, "other": SECRET}, boundSnapshotContentName="c")
+    taken["metadata"]["annotations"] |= {SNAPSHOT_COMPATIBILITY_HASH: "0"}
+    assert SECRET not in str(trimmed_capture(taken))
+    assert trimmed_capture(taken)["spec"] == source
+    assert trimmed_capture(taken)["metadata"]["annotations"] == {SNAPSHOT_COMPATIBILITY_HASH: "0"}
+    odd = {**taken, "spec": None, "status": 5}
+    assert trimmed_capture(odd)["spec"] == {}
+    assert {each.trim for each in WATCHED if each.resource in (SNAPSHOT_JOBS, POD_SNAPSHOTS)} == {trimmed_capture}

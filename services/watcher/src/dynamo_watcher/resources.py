@@ -10,7 +10,7 @@ from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import GROUP, Resource
 from dynamo_shared.api.scale_targets import scaled_adapter
 
-from dynamo_watcher.trimming import trimmed, trimmed_claim, trimmed_slice
+from dynamo_watcher.trimming import trimmed, trimmed_capture, trimmed_claim, trimmed_slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ WATCHED: tuple[Watched, ...] = (
     Watched(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS),
     Watched(resources.DYNAMO_CHECKPOINTS),
     # What graphs start from by the Snapshot operator.
-    Watched(resources.SNAPSHOT_JOBS, optional=True),
-    Watched(resources.POD_SNAPSHOTS, optional=True),
+    Watched(resources.SNAPSHOT_JOBS, optional=True, trim=trimmed_capture),
+    Watched(resources.POD_SNAPSHOTS, optional=True, trim=trimmed_capture),
     Watched(resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS),
     Watched(resources.DYNAMO_MODELS),
     Watched(resources.DYNAMO_WORKER_METADATAS),

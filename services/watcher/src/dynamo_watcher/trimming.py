@@ -1,4 +1,4 @@
-"""What of pods, ResourceSlices and ResourceClaims goes to STATE: only the fields that a service reads.
+"""What of pods, ResourceSlices, ResourceClaims and captures goes to STATE: only the fields that a service reads.
 
 What users and engines write into their pods stays there: variables, commands, arguments, volumes, annotations. It may hold
 passwords, no service reads it, and it is most of a pod's bytes. A service that needs another field adds it here.
@@ -7,7 +7,17 @@ passwords, no service reads it, and it is most of a pod's bytes. A service that 
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry.annotations import RESTART_AT, TOPOLOGY_LABEL_KEY
+from dynamo_shared.api.registry.annotations import (
+    AUTO_CHECKPOINT,
+    CHECKPOINT_DELETION_POLICY,
+    CHECKPOINT_OWNER_UID,
+    RESTART_AT,
+    SNAPSHOT_COMPATIBILITY_HASH,
+    SNAPSHOT_COMPATIBILITY_VERSION,
+    SNAPSHOT_GMS_MODE,
+    TOPOLOGY_LABEL_KEY,
+)
+from dynamo_shared.api.untrusted.reading import mapping
 
 _METADATA = frozenset(
     {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"}
@@ -82,6 +92,27 @@ def trimmed_claim(claim: KubeObject) -> KubeObject:
         "metadata": _only(_METADATA, claim["metadata"]),
         "spec": {"devices": {"requests": [_request(each) for each in devices.get("requests") or ()]}},
         "status": {} if allocation is None else allocated,
+    }
+
+
+_OF_CAPTURES = frozenset(
+    {AUTO_CHECKPOINT, CHECKPOINT_DELETION_POLICY, CHECKPOINT_OWNER_UID}
+    | {SNAPSHOT_COMPATIBILITY_VERSION, SNAPSHOT_COMPATIBILITY_HASH, SNAPSHOT_GMS_MODE}
+)
+_CAPTURED = frozenset({"podSnapshotTemplate", "source"})
+
+
+def trimmed_capture(capture: KubeObject) -> KubeObject:
+    """A SnapshotJob without the pod that it runs, or a PodSnapshot; their definitions are another's."""
+    metadata = _only(_METADATA, capture["metadata"])
+    if annotations := _only(_OF_CAPTURES, capture["metadata"].get("annotations") or {}):
+        metadata["annotations"] = annotations
+    return {
+        "apiVersion": capture["apiVersion"],
+        "kind": capture["kind"],
+        "metadata": metadata,
+        "spec": _only(_CAPTURED, mapping(capture.get("spec"))),
+        "status": mapping(capture.get("status")),
     }
 
 
