@@ -56,6 +56,7 @@ from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.pod import PodReconciler
+from dynamo_pod_builder.reconcilers.pod_snapshot import PodSnapshotReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
 from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render import RenderConfig
@@ -155,6 +156,9 @@ class _PodBuilder(Controller):
                 # What differs is reconciled with its component, where there was no change of an adapter.
                 DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural: Reconciler(
                     ScalingReconciler(cache, applier).reconcile, tuple, urgent_workers=SCALING_WORKERS
+                ),
+                POD_SNAPSHOTS.plural: Reconciler(
+                    PodSnapshotReconciler(cache, kube).reconcile, partial(cache.keys, POD_SNAPSHOTS)
                 ),
                 NAMESPACES.plural: Reconciler(NamespaceReconciler(cache, applier).reconcile, self._namespaces),
                 PODS.plural: Reconciler(

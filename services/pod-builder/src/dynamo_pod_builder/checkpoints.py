@@ -25,6 +25,7 @@ from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.pods import changes_trouble
+from dynamo_pod_builder.reconcilers.pod_snapshot import changes_owner
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, hash_of, starts_from_one
@@ -112,6 +113,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
         TaskRoute(DAEMON_SETS, to=stored),
         TaskRoute(DAEMON_SETS, to=users),
         *(TaskRoute(each, to=graphs) for each in (SNAPSHOT_JOBS, POD_SNAPSHOTS)),
+        TaskRoute(POD_SNAPSHOTS, when=changes_owner),
     )
 
 

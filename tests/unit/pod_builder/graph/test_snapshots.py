@@ -13,6 +13,7 @@ from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.grove import workloads as grove_workloads
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
+from dynamo_pod_builder.reconcilers.pod_snapshot import PodSnapshotReconciler
 from dynamo_pod_builder.reconcilers.scaling import replicas_of
 from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render import CheckpointDefaults
@@ -30,10 +31,13 @@ from dynamo_shared.api.resources import (
     SNAPSHOT_JOBS,
     ObjectKey,
     Resource,
+    key_of,
 )
 from dynamo_shared.api.snapshots import OF_CANDIDATES
-from dynamo_shared.kube.errors import Forbidden
+from dynamo_shared.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.state.versions import version_of
+from dynamo_watcher.trimming import trimmed_capture
 
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
@@ -86,9 +90,20 @@ class World:
     def reconcile(self) -> None:
         """Until all is written, also what a status holds back."""
         for _ in range(2):
-            self.kube.publish(self.cache)
+            self.publish()
             asyncio.run(self.reconciler.reconcile(KEY))
+            self.publish()
+            owners = PodSnapshotReconciler(self.cache, cast("Any", self.kube))
+            for each in self.kube.stored(POD_SNAPSHOTS):
+                asyncio.run(owners.reconcile(key_of(each)))
             self.clock.now += 60
+
+    def publish(self) -> None:
+        """As the watcher does, which leaves out what no one reads."""
+        self.kube.publish(self.cache)
+        for resource in (SNAPSHOT_JOBS, POD_SNAPSHOTS):
+            for each in self.kube.stored(resource):
+                self.cache.take(resource, key_of(each), trimmed_capture(each), version_of(each))
 
     def change(self, *components: KubeObject) -> None:
         graph = self.graph
@@ -158,11 +173,14 @@ class World:
             replicas, marked = self.worker["spec"]["replicas"], self.worker["spec"]["podTemplate"]["metadata"]
         return replicas, {key: value for key, value in marked["annotations"].items() if key in OF_CANDIDATES}
 
+    def taken(self, job: KubeObject) -> KubeObject:
+        """The PodSnapshot that a job has taken."""
+        metadata = job["spec"]["podSnapshotTemplate"]["metadata"]
+        return self.kube.put(snapshot(f"snap-{len(self.kube.stored(POD_SNAPSHOTS))}", **metadata))
+
     def capture(self) -> None:
         """The SnapshotJob completes, with its PodSnapshot."""
-        metadata = self.jobs[-1]["spec"]["podSnapshotTemplate"]["metadata"]
-        taken = snapshot(f"snap-{len(self.kube.stored(POD_SNAPSHOTS))}", **metadata)
-        self.kube.put(taken)
+        taken = self.taken(self.jobs[-1])
         self.job_says("Completed", podSnapshotName=objects.name(taken), podSnapshotUID=objects.uid(taken))
 
 
@@ -422,6 +440,94 @@ def test_what_goes_with_the_graph_and_what_stays() -> None:
     assert world.jobs[0]["metadata"]["ownerReferences"][0]["controller"] is True
     retained = World(worker(deletionPolicy="Retain"))
     assert "ownerReferences" not in retained.jobs[0]["metadata"]
+
+
+def _owners(world: World) -> list[list[str]]:
+    return [
+        [each["uid"] for each in taken["metadata"].get("ownerReferences", ())]
+        for taken in world.kube.stored(POD_SNAPSHOTS)
+    ]
+
+
+def test_what_is_captured_late_goes_with_the_graph_too() -> None:
+    """Its files stayed without end: nothing names a graph that is another one by then, or gone."""
+    world = World(worker())
+    (first,) = world.jobs
+    world.change(worker({**VLLM, "image": "img:2"}))
+    world.taken(first)
+    world.reconcile()
+    assert _owners(world) == [["graph-uid"]]
+    world.change(component("One", main=VLLM))
+    world.taken(first)
+    world.remove(DYNAMO_GRAPH_DEPLOYMENTS, world.graph)
+    world.reconcile()
+    assert _owners(world) == [["graph-uid"], ["graph-uid"]], "the garbage collector takes it at once"
+    writes = list(world.kube.writes)
+    world.reconcile()
+    assert world.kube.writes == writes
+
+
+@pytest.mark.parametrize("error", [Forbidden(403, "Forbidden", "no"), NotFound(404, "NotFound", "gone", {"name": "s"})])
+def test_what_may_not_name_its_graph_is_not_tried_without_end(error: KubeError) -> None:
+    world = World(worker())
+    (job,) = world.jobs
+    world.change(component("One", main=VLLM))
+    world.kube.refusals["patch PodSnapshot snap-0"] = error
+    world.taken(job)
+    world.reconcile()
+    assert _owners(world) == [[]]
+
+
+def test_what_has_changed_meanwhile_is_tried_again() -> None:
+    """Its operator writes the status right after it: of that alone no event asks for another try."""
+    world = World(worker())
+    (job,) = world.jobs
+    world.change(component("One", main=VLLM))
+    world.kube.refusals["patch PodSnapshot snap-0"] = Conflict(409, "Conflict", "changed")
+    world.taken(job)
+    with pytest.raises(Conflict):
+        world.reconcile()
+
+
+def test_a_label_that_names_another_graph_makes_no_one_write_without_end() -> None:
+    world = World(worker())
+    world.capture()
+    (taken,) = world.kube.stored(POD_SNAPSHOTS)
+    other = {**objects.labels(taken), "nvidia.com/dynamo-graph-deployment-name": "other"}
+    world.kube.put({**taken, "metadata": {**taken["metadata"], "labels": other}})
+    world.reconcile()
+    writes = list(world.kube.writes)
+    world.reconcile()
+    assert world.kube.writes == writes
+    assert _owners(world) == [["graph-uid"]]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"annotations": {"nvidia.com/dynamo-checkpoint-deletion-policy": "Retain"}},
+        {"annotations": {"nvidia.com/dynamo-checkpoint-deletion-policy": ""}},
+        {"annotations": {"nvidia.com/dynamo-auto-checkpoint": "false"}},
+        {"annotations": {"nvidia.com/dynamo-checkpoint-owner-uid": ""}},
+        {"labels": {"nvidia.com/dynamo-graph-deployment-name": ""}},
+        {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+    ],
+)
+def test_what_does_not_say_that_it_goes_with_a_graph_stays(changed: KubeObject) -> None:
+    world = World(worker())
+    (job,) = world.jobs
+    world.remove(DYNAMO_GRAPH_DEPLOYMENTS, world.graph)
+    metadata = job["spec"]["podSnapshotTemplate"]["metadata"]
+    mixed = {
+        **metadata,
+        **{key: {**metadata[key], **value} if key in metadata else value for key, value in changed.items()},
+    }
+    mine = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "name": "other", "uid": "mine"}
+    world.kube.put(snapshot("snap", **mixed, ownerReferences=[mine]))
+    writes = list(world.kube.writes)
+    world.reconcile()
+    assert _owners(world) == [["mine"]]
+    assert world.kube.writes == writes
 
 
 def test_what_is_gone_is_taken_again_when_its_job_is_deleted() -> None:

@@ -10,20 +10,14 @@ from typing import Any
 from dynamo_shared.api import objects, snapshots
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import CHECKPOINT_DELETION_POLICY
-from dynamo_shared.api.resources import (
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    POD_SNAPSHOTS,
-    SNAPSHOT_JOBS,
-    Resource,
-    key_of,
-    owner_reference,
-)
+from dynamo_shared.api.resources import POD_SNAPSHOTS, SNAPSHOT_JOBS, Resource, key_of
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.reconcilers.pod_snapshot import known_owners, owners_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +53,9 @@ class Captures:
         snapshot = observed.checkpoints.snapshots.get(snapshots.snapshot_name(job))
         if snapshot is None or not snapshots.is_taken_by(job, snapshot):
             return
-        graph, policy = observed.graph, objects.annotations(desired)[CHECKPOINT_DELETION_POLICY]
-        if snapshots.owner_uid(snapshot) == objects.uid(graph):
-            others = _others(snapshot, graph)
-            own = owner_reference(DYNAMO_GRAPH_DEPLOYMENTS, objects.name(graph), objects.uid(graph))
-            owners = [*others, own] if policy == snapshots.DELETE else others
+        if snapshots.owner_uid(snapshot) == objects.uid(observed.graph):
+            policy = objects.annotations(desired)[CHECKPOINT_DELETION_POLICY]
+            owners = owners_of(snapshot, policy, objects.name(observed.graph))
             desired_ = {"metadata": {"annotations": {CHECKPOINT_DELETION_POLICY: policy}}}
             await self._keep(POD_SNAPSHOTS, snapshot, _difference(snapshot, desired_, owners))
 
@@ -74,12 +66,8 @@ class Captures:
 
 
 def _owners(job: KubeObject, desired: KubeObject, graph: KubeObject) -> list[KubeObject]:
-    return [*_others(job, graph), *desired["metadata"].get("ownerReferences", ())]
-
-
-def _others(obj: KubeObject, graph: KubeObject) -> list[KubeObject]:
-    """Owners of an object but for the graph."""
-    return [each for each in obj["metadata"].get("ownerReferences", ()) if each["uid"] != objects.uid(graph)]
+    others = [each for each in known_owners(job) if each["uid"] != objects.uid(graph)]
+    return [*others, *desired["metadata"].get("ownerReferences", ())]
 
 
 def _difference(there: KubeObject, desired: KubeObject, owners: list[KubeObject]) -> dict[str, Any]:
@@ -90,4 +78,4 @@ def _difference(there: KubeObject, desired: KubeObject, owners: list[KubeObject]
         if name in ("labels", "annotations"):
             different = {key: each for key, each in value.items() if (known.get(name) or {}).get(key) != each}
             changed |= {name: different} if different else {}
-    return changed if known.get("ownerReferences", []) == owners else {**changed, "ownerReferences": owners}
+    return changed if known_owners(there) == owners else {**changed, "ownerReferences": owners}
