@@ -530,6 +530,54 @@ def test_what_does_not_say_that_it_goes_with_a_graph_stays(changed: KubeObject) 
     assert world.kube.writes == writes
 
 
+def test_a_job_that_someone_else_created_under_its_name_is_in_the_way() -> None:
+    name = objects.name(World(worker()).jobs[0])
+    world = World(
+        worker(), there={**SNAPSHOT_JOBS.type_meta, "metadata": {"name": name, "namespace": "ns"}, "spec": {}}
+    )
+    assert world.ready[0] == "failed"
+    assert f"a SnapshotJob named '{name}' exists already and has no known owner" in world.ready[2]
+    assert world.worker["spec"]["replicas"] == 2
+    assert "labels" not in world.jobs[0]["metadata"], "it stays as it is"
+
+
+def test_a_job_that_lost_its_label_gets_it_again() -> None:
+    world = World(worker())
+    (job,) = world.jobs
+    before = world.worker
+    bare = {**job, "metadata": {**job["metadata"], "labels": {}}}
+    again = World(worker(), there=bare)
+    assert objects.labels(again.jobs[0])["nvidia.com/dynamo-graph-deployment-name"] == "graph"
+    assert again.worker["spec"] == before["spec"]
+    assert again.condition[1] == "CheckpointPending"
+
+
+def test_one_job_that_is_refused_keeps_no_other_from_its_component() -> None:
+    two = [worker(name="One"), worker({**VLLM, "image": "img:2"}, name="Two")]
+    names = {objects.labels(each)["nvidia.com/dynamo-component"]: objects.name(each) for each in World(*two).jobs}
+    world = World()
+    world.kube.put(stored_graph(*two))
+    world.kube.refusals[f"create SnapshotJob {names['One']}"] = Forbidden(403, "Forbidden", "no right to create it")
+    world.reconcile()
+    assert [objects.name(each) for each in world.jobs] == [names["Two"]]
+    assert "no right to create it" in world.ready[2]
+    marked = {
+        objects.labels(each)["nvidia.com/dynamo-component"]: bool(
+            objects.annotations(each["spec"]["podTemplate"]).keys() & set(OF_CANDIDATES)
+        )
+        for each in world.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS)
+    }
+    assert marked == {"One": False, "Two": True}, "it is marked from the first on, and not replaced for that later"
+
+
+@pytest.mark.parametrize("spec", [None, {}, {"podSnapshotTemplate": 5}, {"podSnapshotTemplate": {"metadata": []}}])
+def test_a_job_of_odd_content_is_a_condition(spec: Any) -> None:
+    world = World(worker())
+    world.kube.put({**world.jobs[0], "spec": spec})
+    world.reconcile()
+    assert world.condition[1] == "CheckpointUnusable"
+
+
 def test_what_is_gone_is_taken_again_when_its_job_is_deleted() -> None:
     world = World(worker())
     world.capture()

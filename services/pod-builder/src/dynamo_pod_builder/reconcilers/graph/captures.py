@@ -15,9 +15,13 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists
 from dynamo_shared.state.cache import ObjectCache
 
+from dynamo_pod_builder.errors import NameTaken
+from dynamo_pod_builder.reconcilers.graph.carry_out import all_written
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.pod_snapshot import known_owners, owners_of
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
+from dynamo_pod_builder.status.component import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +31,37 @@ class Captures:
     kube: KubeClient
     cache: ObjectCache
 
-    async def write(self, plan: Plan, observed: Observed) -> bool:
-        """Have them as they are desired. Whether any was created: the plan knows it only when it is made again. KubeError."""
-        created = False
-        for desired in plan.captures:
-            job = observed.checkpoints.jobs.get(objects.name(desired))
-            if job is None:
-                await self._create(desired)
-                created = True
-            elif snapshots.owner_uid(job) == objects.uid(observed.graph):
-                await self._keep(SNAPSHOT_JOBS, job, _difference(job, desired, _owners(job, desired, observed.graph)))
-                await self._keep_snapshot(job, desired, observed)
-        return created
+    async def write(self, plan: Plan, observed: Observed) -> tuple[bool, Failure | None]:
+        """Have them as they are desired. Raises KubeError where the API server is away.
 
-    async def _create(self, desired: KubeObject) -> None:
+        Whether any was created, so that the plan knows it only when it is made again; and why one could not be.
+        """
+        created: list[str] = []
+        try:
+            await all_written(self._have(desired, observed, created) for desired in plan.captures)
+        except REFUSALS as error:
+            return bool(created), failure_of(error)
+        return bool(created), None
+
+    async def _have(self, desired: KubeObject, observed: Observed, created: list[str]) -> None:
+        job = observed.checkpoints.jobs.get(objects.name(desired))
+        if job is None:
+            job = await self._create(desired)
+            if snapshots.owner_uid(job) != objects.uid(observed.graph):
+                raise NameTaken(SNAPSHOT_JOBS, job)
+            created.append(objects.name(job))
+        if snapshots.owner_uid(job) == objects.uid(observed.graph):
+            await self._keep(SNAPSHOT_JOBS, job, _difference(job, desired, _owners(job, desired, observed.graph)))
+            await self._keep_snapshot(job, desired, observed)
+
+    async def _create(self, desired: KubeObject) -> KubeObject:
         try:
             # Definitions of SnapshotJobs need not keep the metadata of a pod; the reference has it dropped, too.
             stored = await self.kube.create(SNAPSHOT_JOBS, desired, strict=False)
         except AlreadyExists:
             stored = await self.kube.get(SNAPSHOT_JOBS, key_of(desired))
         self.cache.put(SNAPSHOT_JOBS, stored)
+        return stored
 
     async def _keep_snapshot(self, job: KubeObject, desired: KubeObject, observed: Observed) -> None:
         """Have the PodSnapshot of a job go with the graph, or stay."""
@@ -55,8 +70,8 @@ class Captures:
             return
         if snapshots.owner_uid(snapshot) == objects.uid(observed.graph):
             policy = objects.annotations(desired)[CHECKPOINT_DELETION_POLICY]
-            owners = owners_of(snapshot, policy, objects.name(observed.graph))
             desired_ = {"metadata": {"annotations": {CHECKPOINT_DELETION_POLICY: policy}}}
+            owners = owners_of(snapshot, policy, objects.name(observed.graph))
             await self._keep(POD_SNAPSHOTS, snapshot, _difference(snapshot, desired_, owners))
 
     async def _keep(self, resource: Resource, there: KubeObject, metadata: dict[str, Any]) -> None:

@@ -18,7 +18,6 @@ from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.graph.steps import planned
-from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +55,11 @@ class GraphReconciler:
 
     async def _captured(self, observed: Observed, plan: Plan) -> tuple[Observed, Plan]:
         """With the jobs that capture the engines; the graph is written all the same where they are refused."""
-        try:
-            if not await self.captures.write(plan, observed):
-                return observed, plan
-        except REFUSALS as error:
-            return observed, replace(plan, failure=plan.failure or failure_of(error))
-        again = await self.observer.observe(observed.graph)
-        return again, await self.large.run(size_of(observed.graph), partial(planned, again))
+        created, failure = await self.captures.write(plan, observed)
+        if created:
+            observed = await self.observer.observe(observed.graph)
+            plan = await self.large.run(size_of(observed.graph), partial(planned, observed))
+        return observed, replace(plan, failure=plan.failure or failure)
 
     async def _exists(self, observed: Observed) -> bool:
         """Whether the API server has the graph: of one with children that is known."""

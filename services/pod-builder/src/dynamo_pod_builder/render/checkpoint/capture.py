@@ -17,6 +17,7 @@ from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.registry import annotations, labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SNAPSHOT_JOBS, controller_reference
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment
 from dynamo_shared.api.v1beta1.experimental import CaptureJob
 
@@ -120,8 +121,9 @@ def capture_of(
 
 def hash_of(job: KubeObject) -> str:
     """What a pod must have in common with the one that a SnapshotJob captures; "" where its definition has dropped that."""
-    given = (job["spec"]["podSnapshotTemplate"].get("metadata") or {}).get("annotations") or {}
-    return str(given.get(annotations.SNAPSHOT_COMPATIBILITY_HASH, ""))
+    template = mapping(mapping(job.get("spec")).get("podSnapshotTemplate"))
+    given = mapping(mapping(template.get("metadata")).get("annotations"))
+    return text(given.get(annotations.SNAPSHOT_COMPATIBILITY_HASH))
 
 
 def _template(context: PodContext, target: str) -> KubeObject:
@@ -171,7 +173,10 @@ def _in_common(pod: KubeObject, container: KubeObject, backend: str) -> KubeObje
     first = pod.get("initContainers") or []
     parts = (container, *first)
     used = {
-        each.get("name") for part in parts for key in ("volumeMounts", "volumeDevices") for each in part.get(key) or ()
+        mapping(each).get("name")
+        for part in parts
+        for key in ("volumeMounts", "volumeDevices")
+        for each in items(part.get(key))
     }
     return {
         "version": snapshots.VERSION,
@@ -180,7 +185,7 @@ def _in_common(pod: KubeObject, container: KubeObject, backend: str) -> KubeObje
         "targetContainer": _process({key: value for key, value in container.items() if key != "name"}),
         "initContainers": [_process(each) for each in first],
         "volumes": [each for each in pod.get("volumes") or () if each["name"] in used],
-        "nodeAffinity": (pod.get("affinity") or {}).get("nodeAffinity"),
+        "nodeAffinity": mapping(pod.get("affinity")).get("nodeAffinity"),
         **{name: pod.get(name) for name in _OF_THE_POD},
     }
 
