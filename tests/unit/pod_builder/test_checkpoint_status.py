@@ -24,8 +24,10 @@ from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     JOBS,
+    POD_SNAPSHOTS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
+    SNAPSHOT_JOBS,
     ObjectKey,
     Resource,
 )
@@ -211,6 +213,44 @@ def test_all_reconcile_again_when_it_changes_where_checkpoints_are_kept() -> Non
         checkpoints.routes(cache), DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}}
     )
     assert {str(task) for task in tasks} == {str(Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"))), STARTING}
+
+
+def test_the_status_of_an_agent_is_of_no_matter() -> None:
+    cache = cache_of(checkpoint())
+    old = {"metadata": {"name": "agent"}, "spec": {"template": {}}, "status": {"numberReady": 1}}
+    new = {**old, "status": {"numberReady": 2}}
+    assert tasks_of(checkpoints.routes(cache), DAEMON_SETS, ObjectKey("ns", "agent"), old, new) == []
+
+
+def test_only_graphs_that_start_from_a_pod_snapshot_reconcile_again_when_it_changes() -> None:
+    cache = cache_of()
+    named = {"checkpoint": {"checkpointRef": "mine"}}
+    for each in (
+        graph("names", named),
+        graph("other", {"checkpoint": {"enabled": True}}),
+        graph("taken"),
+        graph("off"),
+    ):
+        cache.put(DYNAMO_GRAPH_DEPLOYMENTS, each)
+    of_graph = {"nvidia.com/dynamo-graph-deployment-name": "taken"}
+    job = {
+        "metadata": {"name": "job", "namespace": "ns", "uid": "j", "resourceVersion": "1", "labels": of_graph},
+        "status": {"podSnapshotName": "mine"},
+    }
+    cache.put(SNAPSHOT_JOBS, job)
+    rows = checkpoints.routes(cache)
+
+    def asked(resource: Resource, name: str, old: KubeObject | None, new: KubeObject | None) -> set[str]:
+        return {str(task) for task in tasks_of(rows, resource, ObjectKey("ns", name), old, new)}
+
+    snapshot = {"metadata": {"name": "mine", "namespace": "ns", "uid": "s", "resourceVersion": "1"}}
+    of_names, of_taken = (str(Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", name))) for name in ("names", "taken"))
+    assert asked(POD_SNAPSHOTS, "mine", snapshot, {**snapshot, "status": {}}) == {of_names, of_taken}
+    assert asked(POD_SNAPSHOTS, "another", snapshot, None) == set()
+    assert asked(SNAPSHOT_JOBS, "job", job, {**job, "status": {}}) == {of_taken}
+    bare = {**job, "metadata": {**job["metadata"], "labels": {}}}
+    assert asked(SNAPSHOT_JOBS, "job", job, bare) == {of_taken}
+    assert asked(SNAPSHOT_JOBS, "job", None, bare) == set()
 
 
 @pytest.mark.parametrize("resource", [JOBS, RESOURCE_CLAIM_TEMPLATES], ids=lambda each: each.plural)

@@ -1,6 +1,7 @@
 """Checkpoints in the cache: by identity, those that components ask for, and who is reconciled again when one changes."""
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -19,6 +20,7 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.api.snapshots import snapshot_name
+from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.api.v1alpha1 import identity_of
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
@@ -30,12 +32,19 @@ from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, hash_of, starts_from_one
 
-_IDENTITY = "identity"
+_IDENTITY, _STARTS, _GRAPH, _SNAPSHOT = "identity", "starts", "graph", "snapshot"
 
 
 def index(cache: ObjectCache) -> None:
-    """Index checkpoints by identity."""
+    """Index checkpoints by identity, what starts from one by namespace and name, SnapshotJobs by graph and PodSnapshot.
+
+    A tenant may have thousands of graphs, and change what they start from several times a second.
+    """
     cache.add_index(DYNAMO_CHECKPOINTS, _IDENTITY, _identities)
+    cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, _STARTS, lambda each: _named(each, _spec(each).get("components")))
+    cache.add_index(DYNAMO_COMPONENT_DEPLOYMENTS, _STARTS, lambda each: _named(each, [_spec(each)]))
+    cache.add_index(SNAPSHOT_JOBS, _GRAPH, lambda job: (f"{objects.namespace(job)}/{_graph_of(job)}",))
+    cache.add_index(SNAPSHOT_JOBS, _SNAPSHOT, lambda job: (f"{objects.namespace(job)}/{snapshot_name(job)}",))
 
 
 def catalogue(cache: ObjectCache, namespace: str, specs: Iterable[KubeObject], graph: str = "") -> Catalogue:
@@ -51,7 +60,7 @@ def catalogue(cache: ObjectCache, namespace: str, specs: Iterable[KubeObject], g
     digests = {identity_hash(identity) for identity in identities if identity is not None}
     named = {name: cache.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name)) for name in refs}
     identified = {digest: of_identity(cache, namespace, digest) for digest in digests}
-    jobs = [each for each in cache.list(SNAPSHOT_JOBS, namespace) if graph and _graph_of(each) == graph]
+    jobs = cache.by_index(SNAPSHOT_JOBS, _GRAPH, f"{namespace}/{graph}") if graph else []
     refs |= {name for each in jobs if (name := snapshot_name(each))}
     taken = {name: cache.get(POD_SNAPSHOTS, ObjectKey(namespace, name)) for name in refs} if graph else {}
     return Catalogue(
@@ -89,16 +98,23 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
     def stored(change: CacheChange) -> Iterator[Task]:
         return (Task.of(DYNAMO_CHECKPOINTS, key) for key in cache.keys(DYNAMO_CHECKPOINTS, change.key.namespace))
 
-    def graphs(change: CacheChange) -> Iterator[Task]:
-        for graph in cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
-            if any(starts_from_one(each) for each in graph.get("spec", {}).get("components", ())):
-                yield Task.of(DYNAMO_GRAPH_DEPLOYMENTS, key_of(graph))
-
     def users(change: CacheChange) -> Iterator[Task]:
-        yield from graphs(change)
-        for component in cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, change.key.namespace):
-            if starts_from_one(component.get("spec", {})):
-                yield Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, key_of(component))
+        for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
+            yield from (Task.of(resource, key) for key in cache.keys_by_index(resource, _STARTS, change.key.namespace))
+
+    def of_job(change: CacheChange) -> Iterator[Task]:
+        """The graph for which a SnapshotJob was created."""
+        names = {_graph_of(each) for each in (change.old, change.new) if each is not None} - {""}
+        return (Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(change.key.namespace, name)) for name in sorted(names))
+
+    def of_snapshot(change: CacheChange) -> Iterator[Task]:
+        """Graphs that name a PodSnapshot, and the one that had it taken."""
+        yield from (
+            Task.of(DYNAMO_GRAPH_DEPLOYMENTS, key)
+            for key in cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, _STARTS, str(change.key))
+        )
+        for job in cache.by_index(SNAPSHOT_JOBS, _SNAPSHOT, str(change.key)):
+            yield from of_job(CacheChange(SNAPSHOT_JOBS, change.key, None, job))
 
     return (
         TaskRoute(
@@ -110,9 +126,9 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
         TaskRoute(DYNAMO_CHECKPOINTS, to=users, when=lambda change: _outlook(change.old) != _outlook(change.new)),
         # The garbage collector deletes what a checkpoint owned some time after it; until then the next has no free name.
         *(TaskRoute(each, to=stored, when=_frees_a_name) for each in (JOBS, RESOURCE_CLAIM_TEMPLATES)),
-        TaskRoute(DAEMON_SETS, to=stored),
-        TaskRoute(DAEMON_SETS, to=users),
-        *(TaskRoute(each, to=graphs) for each in (SNAPSHOT_JOBS, POD_SNAPSHOTS)),
+        *(TaskRoute(DAEMON_SETS, to=each, when=_moves) for each in (stored, users)),
+        TaskRoute(SNAPSHOT_JOBS, to=of_job),
+        TaskRoute(POD_SNAPSHOTS, to=of_snapshot),
         TaskRoute(POD_SNAPSHOTS, when=changes_owner),
     )
 
@@ -128,6 +144,11 @@ def _frees_a_name(change: CacheChange) -> bool:
     return owner is not None and bool(owner["kind"] == DYNAMO_CHECKPOINTS.kind)
 
 
+def _moves(change: CacheChange) -> bool:
+    """Whether a snapshot agent may keep its files elsewhere: its status changes with each of its pods."""
+    return (change.old or {}).get("spec") != (change.new or {}).get("spec") or not change.alters
+
+
 def _outlook(checkpoint: KubeObject | None) -> tuple[object, ...] | None:
     if checkpoint is None:
         return None
@@ -137,6 +158,17 @@ def _outlook(checkpoint: KubeObject | None) -> tuple[object, ...] | None:
 
 def _graph_of(obj: KubeObject) -> str:
     return objects.labels(obj).get(GRAPH_DEPLOYMENT_NAME, "")
+
+
+def _spec(obj: KubeObject) -> KubeObject:
+    return mapping(obj.get("spec"))
+
+
+def _named(obj: KubeObject, specs: Any) -> Iterator[str]:
+    """The namespace of what starts from checkpoints, and which it names there."""
+    for spec in filter(starts_from_one, map(mapping, items(specs))):
+        yield objects.namespace(obj)
+        yield f"{objects.namespace(obj)}/{(spec['experimental']['checkpoint'] or {}).get('checkpointRef') or ''}"
 
 
 def _identities(checkpoint: KubeObject) -> Iterable[str]:

@@ -268,6 +268,10 @@ class ObjectCache:
         objects = (table.get(key) for key in keys)
         return [obj for obj in objects if obj is not None]
 
+    def keys_by_index(self, resource: Resource, name: str, value: str) -> Collection[ObjectKey]:
+        """Keys of what `by_index` gives: packed objects stay so. Valid until the cache changes."""
+        return self._table(resource).indexes[name].keys(value)
+
     def by_indexes(self, resources: Iterable[Resource], name: str, value: str) -> Iterator[tuple[Resource, KubeObject]]:
         """As `by_index`, of several resources that have an index of that name; each object with its resource."""
         for resource in resources:
