@@ -23,7 +23,7 @@ from dynamo_shared.api.resources import (
     Resource,
     key_of,
 )
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, reflector
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
@@ -33,11 +33,19 @@ from .grove import definition_of
 from .platform import eventually, frontend, gone, graph, until_event, until_object, until_state, worker
 
 KEY = ObjectKey("captured", "disagg")
+#: The garbage collector of Kubernetes looks for new kinds every half minute, and then reads all there is of them. Seconds.
+COLLECTED_WITHIN = 120.0
+
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture
-async def kube(programs: Programs, tmp_path: Any) -> AsyncIterator[KubeClient]:
-    """A cluster whose platform takes checkpoints, and that has no Snapshot operator yet."""
+async def kube(programs: Programs, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubeClient]:
+    """A cluster whose platform takes checkpoints, and that has no Snapshot operator yet.
+
+    Kinds that are not served are asked for soon again: usually that takes up to 45 s, as long as the test waits in all.
+    """
+    monkeypatch.setattr(reflector, "ABSENT_WAIT_SECONDS", (0.2, 0.2))
     options = ControlPlaneOptions(kwok_nodes=2, prepare=install_definitions)
     async with (
         ControlPlane(options, programs) as plane,
@@ -76,13 +84,17 @@ async def only(kube: KubeClient, resource: Resource) -> KubeObject:
     return obj
 
 
+async def taken(kube: KubeClient, job: KubeObject, name: str) -> KubeObject:
+    """A PodSnapshot that the Snapshot operator has taken for a SnapshotJob."""
+    template = job["spec"]["podSnapshotTemplate"]
+    metadata = {"name": name, "namespace": KEY.namespace, **template["metadata"]}
+    spec = {"source": {"podRef": {"name": "gone", "containers": template["targetContainers"]}}}
+    return await kube.create(POD_SNAPSHOTS, {**POD_SNAPSHOTS.type_meta, "metadata": metadata, "spec": spec})
+
+
 async def operator_captures(kube: KubeClient, job: KubeObject) -> KubeObject:
     """What the Snapshot operator makes of a SnapshotJob, once its agent has captured the pod."""
-    template = job["spec"]["podSnapshotTemplate"]
-    metadata = {"name": "captured", "namespace": KEY.namespace, **template["metadata"]}
-    container = template["targetContainers"][0]
-    spec = {"source": {"podRef": {"name": "gone", "containers": [container]}}}
-    snapshot = await kube.create(POD_SNAPSHOTS, {**POD_SNAPSHOTS.type_meta, "metadata": metadata, "spec": spec})
+    snapshot = await taken(kube, job, "captured")
     at = "2026-01-01T00:00:00Z"
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": at}
     status = {"boundSnapshotContentName": "content", "conditions": [ready]}
@@ -135,9 +147,10 @@ async def test_a_worker_is_captured_and_its_next_pod_starts_from_the_pod_snapsho
     assert variables["SNAPSHOT_RESTORE_STANDBY"] == "1"
 
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, KEY)
-    for resource, obj in ((SNAPSHOT_JOBS, job), (POD_SNAPSHOTS, snapshot)):
+    late = await taken(kube, job, "late")
+    for resource, obj in ((SNAPSHOT_JOBS, job), (POD_SNAPSHOTS, snapshot), (POD_SNAPSHOTS, late)):
 
         async def is_gone(resource: Resource = resource, obj: KubeObject = obj) -> bool:
             return await gone(kube, resource, key_of(obj))
 
-        await eventually(is_gone, f"{resource.kind} goes with the graph")
+        await eventually(is_gone, f"{resource.kind} {objects.name(obj)} goes with the graph", COLLECTED_WITHIN)

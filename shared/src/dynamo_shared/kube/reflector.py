@@ -65,7 +65,7 @@ SILENCE_SECONDS = 90.0
 _FIRST_WAIT_SECONDS = 0.2
 _MAX_WAIT_SECONDS = 15.0
 # A type that is not installed, or that we may not read, is asked for this often: people will have to act first.
-_ABSENT_WAIT_SECONDS = (1.0, 30.0)
+ABSENT_WAIT_SECONDS = (1.0, 30.0)
 # A type that was served is removed when it was answered with 404, and nothing else, for as long. An API server that starts
 # knows all types within some seconds.
 GONE_AFTER_SECONDS = 30.0
@@ -458,7 +458,7 @@ class Reflector:
     async def _wait(self, error: errors.KubeError) -> None:
         first, longest = _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS
         if isinstance(error, errors.NotServed | errors.Forbidden | errors.Unauthorized):
-            first, longest = _ABSENT_WAIT_SECONDS
+            first, longest = ABSENT_WAIT_SECONDS
             if self._optional and self._served:
                 longest = _PERHAPS_GONE_WAIT_SECONDS
         seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5) + (error.retry_after or 0.0)
