@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 
 from dynamo_devcluster import NodeShape
+from dynamo_shared.api.resources import POD_SNAPSHOTS, SNAPSHOT_JOBS
 
+from tests.integration.grove import definition_of
 from tests.stage.cluster import StageOptions, stage, until_ready
 from tests.stage.prober import CONTROL, Prober
 from tests.stage.service import Service
@@ -22,7 +24,7 @@ from .attack import TABLE, Attack
 from .farm import farm
 from .world import TOGETHER, Probed, World, world
 
-TABLES = ("documents", "leases", "sizes", "shapes", "answers", "storms", "takeovers", "bus", "addresses")
+TABLES = ("documents", "leases", "sizes", "shapes", "answers", "storms", "takeovers", "bus", "addresses", "captures")
 BASELINE = 5
 #: A loop of ten million additions takes this long on the machine for which the bounds are given. Seconds.
 REFERENCE = 0.6
@@ -266,7 +268,10 @@ async def main(options: argparse.Namespace) -> int:
         model_discovery = {"proxy": answers.url, "probeInterval": "2s", "requestTimeout": "5s", "longestRetry": "4s"}
         settings = {"modelDiscovery": model_discovery, "planner": {"prometheus": {"endpoint": prometheus.url}}}
         options_ = StageOptions(
-            platform=settings, plane={"node_shape": NodeShape(gpus=0), "controller_manager_arguments": BRISK}
+            platform=settings,
+            sections={"checkpoint": {"enabled": True}},
+            definitions=[definition_of(each) for each in (SNAPSHOT_JOBS, POD_SNAPSHOTS)],
+            plane={"node_shape": NodeShape(gpus=0), "controller_manager_arguments": BRISK},
         )
         async with (
             stage(options_) as up,

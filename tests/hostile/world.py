@@ -40,6 +40,8 @@ SWEPT: tuple[Resource, ...] = (
     resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     resources.DYNAMO_MODELS,
     resources.DYNAMO_CHECKPOINTS,
+    resources.SNAPSHOT_JOBS,
+    resources.POD_SNAPSHOTS,
     resources.DYNAMO_WORKER_METADATAS,
     resources.DYNAMO_DEPLOYMENTS,
     resources.LEASES,

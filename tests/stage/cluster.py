@@ -30,10 +30,15 @@ READY_WITHIN = 120.0
 
 @dataclass(frozen=True, slots=True)
 class StageOptions:
-    """What stands on the stage. `platform` is added to that section of each service's settings."""
+    """What stands on the stage. `platform` is added to that section of each service's settings, `sections` are others.
+
+    `definitions`: CustomResourceDefinitions of others.
+    """
 
     replicas: int = 1
     platform: dict[str, Any] = field(default_factory=dict)
+    sections: dict[str, Any] = field(default_factory=dict)
+    definitions: Sequence[KubeObject] = ()
     plane: dict[str, Any] = field(default_factory=dict)
     starting: Callable[[Sequence[Service]], None] = lambda _: None
     """called with the services before they start"""
@@ -78,6 +83,7 @@ async def stage(options: StageOptions) -> AsyncIterator[Stage]:
             await require_password(etcd.url, passwords[USER])
         admin = await stack.enter_async_context(Api(plane.kubeconfig))
         await admin.create(namespace(SYSTEM))
+        await admin.create_all(options.definitions)
         services = [
             _service(options, (plane, nats, etcd), folder, name, str(replica))
             for name in SERVICES
@@ -156,4 +162,4 @@ def _service(
         **options.platform,
         "admission": {"namespace": SYSTEM, "operators": users, **options.platform.get("admission", {})},
     }
-    return service(name, replica, folder / "services", kubeconfig, platform)
+    return service(name, replica, folder / "services", kubeconfig, platform, sections=options.sections)

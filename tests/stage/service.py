@@ -2,6 +2,7 @@
 
 import re
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,16 +71,26 @@ class Service:
         return int(match[1]) / 1024 if match else 0.0
 
 
-def service(name: str, replica: str, folder: Path, kubeconfig: Path, platform: dict[str, Any]) -> Service:
-    """A service that is ready to be started; `platform` is that section of the configuration without Kubernetes."""
+def service(
+    name: str,
+    replica: str,
+    folder: Path,
+    kubeconfig: Path,
+    platform: dict[str, Any],
+    *,
+    sections: Mapping[str, Any] | None = None,
+) -> Service:
+    """A service that is ready to be started; `platform` is that section of the configuration without Kubernetes.
+
+    `sections` are others.
+    """
     health, metrics, webhook = free_port(), free_port(), free_port()
     if name == "admission" and not platform["admission"].get("url"):
         platform = {**platform, "admission": {**platform["admission"], "url": f"https://127.0.0.1:{webhook}"}}
     folder.mkdir(parents=True, exist_ok=True)
     settings = {**platform, "replicaId": replica, "kubernetes": {"kubeconfig": str(kubeconfig)}}
-    configured = services.configuration(
-        health, metrics, webhook, settings, rbac={"plannerClusterRoleName": "dynamo-planner"}
-    )
+    others = {"rbac": {"plannerClusterRoleName": "dynamo-planner"}, **(sections or {})}
+    configured = services.configuration(health, metrics, webhook, settings, **others)
     own, config = f"{name}-{replica}", folder / f"{name}-{replica}.yaml"
     process = services.service_process(
         own, (name,), config, configured, "/healthz", ready_within=READY_WITHIN, stop_within=40.0
