@@ -41,6 +41,8 @@ class Served:
         ).app()
 
     async def _review_pod(self, request: AdmissionRequest) -> ReviewVerdict:
+        if request.object["metadata"].get("name") == "faulty":
+            raise KeyError("metadata")
         if request.object["metadata"].get("name") == "slow":
             self.checking.set()
             await self.may_check.wait()
@@ -114,6 +116,14 @@ async def test_pods_that_are_large_are_not_read(client, served):
         assert answer.status == 413
     assert served.count("dynamo_admission_requests_turned_away_total", reason="size") == 1
     assert (await answered(client, "/mutate", review(graph(), options={"x": "x" * MAX_POD})))["response"]
+
+
+async def test_a_fault_of_this_service_keeps_no_pod_from_starting(client, served):
+    """`failurePolicy: Ignore` is about answers that do not come, and a refusal is one."""
+    response = (await answered(client, "/restore", review(pod(name="faulty"))))["response"]
+    assert response == {"uid": "u-1", "allowed": True}
+    counted = {"webhook": "restore", "resource_type": "other", "version": "other", "operation": "CREATE"}
+    assert served.count("dynamo_operator_webhook_requests_total", **counted, result="error") == 1
 
 
 async def test_pods_leave_room_for_others():
