@@ -207,10 +207,10 @@ def test_a_graph_has_its_engine_captured_and_its_pods_marked_from_the_first_on()
         of_pod["metadata"]["labels"].items()
         >= {
             "nvidia.com/dynamo-graph-deployment-name": "graph",
-            "nvidia.com/dynamo-component": "One",
             "nvidia.com/dynamo-worker-hash": objects.labels(world.worker)["nvidia.com/dynamo-worker-hash"],
         }.items()
     )
+    assert "nvidia.com/dynamo-component" not in of_pod["metadata"]["labels"], "no replica of it, for no autoscaler"
     assert "DYN_NAMESPACE_WORKER_SUFFIX" not in str(of_pod["spec"]), "it is of no generation yet"
     pinned = world.pinned
     assert pinned.pop("restore-snapshot-compatibility-hash")

@@ -86,7 +86,9 @@ def capture_of(
     hash_ = digest({key: value for key, value in _in_common(pod, container, backend).items() if value})
     own = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name, labels.COMPONENT: name}
     own |= {labels.WORKER_HASH: generation} if generation else {}
-    template["metadata"]["labels"] |= own
+    # All that counts pods of a component goes by its label, autoscalers included, and this one serves no request.
+    of_pod = template["metadata"]["labels"] | own
+    template["metadata"]["labels"] = {key: value for key, value in of_pod.items() if key != labels.COMPONENT}
     policy = (start.deletion_policy.value if start is not None and start.deletion_policy else None) or snapshots.DELETE
     uid = graph.metadata.uid or ""
     taken = {
