@@ -79,6 +79,7 @@ RIGHTS = (
     ),
     *(Right(each, ("get",)) for each in LEGACY),
     Right(DYNAMO_NIM_REQUESTS, ("create",)),
+    Right(DYNAMO_NIM_REQUESTS, ("get",), unused=UNCONFIRMED),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create",)),
     Right(
         DYNAMO_GRAPH_DEPLOYMENTS,
@@ -88,7 +89,7 @@ RIGHTS = (
     Right(DYNAMO_CHECKPOINTS, ("create", "patch")),
     Right(DYNAMO_CHECKPOINTS, ("get",), unused=UNCONFIRMED),
     Right(SNAPSHOT_JOBS, ("create", "get", "patch"), unused=OF_SNAPSHOTS),
-    Right(POD_SNAPSHOTS, ("patch",), unused=OF_SNAPSHOTS),
+    Right(POD_SNAPSHOTS, ("get", "patch"), unused=OF_SNAPSHOTS),
     Right(PERSISTENT_VOLUME_CLAIMS, ("create",)),
     Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused=RACE),
     Right(JOBS, ("create",)),
