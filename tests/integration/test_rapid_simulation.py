@@ -60,7 +60,7 @@ async def profile(profiler: RapidProfiler, name: str = "case", **spec: Any) -> P
     assert phases == sorted(phases, key=order.index)
     for candidate in result.pareto:
         load_manifest(candidate.dgd)
-        assert candidate.gpus <= spec["hardware"]["totalGpus"]
+        assert 0 < (candidate.figures.gpus or 0) <= spec["hardware"]["totalGpus"]
     return result
 
 
@@ -71,17 +71,17 @@ def reasons(result: ProfilingResult) -> list[str]:
 async def test_the_figures_are_those_of_the_tables(profiler: RapidProfiler):
     result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=H200_16, sla={"ttft": 600, "itl": 16.67})
     selected = result.selected
-    assert selected.tokens_per_second_per_gpu == pytest.approx(697.8, rel=0.02)
-    assert selected.ttft_ms == pytest.approx(429.5, rel=0.02)
-    assert selected.itl_ms == pytest.approx(15.84, rel=0.02)
+    assert selected.figures.tokens_per_second_per_gpu == pytest.approx(697.8, rel=0.02)
+    assert selected.figures.ttft == pytest.approx(429.5, rel=0.02)
+    assert selected.figures.itl == pytest.approx(15.84, rel=0.02)
     assert {role: (e["replicas"], e["tp"]) for role, e in selected.parallelism.items()} == {
         "prefill": (4, 2),
         "decode": (1, 8),
     }
-    assert selected.meets_sla
+    assert selected.figures.meets_sla
     assert reasons(result) == []
-    best = [point for point in result.pareto if point.serving == "agg" and point.meets_sla]
-    assert max(point.tokens_per_second_per_gpu or 0 for point in best) <= 646.0 * 1.02
+    best = [point for point in result.pareto if point.figures.serving == "agg" and point.figures.meets_sla]
+    assert max(point.figures.tokens_per_second_per_gpu or 0 for point in best) <= 646.0 * 1.02
 
 
 @rows(
@@ -108,14 +108,14 @@ async def test_a_model_that_is_known(
 ):
     result = await profile(profiler, **QWEN, **spec)
     assert result.source == "aiconfigurator"
-    assert result.selected.backend == "trtllm"
+    assert result.selected.figures.backend == "trtllm"
     assert reasons(result) == remarks
-    assert result.selected.meets_sla == (not remarks)
+    assert result.selected.figures.meets_sla == (not remarks)
     if serving:
-        assert result.selected.serving == serving
+        assert result.selected.figures.serving == serving
     if "workload" in spec and not remarks:
-        assert (result.selected.requests_per_second or 0) >= 1.0
-        assert result.selected.gpus < 16
+        assert (result.selected.figures.requests_per_second or 0) >= 1.0
+        assert 0 < (result.selected.figures.gpus or 0) < 16
     text = json.dumps(result.selected.dgd)
     assert "tensorrtllm-runtime:latest" in text
 
@@ -124,8 +124,8 @@ async def test_the_closest_is_close(profiler: RapidProfiler):
     """No engine answers within 5 ms; the closest is among the fastest that there are."""
     missed = await profile(profiler, **QWEN, hardware=H200_2, sla={"ttft": 5.0, "itl": 1.0})
     fastest = await profile(profiler, **QWEN, hardware=H200_2, sla={"optimizationType": "latency"})
-    assert missed.selected.ttft_ms is not None
-    assert missed.selected.ttft_ms <= (fastest.selected.ttft_ms or 0) * 1.05
+    assert missed.selected.figures.ttft is not None
+    assert missed.selected.figures.ttft <= (fastest.selected.figures.ttft or 0) * 1.05
 
 
 async def test_a_planner_begins_with_a_profile(profiler: RapidProfiler):
@@ -174,9 +174,9 @@ async def test_rates_and_tokens_say_the_same(profiler: RapidProfiler):
     workload = {"isl": 10, "osl": 30_000}
     result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=ONE_GPU, workload=workload)
     for point in result.pareto:
-        tokens = (point.tokens_per_second_per_gpu or 0) * point.gpus
-        assert point.tokens_per_second == pytest.approx(tokens)
-        assert point.requests_per_second == pytest.approx(tokens / workload["osl"])
+        tokens = (point.figures.tokens_per_second_per_gpu or 0) * (point.figures.gpus or 0)
+        assert point.figures.tokens_per_second == pytest.approx(tokens)
+        assert point.figures.requests_per_second == pytest.approx(tokens / workload["osl"])
 
 
 async def test_engines_have_the_cache_that_figures_are_of(profiler: RapidProfiler):

@@ -23,7 +23,7 @@ from dynamo_shared.api.resources import (
     JOBS,
     ObjectKey,
 )
-from dynamo_shared.api.v1beta1.request import ProfilingPhase
+from dynamo_shared.api.v1beta1.request import Figures, ProfilingPhase
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, ServiceContext
 from dynamo_watcher.app import WatcherService
@@ -45,16 +45,18 @@ def candidate(asked: ProfilingRequest, name: str = "") -> DeploymentCandidate:
     name = name or f"{asked.name}-dgd"
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"planner-config-{asked.name}"}}
     return DeploymentCandidate(
-        backend="vllm",
-        serving="disagg",
-        gpus=8,
+        figures=Figures(
+            backend="vllm",
+            serving="disagg",
+            gpus=8,
+            meets_sla=True,
+            ttft=429.5,
+            itl=15.84,
+            tokens_per_second_per_gpu=697.8,
+        ),
         parallelism={"prefill": {"replicas": 2, "tp": 2}, "decode": {"replicas": 1, "tp": 4}},
         dgd=graph("", name),
         config_maps=({**config_map, "data": {"planner_config.json": "{}"}},),
-        meets_sla=True,
-        ttft_ms=429.5,
-        itl_ms=15.84,
-        tokens_per_second_per_gpu=697.8,
     )
 
 

@@ -220,7 +220,7 @@ def test_amounts_may_be_numbers():
 )
 def test_gpus_are_those_of_the_graph_as_it_is_offered(override: dict[str, Any], gpus: int):
     made, remarks = unmeasured(layout(**ENGINES), parts(overrides={"dgd": override}))
-    assert made.gpus == gpus
+    assert made.figures.gpus == gpus
     assert [remark.reason for remark in remarks] == (["OverrideChangesGpus"] if gpus != 6 else [])
 
 

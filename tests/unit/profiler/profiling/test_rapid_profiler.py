@@ -50,10 +50,11 @@ def reasons(result: ProfilingResult) -> list[str]:
 async def test_a_result_has_a_deployment_its_figures_and_a_front():
     result = await profile(sla={"ttft": 600, "itl": 16})
     assert result.source == "aiconfigurator"
-    assert result.selected.meets_sla
-    assert result.selected.itl_ms == 10
-    assert result.selected.gpus <= 16
-    assert result.selected.tokens_per_second == pytest.approx((result.selected.requests_per_second or 0) * 1000)
+    figures = result.selected.figures
+    assert figures.meets_sla
+    assert figures.itl == 10
+    assert 0 < (figures.gpus or 0) <= 16
+    assert figures.tokens_per_second == pytest.approx((figures.requests_per_second or 0) * 1000)
     assert result.pareto[0] == result.selected
     assert reasons(result) == []
 
@@ -142,17 +143,17 @@ async def test_sweeps_and_processes_are_counted():
 
 async def test_what_none_keeps_is_answered_with_the_closest():
     result = await profile(sla={"ttft": 5, "itl": 1})
-    assert not result.selected.meets_sla
-    assert result.selected.itl_ms == 10
+    assert not result.selected.figures.meets_sla
+    assert result.selected.figures.itl == 10
     assert reasons(result) == ["ObjectiveNotMet"]
     assert "ttft 500.0 ms, itl 10.00 ms" in result.remarks[0].message
-    assert result.selected.gpus == 16
+    assert result.selected.figures.gpus == 16
 
 
 async def test_a_load_that_is_too_much_is_reported():
     result = await profile(workload={"requestRate": 1000.0})
     assert "LoadNotServed" in reasons(result)
-    assert not result.selected.meets_sla
+    assert not result.selected.figures.meets_sla
 
 
 async def test_all_backends_are_compared():
@@ -164,13 +165,13 @@ async def test_all_backends_are_compared():
 async def test_a_point_that_overrides_do_not_suit_is_left_out():
     spec: dict[str, Any] = {"model": "Qwen/Qwen3-8B", "sla": {"itl": 30}}
     plain = await profile(**spec)
-    assert plain.selected.serving == "agg"
-    assert {point.serving for point in plain.pareto} == {"agg", "disagg"}
+    assert plain.selected.figures.serving == "agg"
+    assert {point.figures.serving for point in plain.pareto} == {"agg", "disagg"}
     change = {"name": "prefill", "replicas": -1}
     override = {"apiVersion": "nvidia.com/v1beta1", "spec": {"components": [change]}}
     result = await profile(**spec, overrides={"dgd": override})
     assert result.selected.parallelism == plain.selected.parallelism
-    assert {point.serving for point in result.pareto} == {"agg"}
+    assert {point.figures.serving for point in result.pareto} == {"agg"}
     assert reasons(result) == ["OverrideIgnored"]
 
 
@@ -205,9 +206,9 @@ async def test_what_cannot_be_simulated_is_chosen_by_memory(spec: dict[str, Any]
     assert result.source == "naive"
     assert reasons(result) == ["NaiveConfiguration"]
     assert why in result.remarks[0].message
-    assert result.selected.serving == "agg"
-    assert result.selected.tokens_per_second_per_gpu is None
-    assert result.selected.meets_sla is None
+    assert result.selected.figures.serving == "agg"
+    assert result.selected.figures.tokens_per_second_per_gpu is None
+    assert result.selected.figures.meets_sla is None
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ async def test_a_planner_gets_the_profile_of_its_engines():
 
 async def test_a_planner_of_one_pool():
     result = await profile(features={"planner": {"mode": "agg"}})
-    assert result.selected.serving == "agg"
+    assert result.selected.figures.serving == "agg"
     assert json.loads(result.selected.config_maps[0]["data"]["planner_config.json"])["mode"] == "agg"
 
 
@@ -262,8 +263,8 @@ async def test_a_planner_whose_engines_fit_as_one_pool_alone_gets_the_closest_of
     pcie = {"gpuSku": "h100_pcie", "totalGpus": 8, "numGpusPerNode": 8}
     result = await profile(hardware=pcie, sla={"ttft": 600, "itl": 5}, features={"planner": {"mode": "disagg"}})
     assert result.source == "aiconfigurator"
-    assert result.selected.serving == "agg"
-    assert result.selected.itl_ms == 10
+    assert result.selected.figures.serving == "agg"
+    assert result.selected.figures.itl == 10
     assert reasons(result) == ["ObjectiveNotMet", "PlannerModeChanged"]
 
 
@@ -276,7 +277,7 @@ async def test_one_gpu_has_no_pair_of_engines_and_the_reason_is_that_of_one_pool
 
 async def test_the_planners_budget_bounds_the_graph():
     result = await profile(features={"planner": {"mode": "disagg", "max_gpu_budget": 4}})
-    assert result.selected.gpus == 4
+    assert result.selected.figures.gpus == 4
 
 
 async def test_mocked_engines_read_the_profile():

@@ -59,9 +59,9 @@ def test_the_last_graph_counts_and_config_maps_come_along():
     assert result.source == "thorough"
     assert selected.dgd["apiVersion"] == "nvidia.com/v1beta1"
     assert selected.dgd["metadata"] == {"name": "qwen-dgd", "namespace": "default"}
-    assert selected.serving == "disagg"
-    assert selected.backend == "sglang"
-    assert selected.gpus == 2 + 3 * 4
+    assert selected.figures.serving == "disagg"
+    assert selected.figures.backend == "sglang"
+    assert selected.figures.gpus == 2 + 3 * 4
     assert selected.parallelism == {"prefill": {"replicas": 1, "gpus": 2}, "decode": {"replicas": 3, "gpus": 4}}
     assert selected.config_maps == (
         {**CONFIG_MAP, "metadata": {"name": "planner-config-ab12", "namespace": "default"}},
@@ -110,7 +110,7 @@ def test_further_graphs_are_points_of_the_front():
         [1, 2, 3, 4, 5, 6, yaml.safe_dump(graph())],
     ]
     result = read_output(request(), output(graph(), rows=rows))
-    assert [point.gpus for point in result.pareto] == [14, 26]
+    assert [point.figures.gpus for point in result.pareto] == [14, 26]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"cost": 1}', "}"])
@@ -140,7 +140,7 @@ def test_gpus_of_any_maker_count():
         for amounts in service.get("resources", {}).values():
             if "gpu" in amounts:
                 amounts["custom"] = {"amd.com/gpu": amounts.pop("gpu")}
-    assert read_output(request(), output(amd)).selected.gpus == 2 + 3 * 4
+    assert read_output(request(), output(amd)).selected.figures.gpus == 2 + 3 * 4
 
 
 def test_a_graph_that_would_be_refused_is_not_offered():

@@ -39,7 +39,7 @@ from dynamo_shared.api.resources import (
     controller_reference,
     of,
 )
-from dynamo_shared.api.v1beta1.request import ProfilingPhase
+from dynamo_shared.api.v1beta1.request import Figures, ProfilingPhase
 from dynamo_shared.api.validation import Facts
 from dynamo_shared.kube.errors import Forbidden, KubeError, NamespaceTerminating, NotFound, Unavailable
 from dynamo_shared.runtime import Result
@@ -114,14 +114,10 @@ def result(*, meets_sla: bool | None = True, remark: str = "", reads: bool = Fal
     """A deployment that was selected, of a front of two; `reads` whether its graph reads a ConfigMap."""
     read = {**CONFIG_MAPS.type_meta, "metadata": {"name": "planner-config-qwen"}, "data": {"planner_config.json": "{}"}}
     best = DeploymentCandidate(
-        backend="vllm",
-        serving="disagg",
-        gpus=8,
+        figures=Figures(backend="vllm", serving="disagg", gpus=8, meets_sla=meets_sla, ttft=429.5),
         parallelism={},
         dgd=SELECTED,
         config_maps=(read,) if reads else (),
-        meets_sla=meets_sla,
-        ttft_ms=429.5,
     )
     remarks = (Remark(reason=remark, message="5 ms was asked for"),) if remark else ()
     return ProfilingResult(selected=best, pareto=(best, best), remarks=remarks)

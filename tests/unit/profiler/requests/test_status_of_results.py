@@ -5,6 +5,7 @@ from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingResu
 from dynamo_profiler.requests.reconciler import _objective
 from dynamo_profiler.requests.results import MAX_BYTES, results_status
 from dynamo_shared.api.request_graphs import is_made_for
+from dynamo_shared.api.v1beta1.request import Figures
 
 REQUEST = {"metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"}}
 
@@ -18,7 +19,7 @@ REQUEST = {"metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"}}
     ],
 )
 def test_the_condition_of_a_result(meets: bool | None, status: bool | None, reason: str, message: str) -> None:
-    candidate = DeploymentCandidate(backend="vllm", serving="agg", gpus=1, parallelism={}, dgd={}, meets_sla=meets)
+    candidate = DeploymentCandidate(figures=Figures(meets_sla=meets), parallelism={}, dgd={})
     result = ProfilingResult(selected=candidate, remarks=(Remark(reason="Any", message="what to know"),))
     assert _objective(result, "a graph") == (status, reason, message)
 
@@ -26,7 +27,7 @@ def test_the_condition_of_a_result(meets: bool | None, status: bool | None, reas
 @pytest.mark.parametrize(("size", "points"), [(1_000, 20), (MAX_BYTES // 5, 3), (MAX_BYTES, 0)])
 def test_a_status_holds_as_many_points_as_an_object_may(size: int, points: int) -> None:
     """Overrides are in each graph, and may be large."""
-    one = DeploymentCandidate(backend="vllm", serving="agg", gpus=1, parallelism={}, dgd={"spec": "x" * size})
+    one = DeploymentCandidate(figures=Figures(), parallelism={}, dgd={"spec": "x" * size})
     status = results_status(REQUEST, ProfilingResult(selected=one, pareto=(one,) * 20))
     assert len(status.get("pareto", [])) == points
     assert status["selectedConfig"]["spec"] == one.dgd["spec"]
@@ -34,9 +35,7 @@ def test_a_status_holds_as_many_points_as_an_object_may(size: int, points: int) 
 
 def test_what_a_user_applies_is_known_as_made_for_the_request() -> None:
     """`kubectl apply` of the selected graph, as Dynamo's guide has it: its ConfigMaps then outlive the request."""
-    one = DeploymentCandidate(
-        backend="vllm", serving="agg", gpus=1, parallelism={}, dgd={"metadata": {"name": "qwen-dgd"}, "spec": {}}
-    )
+    one = DeploymentCandidate(figures=Figures(), parallelism={}, dgd={"metadata": {"name": "qwen-dgd"}, "spec": {}})
     status = results_status(REQUEST, ProfilingResult(selected=one, pareto=(one,)))
     selected = status["selectedConfig"]
     assert is_made_for(selected, REQUEST)

@@ -98,18 +98,4 @@ class Estimation:
 
 
 def _figures(each: DeploymentCandidate) -> dict[str, Any]:
-    return {
-        "backend": each.backend,
-        "serving": each.serving,
-        "gpus": each.gpus,
-        "parallelism": each.parallelism,
-        "meetsSLA": each.meets_sla,
-        "ttft": each.ttft_ms,
-        "itl": each.itl_ms,
-        "requestLatency": each.request_latency_ms,
-        "concurrency": each.concurrency,
-        "requestsPerSecond": each.requests_per_second,
-        "tokensPerSecond": each.tokens_per_second,
-        "tokensPerSecondPerGPU": each.tokens_per_second_per_gpu,
-        "tokensPerSecondPerUser": each.tokens_per_second_per_user,
-    }
+    return {**each.figures.model_dump(by_alias=True), "parallelism": each.parallelism}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, Figures, ProfilingPhase
 
 Progress: TypeAlias = Callable[[ProfilingPhase, str], None]
 """Called with the phase and one sentence for users; must not block."""
@@ -26,30 +26,17 @@ class ProfilingRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentCandidate:
-    """A deployment with what it is expected to do; milliseconds, tokens, requests and seconds. None where nothing is known."""
+    """A deployment with what it is expected to do."""
 
-    backend: str
-    """vllm, sglang or trtllm"""
-    serving: str
-    """`disagg` or `agg`"""
-    gpus: int
-    """that all its replicas take together"""
+    figures: Figures
+    """backend, serving and gpus always; a time or a rate where it is known. meets_sla is None where it is unknown: nothing was
+    simulated, or the profiler measured and does not say"""
     parallelism: dict[str, dict[str, int]]
     """by role (`prefill`, `decode`, or `agg`): replicas, tp, pp, dp, moe_tp, moe_ep, batch_size, gpus of one replica"""
     dgd: KubeObject
     """the v1beta1 DynamoGraphDeployment, ready to be created"""
     config_maps: tuple[KubeObject, ...] = ()
     """that the graph reads"""
-    meets_sla: bool | None = None
-    """None where it is unknown: nothing was simulated, or the profiler measured and does not say"""
-    ttft_ms: float | None = None
-    itl_ms: float | None = None
-    request_latency_ms: float | None = None
-    concurrency: float | None = None
-    requests_per_second: float | None = None
-    tokens_per_second: float | None = None
-    tokens_per_second_per_gpu: float | None = None
-    tokens_per_second_per_user: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

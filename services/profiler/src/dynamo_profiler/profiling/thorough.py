@@ -12,6 +12,7 @@ from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.yaml_text import documents
+from dynamo_shared.api.v1beta1.request import Figures
 
 from dynamo_profiler.profiling.generation.linting import lint
 from dynamo_profiler.profiling.generation.names import desired_name, graph_name
@@ -110,14 +111,12 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     # Profilers before Dynamo 1.5 do not know of it.
     made = routed(made, request.spec)
     sizes = {_role(each): _sizes(each) for each in workers}
-    return DeploymentCandidate(
+    figures = Figures(
         backend=_backend(made, workers, request),
         serving="disagg" if "prefill" in sizes else "agg",
         gpus=sum(size["gpus"] * size["replicas"] for size in sizes.values()),
-        parallelism=sizes,
-        dgd=made,
-        config_maps=maps,
     )
+    return DeploymentCandidate(figures=figures, parallelism=sizes, dgd=made, config_maps=maps)
 
 
 def _with_overrides(metadata: KubeObject, request: ProfilingRequest) -> KubeObject:

@@ -285,17 +285,17 @@ def _is_approved(obj: KubeObject, draft: StatusDraft) -> bool:
 def _objective(result: ProfilingResult, message: str) -> tuple[bool | None, str, str]:
     """Whether the times are kept: status, reason and message of the condition."""
     why = "; ".join(remark.message for remark in result.remarks) or message
-    if result.selected.meets_sla is None:
+    if result.selected.figures.meets_sla is None:
         return None, "NotEstimated", why
-    return (True, "ObjectiveMet", message) if result.selected.meets_sla else (False, "ObjectiveNotMet", why)
+    return (True, "ObjectiveMet", message) if result.selected.figures.meets_sla else (False, "ObjectiveNotMet", why)
 
 
 def _summary(result: ProfilingResult) -> str:
-    best = result.selected
+    best = result.selected.figures
     known = (
-        (f"{gpu_words(best.gpus)}, {best.backend} {best.serving}", True),
+        (f"{gpu_words(best.gpus or 0)}, {best.backend} {best.serving}", True),
         (f"{best.tokens_per_second_per_gpu or 0:.1f} tokens/s/GPU", best.tokens_per_second_per_gpu is not None),
-        (f"TTFT {best.ttft_ms or 0:.1f} ms", best.ttft_ms is not None),
-        (f"ITL {best.itl_ms or 0:.2f} ms", best.itl_ms is not None),
+        (f"TTFT {best.ttft or 0:.1f} ms", best.ttft is not None),
+        (f"ITL {best.itl or 0:.2f} ms", best.itl is not None),
     )
     return ", ".join(text for text, is_known in known if is_known)

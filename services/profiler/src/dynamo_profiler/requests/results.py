@@ -25,11 +25,11 @@ def results_status(request: KubeObject, result: ProfilingResult) -> KubeObject:
     return to_dict(
         ProfilingResults(
             pareto=[
-                ParetoConfig(config=graph_of(request, point.dgd), figures=figures_of(point))
+                ParetoConfig(config=graph_of(request, point.dgd), figures=rounded(point.figures))
                 for point in _that_fit(result)
             ],
             selected_config=graph_of(request, result.selected.dgd),
-            selected_figures=figures_of(result.selected),
+            selected_figures=rounded(result.selected.figures),
             source=result.source,
         )
     )
@@ -48,23 +48,6 @@ def _size(candidate: DeploymentCandidate) -> int:
     return len(json.dumps(candidate.dgd).encode())
 
 
-def figures_of(candidate: DeploymentCandidate) -> Figures:
-    """What a candidate is expected to do, to three decimals."""
-    return Figures(
-        backend=candidate.backend,
-        serving=candidate.serving,
-        gpus=candidate.gpus,
-        meets_sla=candidate.meets_sla,
-        ttft=_rounded(candidate.ttft_ms),
-        itl=_rounded(candidate.itl_ms),
-        request_latency=_rounded(candidate.request_latency_ms),
-        concurrency=_rounded(candidate.concurrency),
-        requests_per_second=_rounded(candidate.requests_per_second),
-        tokens_per_second=_rounded(candidate.tokens_per_second),
-        tokens_per_second_per_gpu=_rounded(candidate.tokens_per_second_per_gpu),
-        tokens_per_second_per_user=_rounded(candidate.tokens_per_second_per_user),
-    )
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
+def rounded(figures: Figures) -> Figures:
+    """The same, to three decimals."""
+    return figures.model_copy(update={name: round(each, 3) for name, each in figures if isinstance(each, float)})

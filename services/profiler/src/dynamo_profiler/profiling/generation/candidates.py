@@ -5,6 +5,7 @@ from dataclasses import replace
 from dynamo_shared.api.gpus import of_replica
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.v1beta1.request import Figures
 
 from dynamo_profiler.profiling.generation.graph import graph_of, nodes_of
 from dynamo_profiler.profiling.generation.linting import lint
@@ -24,33 +25,29 @@ def candidate_of(choice: Choice, parts: GenerationInputs) -> tuple[DeploymentCan
     point = choice.point
     candidate, remarks = unmeasured(point, parts)
     rate = point.requests_per_second
-    measured = replace(
-        candidate,
+    figures = Figures(
+        backend=point.backend,
+        serving=point.serving,
+        gpus=candidate.figures.gpus,
         meets_sla=choice.meets and choice.served >= 1.0,
-        ttft_ms=point.ttft_ms,
-        itl_ms=point.itl_ms,
-        request_latency_ms=point.latency_ms,
+        ttft=point.ttft_ms,
+        itl=point.itl_ms,
+        request_latency=point.latency_ms,
         concurrency=point.concurrency,
         requests_per_second=rate,
         tokens_per_second=None if rate is None else rate * parts.objective.osl,
         tokens_per_second_per_gpu=point.tokens_per_second_per_gpu,
         tokens_per_second_per_user=point.tokens_per_second_per_user,
     )
-    return measured, remarks
+    return replace(candidate, figures=figures), remarks
 
 
 def unmeasured(layout: Layout, parts: GenerationInputs) -> tuple[DeploymentCandidate, tuple[Remark, ...]]:
     """A candidate that nothing is expected of: no figures, and no word on whether the times are kept."""
     graph, maps, remarks = _made(layout, parts)
-    candidate = DeploymentCandidate(
-        backend=layout.backend,
-        serving=layout.serving,
-        gpus=layout.gpus if parts.mocked else _gpus_of(graph),
-        parallelism=_parallelism(layout),
-        dgd=graph,
-        config_maps=maps,
-    )
-    return candidate, remarks
+    gpus = layout.gpus if parts.mocked else _gpus_of(graph)
+    figures = Figures(backend=layout.backend, serving=layout.serving, gpus=gpus)
+    return DeploymentCandidate(figures=figures, parallelism=_parallelism(layout), dgd=graph, config_maps=maps), remarks
 
 
 def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Remark, ...]]:
