@@ -41,7 +41,7 @@ def after(rate: Callable[[float], float], seconds: float, wave_since: float = ma
 
 
 def hold(holding: Holding, startup: float = 60.0) -> HoldTime:
-    return holding.hold({Pool.DECODE: (Sizer(), 1)}, startup, startup, 0.98, 0.05)  # type: ignore[dict-item]
+    return holding.hold({Pool.DECODE: (Sizer(), 1)}, startup, 0.98, 0.05)  # type: ignore[dict-item]
 
 
 def bursts(every: float, length: float) -> Callable[[float], float]:
@@ -86,7 +86,7 @@ def test_what_is_held_for_a_little_longer_is_no_longer_held_soon() -> None:
 
     past = after(steps, 1860.0)
     now = hold(past)
-    soon = past.hold({Pool.DECODE: (Sizer(), 1)}, 60.0, 60.0, 0.98, 0.05, soon=now.seconds)  # type: ignore[dict-item]
+    soon = past.hold({Pool.DECODE: (Sizer(), 1)}, 60.0, 0.98, 0.05, soon=now.seconds)  # type: ignore[dict-item]
     assert (now.replicas, soon.replicas) == ({Pool.DECODE: 4}, {Pool.DECODE: 1})
     assert soon.seconds == now.seconds
 

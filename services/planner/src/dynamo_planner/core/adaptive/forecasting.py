@@ -24,6 +24,8 @@ MEMORY = 720
 """Newest forecasts by which a way is judged: half an hour of them, so that what comes seldom is not forgotten at once."""
 ALIKE = 0.5
 """Share of forecasts, those made at rates nearest to this one, that show how far off this one may be."""
+ROWS = 8
+"""Rates that may come, for each lead time: enough to distinguish one case in eight."""
 BELL = (-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53)
 """Eight standard deviations that are as likely as each other."""
 FEWEST = 6
@@ -135,13 +137,13 @@ class Forecast:
         low, high = np.quantile(np.array(self.errors), (0.1, 0.9)) if self.errors else (0.0, 0.0)
         return float(low), float(high)
 
-    def spread(self, leads: Array, rows: int) -> Array:
+    def spread(self, leads: Array, rows: int = ROWS) -> Array:
         """Rates that may come at lead times, as many rows of them, each as likely: the forecast, off as it was of late."""
         return self._with_burst(self._spread(leads, rows), leads)
 
-    def highest(self, lead: float, rows: int = 8) -> float:
+    def highest(self, lead: float) -> float:
         """The highest of the rates that may come after so many seconds."""
-        return float(self.spread(np.array([lead]), rows).max())
+        return float(self.spread(np.array([lead])).max())
 
     def _with_burst(self, rates: Array, leads: Array) -> Array:
         """The highest of the rates may be a burst that was not observed yet."""

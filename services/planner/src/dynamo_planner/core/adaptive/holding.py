@@ -117,7 +117,6 @@ class Holding:
         self,
         sizers: Mapping[Pool, tuple[Sizer, int]],
         startup: float,
-        shortest: float,
         share: float,
         may_miss: float,
         *,
@@ -125,7 +124,7 @@ class Holding:
     ) -> HoldTime:
         """How long to hold what rates needed, and how many that are now; `sizers` with the GPUs of a replica.
 
-        `shortest` is how long plans are held in any case. Rates need what keeps `share` of requests; `may_miss` is the share of
+        Plans are held for a start-up time in any case. Rates need what keeps `share` of requests; `may_miss` is the share of
         requests that may be late. The replicas are those that are still held in `soon` seconds, should the rate stay.
         """
         if len(self._past) < FEWEST:
@@ -136,7 +135,7 @@ class Holding:
             self._tried = now
             past = self._with_wave()
             self._by_wave = past is not self._past
-            history = _History.of(past, sizers, startup, shortest, each)
+            history = _History.of(past, sizers, startup, each)
             self._seconds, self._kept = _cheapest(history, may_miss)
         since = min(now, max(now + soon - self._seconds, self._forgotten))
         rates = np.array([needed.rate for needed in self._past if needed.at >= since])
@@ -181,7 +180,7 @@ class _History:
     rates: Floats
     startup: float
     planned: Mapping[Pool, Counts]
-    """held for as long as plans are"""
+    """held for a start-up time, as plans are"""
     needed: Mapping[Pool, Counts]
     """by the rates themselves"""
     shares: Mapping[Pool, Floats]
@@ -194,7 +193,6 @@ class _History:
         past: Sequence[Needed],
         sizers: Mapping[Pool, tuple[Sizer, int]],
         startup: float,
-        shortest: float,
         share: float,
     ) -> Self:
         at, rates = np.array([each.at for each in past]), np.array([each.rate for each in past])
@@ -202,7 +200,7 @@ class _History:
         planned, needed, shares = {}, {}, {}
         for pool, (sizer, _) in sizers.items():
             plans = np.array([each.replicas[pool] for each in past])
-            planned[pool] = _windows(plans, round(shortest / step)).max(axis=1)
+            planned[pool] = _windows(plans, round(startup / step)).max(axis=1)
             shares[pool] = sizer.shares(rates, int(plans.max()))
             needed[pool] = _needed(shares[pool], share)
         return cls(step, rates, startup, planned, needed, shares, {pool: gpus for pool, (_, gpus) in sizers.items()})

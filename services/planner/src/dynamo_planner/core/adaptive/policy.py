@@ -16,7 +16,6 @@ from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing
 from dynamo_planner.core.adaptive.promise import WINDOW, Promise
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.risk import risk
-from dynamo_planner.core.adaptive.settings import Settings
 from dynamo_planner.core.adaptive.sizing import MOST, Load, Sizer
 from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
@@ -37,6 +36,16 @@ PAST = OVER
 """Seconds of the past that planning begins with: what times of holding are tried on."""
 NEARLY_ALL = 0.99
 """Share of requests in time beyond which more replicas are not even considered."""
+UNKNOWN_STARTUP = 60.0
+"""Seconds that a new replica is thought to need, before one was measured: loading a model takes about a minute at least."""
+TOGETHER = 20.0
+"""Seconds: replicas that will be needed so soon after each other are added at once, and those that can go so soon go at once."""
+PAUSES = 2.0
+"""Requests have ceased after so many times the longest pause of late that they came back from."""
+SURELY = 0.8
+"""The rest misses at most so much of what may miss, before a replica goes: else chance brings it back at once."""
+SHORTEST_SAMPLE, LONGEST_SAMPLE = 10.0, 30.0
+"""Seconds of traffic: shorter windows are mostly chance, longer ones show a change too late."""
 
 
 class AdaptivePolicy:
@@ -46,16 +55,15 @@ class AdaptivePolicy:
         self, config: PlannerConfig, *, profile: Profile | None = None, warmup: Sequence[Interval] = ()
     ) -> None:
         self._config = config
-        self._settings = Settings()
         self._limits = Limits(config)
         self._engine = EngineEstimator(profile, least_samples=config.load_min_observations)
-        self._sizing = Sizing(config, self._engine, self._settings)
+        self._sizing = Sizing(config, self._engine)
         self._demand = Demand()
         self._promise = Promise(config.attainment)
         self._forecaster = Forecaster()
         self._holding = Holding()
         self._hold = HoldTime(0.0, {})
-        self._sample = self._window = self._settings.sample(config)
+        self._sample = self._window = _sample(config)
         self._shorter_at = 0.0
         self._queued = 0
         self._moves_since = inf
@@ -207,7 +215,7 @@ class AdaptivePolicy:
     # Planning.
 
     def _startup(self, pool: Pool, observation: Observation) -> float:
-        return max(0.0, observation.startup_seconds.get(pool, self._settings.unknown_startup))
+        return max(0.0, observation.startup_seconds.get(pool, UNKNOWN_STARTUP))
 
     def _horizon(self, observation: Observation) -> float:
         return max(self._startup(pool, observation) for pool in self._limits.pools) + self._sample
@@ -221,9 +229,9 @@ class AdaptivePolicy:
 
     def _plan(self, observation: Observation, forecast: Forecast) -> dict[Pool, PoolPlan]:
         """What each pool shall have: more if it brings enough in time, fewer if they have not been worth it for a while."""
-        settings, pools = self._settings, self._limits.pools
+        pools = self._limits.pools
         startup = max(self._startup(pool, observation) for pool in pools)
-        needed = max(settings.together, startup)
+        needed = max(TOGETHER, startup)
         ahead = startup + needed
         weighing = self._weighing(observation, forecast, startup, ahead)
         asked = {pool: max(_asked(observation.workers[pool]), self._least_of(pool)) for pool in pools}
@@ -231,7 +239,7 @@ class AdaptivePolicy:
         up, keep = size(weighing, startup, needed, asked)
         expected = weighing.expecting(forecast.at)
         least = {pool: self._least_of(pool) for pool in pools}
-        calm = expected.cheapest(startup, startup + settings.together, self._promise.aim, least, weighing.most)
+        calm = expected.cheapest(startup, startup + TOGETHER, self._promise.aim, least, weighing.most)
         final, reasons, held = {}, {}, {}
         rate = self._demand.samples[-1].rate
         self._holding.observe(Needed(observation.now, rate, keep, by_wave=forecast.way == "wave"))
@@ -240,8 +248,8 @@ class AdaptivePolicy:
         enough = _enough(planned, self._hold, asked)
         if any(enough[pool] < asked[pool] >= up[pool] for pool in pools):
             # What else can go soon goes with it: a decision less.
-            soon = self._hold_for(weighing, startup, settings.together)
-            enough = _enough(self._planned(observation.now + settings.together, startup), soon, asked)
+            soon = self._hold_for(weighing, startup, TOGETHER)
+            enough = _enough(self._planned(observation.now + TOGETHER, startup), soon, asked)
         for pool in pools:
             final[pool], reasons[pool] = self._one(observation, pool, up[pool], enough[pool], keep[pool])
             grows = up[pool] if up[pool] > asked[pool] else 0
@@ -252,7 +260,7 @@ class AdaptivePolicy:
                 replicas=final[pool],
                 reason=reasons[pool],
                 sizer=weighing.pools[pool].sizer,
-                brings=weighing.around(pool, final, startup, startup + settings.together),
+                brings=weighing.around(pool, final, startup, startup + TOGETHER),
                 price=weighing.price * weighing.pools[pool].gpus,
                 gpus=weighing.pools[pool].gpus,
                 held=held[pool],
@@ -263,8 +271,7 @@ class AdaptivePolicy:
 
     def _planned(self, at: float, startup: float) -> dict[Pool, int]:
         """What pools keep at a time, this one or one soon after, since it was planned less than a start-up time before."""
-        seconds = self._settings.regret * startup
-        return {pool: self._holding.planned(at, pool, seconds) for pool in self._limits.pools}
+        return {pool: self._holding.planned(at, pool, startup) for pool in self._limits.pools}
 
     def _hold_for(self, weighing: Weighing, startup: float, soon: float = 0.0) -> HoldTime:
         """How long replicas are held that are not needed, and which, so many seconds from now.
@@ -275,17 +282,17 @@ class AdaptivePolicy:
             return HoldTime(0.0, dict.fromkeys(weighing.pools, 0))
         sizers = {pool: (state.sizer, state.gpus) for pool, state in weighing.pools.items()}
         share = self._promise.holds
-        return self._holding.hold(sizers, startup, self._settings.regret * startup, share, 1 - share, soon=soon)
+        return self._holding.hold(sizers, startup, share, 1 - share, soon=soon)
 
     def _by_share(
         self, weighing: Weighing, startup: float, needed: float, asked: Mapping[Pool, int]
     ) -> tuple[dict[Pool, int], dict[Pool, int]]:
         """The fewest GPUs that keep the promised share: what to start, and what of it to keep."""
         aim, ahead = self._promise.aim, startup + needed
-        up = weighing.cheapest(startup, startup + self._settings.together, aim, asked, weighing.most)
+        up = weighing.cheapest(startup, startup + TOGETHER, aim, asked, weighing.most)
         low = self._lowest(up, asked)
         # A replica that goes must be missed neither now nor when another could be there in its place, and clearly so.
-        sure = 1 - (1 - aim) * self._settings.surely
+        sure = 1 - (1 - aim) * SURELY
         now, later = weighing.cheapest(0.0, ahead, sure, low, up), weighing.cheapest(startup, ahead, sure, low, up)
         return up, {pool: max(now[pool], later[pool]) for pool in up}
 
@@ -293,10 +300,10 @@ class AdaptivePolicy:
         self, weighing: Weighing, startup: float, needed: float, asked: Mapping[Pool, int]
     ) -> tuple[dict[Pool, int], dict[Pool, int]]:
         """The replicas that are worth their price: what to start, and what of it to keep."""
-        together, ahead = self._settings.together, startup + needed
+        ahead = startup + needed
         # A start is paid for as long as it takes; what starts must be worth that, and be needed as soon as it is there.
         worth = weighing.best(startup, ahead, ahead, asked, weighing.most)
-        up = weighing.best(startup, startup + together, together, asked, worth)
+        up = weighing.best(startup, startup + TOGETHER, TOGETHER, asked, worth)
         # Who goes saves what it costs until it has to be asked for again: a start-up time before it is needed.
         return up, weighing.best(0.0, ahead, needed, self._lowest(up, asked), up)
 
@@ -318,7 +325,7 @@ class AdaptivePolicy:
 
     def _weighing(self, observation: Observation, forecast: Forecast, startup: float, ahead: float) -> Weighing:
         leads = np.arange(0.0, ahead, max(SHORTEST_STEP, ahead / MOST_STEPS))
-        rates = forecast.spread(leads, self._settings.rows)
+        rates = forecast.spread(leads)
         sizers = self._sizers(self._demand.load(forecast.at(startup + self._sample)), observation)
         states = {pool: self._state(pool, observation, sizer, float(rates.max())) for pool, sizer in sizers.items()}
         best = 1 / sum(states[pool].gpus / sizer.capacity for pool, sizer in sizers.items())
@@ -343,7 +350,7 @@ class AdaptivePolicy:
         tokens = sum(forward.queued.sum_prefill_tokens for forward in observation.forward_passes) if prompts else 0
         backlog = tokens / max(self._demand.load(0.0).fresh, 1.0)
         # Prompts that wait come on top of what arrives, until new replicas have worked them off.
-        highest += backlog / max(self._settings.together, self._startup(pool, observation))
+        highest += backlog / max(TOGETHER, self._startup(pool, observation))
         enough = self._sizing.sizer(pool, self._demand.load(highest), able).fewest(NEARLY_ALL)
         return PoolState(
             sizer=sizer,
@@ -416,14 +423,14 @@ class AdaptivePolicy:
             self._moves_since = inf
             return final
         self._moves_since = min(self._moves_since, now)
-        return final if now - self._moves_since >= self._settings.regret * startup else unmoved
+        return final if now - self._moves_since >= startup else unmoved
 
     def _idle_after(self, observation: Observation) -> float:
         """Seconds without a request after which none is expected: an interval, or longer than the pauses of late.
 
         No pause is held through for longer than a burst is expected that was not observed yet: then a start costs less.
         """
-        pause = self._settings.pauses * self._demand.longest_pause(observation.now)
+        pause = PAUSES * self._demand.longest_pause(observation.now)
         held = min(pause, UNSEEN * self._horizon(observation))
         return max(float(self._config.throughput_adjustment_interval_seconds), held)
 
@@ -455,6 +462,12 @@ class AdaptivePolicy:
 def _enough(planned: Mapping[Pool, int], hold: HoldTime, asked: Mapping[Pool, int]) -> dict[Pool, int]:
     """What pools have to keep: what was planned, and what is held of what is asked for."""
     return {pool: max(planned[pool], min(hold.replicas[pool], count)) for pool, count in asked.items()}
+
+
+def _sample(config: PlannerConfig) -> float:
+    """Seconds between two samples of the traffic: a sixth of the throughput interval, within bounds."""
+    sixth = config.throughput_adjustment_interval_seconds / 6
+    return max(min(max(sixth, SHORTEST_SAMPLE), LONGEST_SAMPLE), float(config.load_adjustment_interval_seconds))
 
 
 def _asked(counts: PoolCounts) -> int:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
 from dynamo_planner.core.adaptive.lengths import PromptLengths
-from dynamo_planner.core.adaptive.settings import Settings
 from dynamo_planner.core.adaptive.sizing import DecodeSizer, Load, PrefillSizer, Sizer
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.observing import EngineCapabilities, ForwardPass, Pool
@@ -24,8 +23,8 @@ MOST_RANKS = 64
 class Sizing:
     """Sizers of a configuration's pools."""
 
-    def __init__(self, config: PlannerConfig, engine: EngineEstimator, settings: Settings) -> None:
-        self._config, self._engine, self._settings = config, engine, settings
+    def __init__(self, config: PlannerConfig, engine: EngineEstimator) -> None:
+        self._config, self._engine = config, engine
         self.lengths = PromptLengths()
         engines = config.aic_interpolation
         self._reported = {
