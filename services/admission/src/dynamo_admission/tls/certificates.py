@@ -9,7 +9,10 @@ from collections.abc import Awaitable, Callable
 import structlog
 from cryptography import x509
 from dynamo_shared.aio import Backoff, spread
+from dynamo_shared.runtime.tls import ServingTls, context_of
 
+from dynamo_admission.tls import pki
+from dynamo_admission.tls.clients import ClientAuthorities
 from dynamo_admission.tls.timing import Timing
 
 Clock = Callable[[], float]
@@ -24,26 +27,27 @@ _FIRST_RETRY = 1.0
 log = structlog.get_logger("dynamo.admission")
 
 
-class Unusable(ValueError):
-    """A certificate, its key or its authorities cannot be used; the message says which, why, and what to do."""
-
-
 class Certificates(ABC):
     """The serving certificate and who vouches for it."""
 
     inject_from = ""
     """`namespace/certificate` for cert-manager's cainjector; empty where we write the bundle."""
 
-    def __init__(self, clock: Clock, timing: Timing) -> None:
+    def __init__(self, clock: Clock, timing: Timing, clients: ClientAuthorities | None) -> None:
         self._clock = clock
         self._timing = timing
+        self._clients = clients or ClientAuthorities()
+        self._chain: tuple[x509.Certificate, ...] = ()
+        self._tls: ServingTls | None = None
         self._announced: bytes | None = None
         self._since = 0.0
 
     @property
-    @abstractmethod
     def context(self) -> ssl.SSLContext:
         """For the listening socket; what it serves is exchanged inside, without a restart."""
+        if self._tls is None:
+            raise AssertionError("refresh first")
+        return self._tls.context
 
     @property
     @abstractmethod
@@ -51,14 +55,14 @@ class Certificates(ABC):
         """PEM authorities to write into webhook configurations and CRDs; empty where cert-manager or the user writes them."""
 
     @property
-    @abstractmethod
     def serving(self) -> x509.Certificate:
         """The certificate that is served."""
+        return self._chain[0]
 
     @property
     def expires(self) -> float:
         """When the certificate that is served ends, in seconds since 1970."""
-        return self.serving.not_valid_after_utc.timestamp()
+        return pki.ends(self.serving)
 
     @abstractmethod
     async def refresh(self) -> None:
@@ -96,6 +100,20 @@ class Certificates(ABC):
         async with asyncio.timeout(self._timing.announce):
             await changed()
         self._announced, self._since = bundle, self._clock()
+
+    def _serve(self, chain: tuple[x509.Certificate, ...], key: bytes) -> None:
+        """Serve this chain, leaf first, from the next handshake on, and trust the clients of whom the file says now."""
+        renewed = self._clients.renew()
+        if chain == self._chain and not renewed:
+            return
+        current = context_of(pki.pem_of(*chain), key)
+        if self._tls is None:
+            self._tls = ServingTls(current, client_authorities=self._clients.pem)
+        else:
+            self._tls.exchange(current, self._clients.pem)
+        if chain != self._chain:
+            self._chain = chain
+            log.info("certificate in service", **pki.described(chain[0]))
 
     def _settled(self, bundle: bytes) -> bool:
         """Whether the API server can be relied on to know exactly this bundle."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import structlog
 
-from dynamo_admission.tls.certificates import Unusable
+from dynamo_admission.tls.pki import Unusable
 
 log = structlog.get_logger("dynamo.admission")
 

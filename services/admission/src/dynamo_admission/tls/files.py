@@ -8,7 +8,7 @@ from cryptography import x509
 from dynamo_shared.x509 import BACKDATED
 
 from dynamo_admission.tls import pki
-from dynamo_admission.tls.certificates import Unusable
+from dynamo_admission.tls.pki import Unusable
 
 CHAIN, KEY, AUTHORITIES = "tls.crt", "tls.key", "ca.crt"
 # kubelet writes a new folder and then moves this link to it: all of a Secret changes at once.

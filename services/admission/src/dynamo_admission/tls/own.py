@@ -1,12 +1,9 @@
 """Mode auto: an authority of our own in a Secret that all replicas share. None of them leads."""
 
-import ssl
 from collections.abc import Sequence
 
 import structlog
-from cryptography import x509
 from dynamo_shared.kube import AlreadyExists, Conflict, NotFound
-from dynamo_shared.runtime.tls import ServingTls, context_of
 
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.certificates import Certificates, Clock
@@ -32,29 +29,15 @@ class OwnCertificates(Certificates):
         timing: Timing,
         clients: ClientAuthorities | None = None,
     ) -> None:
-        super().__init__(clock, timing)
+        super().__init__(clock, timing, clients)
         self._store = store
         self._names = tuple(pki.normal(name) for name in names)
-        self._clients = clients or ClientAuthorities()
         self._state = SecretState()
-        self._tls: ServingTls | None = None
-
-    @property
-    def context(self) -> ssl.SSLContext:
-        """For the listening socket."""
-        if self._tls is None:
-            raise AssertionError("refresh first")
-        return self._tls.context
 
     @property
     def bundle(self) -> bytes:
         """All authorities that a client may need at the moment."""
         return self._state.bundle
-
-    @property
-    def serving(self) -> x509.Certificate:
-        """The certificate that is served."""
-        return self._state.serving[0]
 
     async def refresh(self) -> None:
         """Take what the Secret says, and take the step that is due. KubeError; Unusable where its content is another owner's."""
@@ -84,13 +67,4 @@ class OwnCertificates(Certificates):
         for authority in state.authorities:
             if authority not in before.authorities:
                 log.info("authority trusted", **pki.described(authority))
-        renewed = self._clients.renew()
-        if state.serving == before.serving and not renewed:
-            return
-        current = context_of(pki.pem_of(*state.serving), state.serving_key)
-        if self._tls is None:
-            self._tls = ServingTls(current, client_authorities=self._clients.pem)
-        else:
-            self._tls.exchange(current, self._clients.pem)
-        if state.serving != before.serving:
-            log.info("certificate in service", **pki.described(state.serving[0]))
+        self._serve(state.serving, state.serving_key)

@@ -11,7 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from dynamo_shared.x509 import BACKDATED, LONGEST_COMMON_NAME, builder, general_name, key_pem, key_usage
 
-from dynamo_admission.tls.certificates import Unusable
+
+class Unusable(ValueError):
+    """A certificate, its key or its authorities cannot be used; the message says which, why, and what to do."""
 
 
 def make_authority(now: float, validity: float, name: str = "dynamo-admission-ca") -> tuple[x509.Certificate, bytes]:

@@ -16,7 +16,7 @@ from dynamo_shared.api.untrusted.times import moment
 from dynamo_shared.kube import KubeClient, get_if_present
 
 from dynamo_admission.tls import pki
-from dynamo_admission.tls.certificates import Unusable
+from dynamo_admission.tls.pki import Unusable
 from dynamo_admission.tls.rotation import SecretState
 
 # The names that kubernetes.io/tls Secrets, cert-manager and the reference use.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from dynamo_admission.tls import pki
-from dynamo_admission.tls.certificates import Unusable
+from dynamo_admission.tls.pki import Unusable
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus import server_config
 
