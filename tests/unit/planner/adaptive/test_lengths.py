@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 from dynamo_planner.core.adaptive.lengths import MOST, PromptLengths
-from dynamo_planner.core.observing import ForwardPass, Pool, Scheduled
+from dynamo_planner.core.observing import EngineWork, ForwardPass, Pool
 
 
 def iteration(*prompts: int, seconds: float | None = None) -> ForwardPass:
@@ -14,7 +14,7 @@ def iteration(*prompts: int, seconds: float | None = None) -> ForwardPass:
         pool=Pool.PREFILL,
         worker_id="a",
         wall_time=sum(prompts) / 50_000 if seconds is None else seconds,
-        scheduled=Scheduled(
+        scheduled=EngineWork(
             num_prefill_requests=len(prompts),
             sum_prefill_tokens=sum(prompts),
             var_prefill_length=sum((each - mean) ** 2 for each in prompts) / max(len(prompts), 1),
@@ -37,7 +37,7 @@ def test_a_report_that_makes_no_sense_changes_nothing(variance: float, seconds: 
     lengths = PromptLengths()
     lengths.observe((iteration(1000, 5000),) * 50)
     before = lengths.variation
-    odd = Scheduled(num_prefill_requests=2, sum_prefill_tokens=6000, var_prefill_length=variance)
+    odd = EngineWork(num_prefill_requests=2, sum_prefill_tokens=6000, var_prefill_length=variance)
     lengths.observe((ForwardPass(pool=Pool.PREFILL, worker_id="a", wall_time=seconds, scheduled=odd),))
     assert lengths.variation == before > 0
 

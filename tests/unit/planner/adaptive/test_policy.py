@@ -12,13 +12,13 @@ from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import (
     EngineCapabilities,
+    EngineWork,
     ForwardPass,
     Missing,
     Observation,
     PastTraffic,
     Pool,
     PoolCounts,
-    Queued,
     Traffic,
 )
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
@@ -284,7 +284,7 @@ def test_values_that_are_not_numbers_and_unknown_workers_hold(graph: Follower) -
 def test_engines_that_work_while_no_request_is_reported(busy: Follower) -> None:
     before = dict(busy.replicas)
     waits = ForwardPass(
-        pool=Pool.PREFILL, worker_id="a", queued=Queued(num_prefill_requests=3, sum_prefill_tokens=9000)
+        pool=Pool.PREFILL, worker_id="a", queued=EngineWork(num_prefill_requests=3, sum_prefill_tokens=9000)
     )
     for _ in range(30):
         effects = busy.step(0, forward_passes=(waits,))
@@ -327,7 +327,7 @@ def test_waiting_prompts_ask_for_more_than_the_rate_does() -> None:
     calm.run(10, 200)
     queued.run(10, 200)
     waits = ForwardPass(
-        pool=Pool.PREFILL, worker_id="a", queued=Queued(num_prefill_requests=400, sum_prefill_tokens=1_200_000)
+        pool=Pool.PREFILL, worker_id="a", queued=EngineWork(num_prefill_requests=400, sum_prefill_tokens=1_200_000)
     )
     queued.step(10, forward_passes=(waits,))
     assert queued.replicas[Pool.PREFILL] > calm.replicas[Pool.PREFILL]

@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from dynamo_planner.core.decision import Effects, Tick
 from dynamo_planner.core.observing import (
     EngineCapabilities,
+    EngineWork,
     ForwardPass,
     Observation,
     Pool,
     PoolCounts,
-    Queued,
-    Scheduled,
     Traffic,
 )
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
@@ -44,7 +43,7 @@ def prefill_iteration(tokens: int, wall: float) -> ForwardPass:
         pool=Pool.PREFILL,
         worker_id="measured",
         wall_time=wall,
-        scheduled=Scheduled(num_prefill_requests=1, sum_prefill_tokens=tokens),
+        scheduled=EngineWork(num_prefill_requests=1, sum_prefill_tokens=tokens),
     )
 
 
@@ -53,7 +52,7 @@ def decode_iteration(requests: int, kv: int, wall: float) -> ForwardPass:
         pool=Pool.DECODE,
         worker_id="measured",
         wall_time=wall,
-        scheduled=Scheduled(num_decode_requests=requests, sum_decode_kv_tokens=kv),
+        scheduled=EngineWork(num_decode_requests=requests, sum_decode_kv_tokens=kv),
     )
 
 
@@ -74,7 +73,7 @@ BOTH = PM.joined(DM)
 
 def prefill_queues(*tokens: int) -> tuple[ForwardPass, ...]:
     return tuple(
-        ForwardPass(pool=Pool.PREFILL, worker_id=f"p{index}", queued=Queued(sum_prefill_tokens=count))
+        ForwardPass(pool=Pool.PREFILL, worker_id=f"p{index}", queued=EngineWork(sum_prefill_tokens=count))
         for index, count in enumerate(tokens)
     )
 
@@ -85,8 +84,8 @@ def decode_caches(*tokens: tuple[int, int] | tuple[int, int, int]) -> tuple[Forw
         ForwardPass(
             pool=Pool.DECODE,
             worker_id=f"d{index}",
-            scheduled=Scheduled(sum_decode_kv_tokens=each[0]),
-            queued=Queued(sum_decode_kv_tokens=each[1], sum_prefill_tokens=each[2] if len(each) > 2 else 0),
+            scheduled=EngineWork(sum_decode_kv_tokens=each[0]),
+            queued=EngineWork(sum_decode_kv_tokens=each[1], sum_prefill_tokens=each[2] if len(each) > 2 else 0),
         )
         for index, each in enumerate(tokens)
     )

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from dynamo_planner.core.observing import EngineCapabilities, ForwardPass, Pool, Scheduled
+from dynamo_planner.core.observing import EngineCapabilities, EngineWork, ForwardPass, Pool
 from dynamo_planner.core.reference.aggregated import AggregatedEngine
 from dynamo_planner.core.reference.averages import MovingAverage, prefill_share
 from dynamo_planner.core.reference.decode import DecodeEngine
@@ -32,7 +32,7 @@ def both_roles(**size: int) -> AggregatedEngine:
                 pool=Pool.DECODE,
                 worker_id="d",
                 wall_time=1e-5 * tokens + 1e-6 * kv + 0.002,
-                scheduled=Scheduled(
+                scheduled=EngineWork(
                     num_prefill_requests=1,
                     sum_prefill_tokens=tokens,
                     num_decode_requests=kv // 100,

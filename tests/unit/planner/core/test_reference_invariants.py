@@ -5,12 +5,11 @@ from dataclasses import replace
 from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import (
     EngineCapabilities,
+    EngineWork,
     ForwardPass,
     Observation,
     Pool,
     PoolCounts,
-    Queued,
-    Scheduled,
     Traffic,
 )
 from dynamo_planner.core.reference import LoadReason, ReferencePolicy, ThroughputReason
@@ -38,13 +37,13 @@ passes = st.builds(
     dp_rank=st.integers(0, 1),
     wall_time=st.floats(0, 5),
     scheduled=st.builds(
-        Scheduled,
+        EngineWork,
         num_prefill_requests=st.integers(0, 5),
         sum_prefill_tokens=tokens,
         num_decode_requests=st.integers(0, 50),
         sum_decode_kv_tokens=tokens,
     ),
-    queued=st.builds(Queued, sum_prefill_tokens=tokens, sum_decode_kv_tokens=tokens),
+    queued=st.builds(EngineWork, sum_prefill_tokens=tokens, sum_decode_kv_tokens=tokens),
 )
 sizes = st.none() | st.integers(1, 10_000)
 capabilities = st.builds(

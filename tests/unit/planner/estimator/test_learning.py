@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.estimator.online import CELLS
-from dynamo_planner.core.observing import ForwardPass, Pool, Scheduled
+from dynamo_planner.core.observing import EngineWork, ForwardPass, Pool
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,12 +22,12 @@ PROFILE = Profile(
 
 
 def prompt(tokens: int, seconds: float) -> ForwardPass:
-    work = Scheduled(num_prefill_requests=1, sum_prefill_tokens=tokens)
+    work = EngineWork(num_prefill_requests=1, sum_prefill_tokens=tokens)
     return ForwardPass(pool=Pool.PREFILL, worker_id="a", wall_time=seconds, scheduled=work)
 
 
 def step(batch: int, kv: int, seconds: float) -> ForwardPass:
-    work = Scheduled(num_decode_requests=batch, sum_decode_kv_tokens=kv)
+    work = EngineWork(num_decode_requests=batch, sum_decode_kv_tokens=kv)
     return ForwardPass(pool=Pool.DECODE, worker_id="a", wall_time=seconds, scheduled=work)
 
 
@@ -91,7 +91,7 @@ def test_heartbeats_and_nonsense_say_nothing() -> None:
 
 def test_mixed_iterations_teach_prefill() -> None:
     engine = EngineEstimator(PROFILE)
-    both = Scheduled(sum_prefill_tokens=2000, num_decode_requests=10, sum_decode_kv_tokens=10_000)
+    both = EngineWork(sum_prefill_tokens=2000, num_decode_requests=10, sum_decode_kv_tokens=10_000)
     took = engine.mixed_ms(2000, 10, 1000) * 1.5 / 1000
     for _ in range(40):
         engine.observe((ForwardPass(pool=Pool.DECODE, worker_id="a", wall_time=took, scheduled=both),))

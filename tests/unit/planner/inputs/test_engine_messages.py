@@ -4,7 +4,7 @@ import math
 
 import msgspec
 import pytest
-from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Queued, Scheduled
+from dynamo_planner.core.observing import EngineWork, ForwardPass, Missing, Pool
 from dynamo_planner.inputs import InputError, InputUnavailable
 from dynamo_planner.inputs import forward_passes as module
 from dynamo_planner.inputs.forward_passes import ForwardPasses, component_of, pool_of, subject
@@ -51,22 +51,20 @@ def passes(clock):
     return ForwardPasses(Mode.DISAGG, clock)
 
 
-def test_a_message_is_read_in_full(passes):
+def test_a_message_is_read(passes):
     passes.take(PREFILL, message(wall=0.5))
     assert passes.read() == (
         ForwardPass(
             pool=Pool.PREFILL,
             worker_id="w1",
             wall_time=0.5,
-            scheduled=Scheduled(
+            scheduled=EngineWork(
                 num_prefill_requests=1,
                 sum_prefill_tokens=900,
-                sum_prefill_kv_tokens=16,
                 num_decode_requests=3,
                 sum_decode_kv_tokens=3000,
-                var_decode_kv_tokens=2.5,
             ),
-            queued=Queued(num_prefill_requests=2, sum_prefill_tokens=1800),
+            queued=EngineWork(num_prefill_requests=2, sum_prefill_tokens=1800),
         ),
     )
 

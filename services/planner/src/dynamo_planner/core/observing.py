@@ -86,28 +86,14 @@ class PoolCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scheduled:
-    """What an engine computes in one iteration."""
-
-    num_prefill_requests: int = 0
-    sum_prefill_tokens: int = 0
-    var_prefill_length: float = 0.0
-    sum_prefill_kv_tokens: int = 0
-    num_decode_requests: int = 0
-    sum_decode_kv_tokens: int = 0
-    var_decode_kv_tokens: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
-    """What waits at an engine."""
+class EngineWork:
+    """What an engine computes in one iteration, or what waits at it: of all that engines report, what policies read."""
 
     num_prefill_requests: int = 0
     sum_prefill_tokens: int = 0
     var_prefill_length: float = 0.0
     num_decode_requests: int = 0
     sum_decode_kv_tokens: int = 0
-    var_decode_kv_tokens: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +104,8 @@ class ForwardPass:
     worker_id: str
     dp_rank: int = 0
     wall_time: float = 0.0
-    scheduled: Scheduled = Scheduled()
-    queued: Queued = Queued()
+    scheduled: EngineWork = EngineWork()
+    queued: EngineWork = EngineWork()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

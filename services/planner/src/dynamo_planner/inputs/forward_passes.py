@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 from dynamo_shared.api.contracts.planner import Mode
 
-from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Queued, Scheduled
+from dynamo_planner.core.observing import EngineWork, ForwardPass, Missing, Pool
 from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
 TOPIC = "forward-pass-metrics"
@@ -29,7 +29,6 @@ _DECODE = frozenset({"backend", "decode", "tensorrt_llm", "worker"})
 
 
 class _Envelope(msgspec.Struct):
-    topic: str = ""
     payload: bytes = b""
 
 
@@ -39,8 +38,8 @@ class _Metrics(msgspec.Struct):
     version: int = VERSION
     dp_rank: int = 0
     wall_time: float = 0.0
-    scheduled_requests: Scheduled = msgspec.field(default_factory=Scheduled)
-    queued_requests: Queued = msgspec.field(default_factory=Queued)
+    scheduled_requests: EngineWork = msgspec.field(default_factory=EngineWork)
+    queued_requests: EngineWork = msgspec.field(default_factory=EngineWork)
 
 
 _envelope = msgspec.msgpack.Decoder(_Envelope).decode

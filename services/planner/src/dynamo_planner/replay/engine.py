@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from math import ceil
 from statistics import pvariance
 
-from dynamo_planner.core.observing import ForwardPass, Pool, Queued, Scheduled
+from dynamo_planner.core.observing import EngineWork, ForwardPass, Pool
 from dynamo_planner.replay.traces import BLOCK_TOKENS, TraceRequest
 from dynamo_planner.replay.truth import MeasuredEngine
 
@@ -130,11 +130,11 @@ class SimulatedEngine:
 
     def forward_pass(self, now: float) -> ForwardPass:
         """The latest report of the engine: its running iteration, or a heartbeat."""
-        scheduled, wall = Scheduled(), 0.0
+        scheduled, wall = EngineWork(), 0.0
         if self._planned:
             tokens = [count for _, count in self._running]
             passed = min(self._planned, max(0, int((now - self._began) / self._each))) if self._each else 0
-            scheduled = Scheduled(
+            scheduled = EngineWork(
                 num_prefill_requests=len(tokens),
                 sum_prefill_tokens=sum(tokens),
                 var_prefill_length=pvariance(tokens) if len(tokens) > 1 else 0.0,
@@ -143,7 +143,7 @@ class SimulatedEngine:
             )
             wall = self._each
         waiting = self.prompt_tokens - sum(count for _, count in self._running)
-        queued = Queued(
+        queued = EngineWork(
             num_prefill_requests=len(self._prompts),
             sum_prefill_tokens=waiting,
             num_decode_requests=len(self._joining),

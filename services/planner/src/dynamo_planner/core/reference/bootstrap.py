@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dynamo_planner.core.observing import ForwardPass, Pool, Scheduled
+from dynamo_planner.core.observing import EngineWork, ForwardPass, Pool
 from dynamo_planner.core.profile import Profile
 
 
@@ -16,12 +16,12 @@ def forward_passes(profile: Profile) -> Iterator[ForwardPass]:
             pool=Pool.PREFILL,
             worker_id="profile",
             wall_time=prompt.ttft / 1000,
-            scheduled=Scheduled(num_prefill_requests=1, sum_prefill_tokens=round(prompt.isl)),
+            scheduled=EngineWork(num_prefill_requests=1, sum_prefill_tokens=round(prompt.isl)),
         )
     for point in profile.decode:
         yield ForwardPass(
             pool=Pool.DECODE,
             worker_id="profile",
             wall_time=point.itl / 1000,
-            scheduled=Scheduled(num_decode_requests=int(point.batch), sum_decode_kv_tokens=round(point.kv_tokens)),
+            scheduled=EngineWork(num_decode_requests=int(point.batch), sum_decode_kv_tokens=round(point.kv_tokens)),
         )
