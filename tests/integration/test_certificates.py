@@ -19,6 +19,7 @@ from dynamo_admission.tls.timing import Timing
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeObject
+from dynamo_shared.x509 import make_authority
 
 from .certificates import NAMES, SECRET, calling, mount, settings, webhook
 from .platform import eventually
@@ -169,7 +170,7 @@ async def test_files_are_followed(kube: KubeClient, namespace: str, tmp_path: Pa
         files = {"tls.crt": pki.pem_of(leaf), "tls.key": key, "ca.crt": pki.pem_of(authority[0])}
         return {name: base64.b64encode(content).decode() for name, content in files.items()}
 
-    first, second = (pki.make_authority(time.time(), 86400 * 30) for _ in range(2))
+    first, second = (make_authority(time.time(), 86400 * 30, name="ca") for _ in range(2))
     mount(tmp_path, pair(first))
     # Twelfths of ten seconds: how long the old authority is still trusted, and the new one announced before.
     quick = settings(namespace, "manual", tmp_path, caValidity="60s", certificateValidity="30s")

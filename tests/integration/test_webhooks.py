@@ -39,6 +39,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.kube.errors import KubeError, NotFound
+from dynamo_shared.x509 import make_authority
 
 from tests.stage.balancer import balanced
 
@@ -213,7 +214,7 @@ async def test_what_an_earlier_version_applied_is_removed_by_a_restart(plane, ku
         },
         "webhooks": copy.deepcopy(right["webhooks"]),
     }
-    another, _ = pki.make_authority(time.time(), validity=3600)
+    another, _ = make_authority(time.time(), validity=3600, name="ca")
     older["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(trusted + pki.pem_of(another)).decode()
     await kube.acting_as(FIELD_MANAGER).apply(MUTATING_WEBHOOK_CONFIGURATIONS, older)
     async with admission_platform(plane, port=port):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from dynamo_shared.x509 import builder, general_name, key_pem, key_usage
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from dynamo_shared.x509 import Signer, key_pem, make_authority, make_leaf, subject
 
 #: How long certificates are valid, and what one that is used again has left at least. Seconds.
 LIFETIME, LEFT = 365 * 86400.0, 86400.0
@@ -32,20 +32,15 @@ class CertificateAuthority:
         folder.mkdir(parents=True, exist_ok=True)
         self.pair = KeyPair(folder / "ca.crt", folder / "ca.key")
         if not _usable(self.pair):
-            key, now = ec.generate_private_key(ec.SECP256R1()), time.time()
-            subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-            certificate = (
-                builder(subject, subject, key.public_key(), now, now + LIFETIME)
-                .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-                .add_extension(key_usage(signs=True), critical=True)
-                .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            )
-            _write(self.pair, certificate.sign(key, hashes.SHA256()), key)
+            _write(self.pair, *make_authority(time.time(), LIFETIME, name))
             # Leaves of an earlier CA would be refused.
             for stale in folder.glob("*.crt"):
                 if stale != self.pair.certificate:
                     stale.unlink()
-        self._key = serialization.load_pem_private_key(self.pair.key.read_bytes(), password=None)
+        key = serialization.load_pem_private_key(self.pair.key.read_bytes(), password=None)
+        if not isinstance(key, Signer):
+            raise TypeError(f"{self.pair.key} holds no key that signs; remove {folder}")
+        self._key = key
         self._certificate = x509.load_pem_x509_certificate(self.pair.certificate.read_bytes())
 
     @property
@@ -66,11 +61,6 @@ class CertificateAuthority:
         """Client certificate: common name `user` (default: `name`), organizations `groups`."""
         return self._issue(name, user if user is not None else name, groups, (), [ExtendedKeyUsageOID.CLIENT_AUTH])
 
-    def _authority_key(self) -> ec.EllipticCurvePrivateKey:
-        if not isinstance(self._key, ec.EllipticCurvePrivateKey):
-            raise TypeError(f"{self.pair.key} holds no elliptic curve key; remove {self._folder}")
-        return self._key
-
     def _issue(
         self,
         name: str,
@@ -82,28 +72,11 @@ class CertificateAuthority:
         pair = KeyPair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
         if _usable(pair):
             return pair
-        key, now = ec.generate_private_key(ec.SECP256R1()), time.time()
-        subject = x509.Name(
-            [
-                *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups),
-                x509.NameAttribute(NameOID.COMMON_NAME, common_name),
-            ]
+        name_of = subject(common_name, groups)
+        made = make_leaf(
+            self._certificate, self._key, name_of, names=names, now=time.time(), validity=LIFETIME, uses=uses
         )
-        certificate = (
-            builder(subject, self._certificate.subject, key.public_key(), now, now + LIFETIME)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(key_usage(signs=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
-            # Python 3.13 refuses a certificate without.
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._authority_key().public_key()), critical=False
-            )
-        )
-        if names:
-            certificate = certificate.add_extension(
-                x509.SubjectAlternativeName([general_name(n) for n in names]), critical=False
-            )
-        _write(pair, certificate.sign(self._authority_key(), hashes.SHA256()), key)
+        _write(pair, *made)
         return pair
 
 
@@ -118,7 +91,7 @@ def signing_key(folder: Path) -> tuple[Path, Path]:
         usable = False
     if not usable:
         key = ec.generate_private_key(ec.SECP256R1())
-        _write_key(private, key)
+        _write_key(private, key_pem(key))
         public.write_bytes(
             key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
         )
@@ -136,11 +109,11 @@ def _usable(pair: KeyPair) -> bool:
     return is_of_key and certificate.not_valid_after_utc.timestamp() > time.time() + LEFT
 
 
-def _write(pair: KeyPair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+def _write(pair: KeyPair, certificate: x509.Certificate, key: bytes) -> None:
     _write_key(pair.key, key)
     pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+def _write_key(path: Path, key: bytes) -> None:
     path.touch(mode=0o600)
-    path.write_bytes(key_pem(key))
+    path.write_bytes(key)

@@ -13,6 +13,7 @@ from dynamo_admission.tls.given import GivenCertificates
 from dynamo_admission.tls.own import OwnCertificates
 from dynamo_admission.tls.timing import Timing
 from dynamo_devcluster.certs import CertificateAuthority
+from dynamo_shared.x509 import make_authority
 
 from .certificates import NAMES, MemoryStore, served_to
 
@@ -24,7 +25,7 @@ def own(_: Path, clients: ClientAuthorities) -> Certificates:
 
 
 def given(folder: Path, clients: ClientAuthorities) -> Certificates:
-    authority, key = pki.make_authority(time.time(), 86400.0)
+    authority, key = make_authority(time.time(), 86400.0, name="ca")
     leaf, leaf_key = pki.make_serving(authority, key, NAMES, time.time(), 3600.0)
     for name, content in (("tls.crt", pki.pem_of(leaf)), ("tls.key", leaf_key), ("ca.crt", pki.pem_of(authority))):
         (folder / name).write_bytes(content)

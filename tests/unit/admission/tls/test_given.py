@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from dynamo_admission.tls import Unusable, pki
 from dynamo_admission.tls.given import GivenCertificates
 from dynamo_admission.tls.timing import Timing
-from dynamo_shared.x509 import date, key_pem
+from dynamo_shared.x509 import date, key_pem, make_authority
 
 from tests.building.clock import ManualClock
 
@@ -25,7 +25,7 @@ class Authority:
     """Another user's."""
 
     def __init__(self) -> None:
-        self.certificate, self.key = pki.make_authority(time.time(), 365 * DAY)
+        self.certificate, self.key = make_authority(time.time(), 365 * DAY, name="ca")
 
     @property
     def pem(self) -> bytes:

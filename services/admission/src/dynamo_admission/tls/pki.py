@@ -1,4 +1,4 @@
-"""X.509: creates and reads authorities and serving certificates, and checks trust. ECDSA P-256."""
+"""X.509: reads authorities and serving certificates, and checks trust."""
 
 import ipaddress
 from collections.abc import Iterable, Sequence
@@ -6,30 +6,13 @@ from collections.abc import Iterable, Sequence
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from dynamo_shared.x509 import BACKDATED, LONGEST_COMMON_NAME, builder, general_name, key_pem, key_usage
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from dynamo_shared.x509 import BACKDATED, LONGEST_COMMON_NAME, Signer, make_leaf, subject
 
 
 class Unusable(ValueError):
     """A certificate, its key or its authorities cannot be used; the message says which, why, and what to do."""
-
-
-def make_authority(now: float, validity: float, name: str = "dynamo-admission-ca") -> tuple[x509.Certificate, bytes]:
-    """A self-signed authority and its key (PEM), valid for so many seconds. It signs no other authority."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    # A name of its own: with two authorities of one name, a verifier may try the wrong one.
-    subject = _name(f"{name}-{identifier.digest.hex()[:12]}")
-    certificate = (
-        builder(subject, subject, key.public_key(), now, now + validity)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(key_usage(signs=True), critical=True)
-        .add_extension(identifier, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    return certificate, key_pem(key)
 
 
 def make_serving(
@@ -39,40 +22,13 @@ def make_serving(
     common = next((name for name in names if len(name) <= LONGEST_COMMON_NAME), "dynamo-admission")
     return make_leaf(
         authority,
-        authority_key,
-        common,
+        signing_key_of(authority_key, "the authority's key"),
+        subject(common),
         names=names,
         now=now,
         validity=validity,
         uses=[ExtendedKeyUsageOID.SERVER_AUTH],
     )
-
-
-def make_leaf(
-    authority: x509.Certificate,
-    authority_key: bytes,
-    common: str,
-    *,
-    names: Sequence[str],
-    now: float,
-    validity: float,
-    uses: Sequence[x509.ObjectIdentifier],
-) -> tuple[x509.Certificate, bytes]:
-    """A certificate of a server, a client or both, and its key (PEM). It ends no later than its authority."""
-    signer = signing_key_of(authority_key, "the authority's key")
-    key = ec.generate_private_key(ec.SECP256R1())
-    alternative = x509.SubjectAlternativeName([general_name(name) for name in names or [common]])
-    certificate = (
-        builder(_name(common), authority.subject, key.public_key(), now, min(now + validity, ends(authority)))
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(key_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
-        .add_extension(alternative, critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(_identifier(authority), critical=False)
-        .sign(signer, hashes.SHA256())
-    )
-    return certificate, key_pem(key)
 
 
 def certificates_of(pem: bytes, what: str) -> tuple[x509.Certificate, ...]:
@@ -93,10 +49,10 @@ def key_of(pem: bytes, what: str) -> PrivateKeyTypes:
         raise Unusable(f"{what} holds no private key in PEM form") from None
 
 
-def signing_key_of(pem: bytes, what: str) -> ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey:
+def signing_key_of(pem: bytes, what: str) -> Signer:
     """The private key of an authority: this platform creates the first kind, the reference the second. Unusable as `key_of`."""
     key = key_of(pem, what)
-    if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+    if not isinstance(key, Signer):
         raise Unusable(f"{what} is neither an ECDSA nor an RSA key")
     return key
 
@@ -181,21 +137,3 @@ def described(certificate: x509.Certificate) -> dict[str, str]:
         "fingerprint": certificate.fingerprint(hashes.SHA256()).hex()[:16],
         "ends": certificate.not_valid_after_utc.isoformat(),
     }
-
-
-def _name(common: str) -> x509.Name:
-    return x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Dynamo Platform"),
-            x509.NameAttribute(NameOID.COMMON_NAME, common),
-        ]
-    )
-
-
-def _identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    """As the authority names its key: verifiers compare, and there is more than one way to make the name."""
-    try:
-        named = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    except x509.ExtensionNotFound:
-        return x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())  # type: ignore[arg-type]
-    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(named)

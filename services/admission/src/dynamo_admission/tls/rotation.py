@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from cryptography import x509
+from dynamo_shared.x509 import make_authority
 
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.timing import Timing
@@ -129,7 +130,7 @@ def _introduce(state: SecretState, now: float, timing: Timing, names: Sequence[s
     if _can_sign(state, now) and (not _servable(state, now) or _due(state.serving[0], now)):
         # The last that the present authority signs: it has to last until the next one is trusted.
         state = _issue(state, now, timing, names)
-    authority, key = pki.make_authority(now, timing.authority)
+    authority, key = make_authority(now, timing.authority, "dynamo-admission-ca")
     return replace(state, authorities=(*state.authorities, authority), authority_key=key)
 
 

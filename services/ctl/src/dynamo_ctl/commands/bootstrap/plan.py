@@ -11,6 +11,7 @@ from dynamo_admission.tls import pki
 from dynamo_admission.tls.pki import Unusable
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus import server_config
+from dynamo_shared.x509 import make_authority, make_leaf, subject
 
 from dynamo_ctl.commands.bootstrap.specification import Certificate, NamespaceCredentials
 
@@ -47,7 +48,7 @@ def plan(
     authorities: dict[str, tuple[x509.Certificate, bytes]] = {}
     for name in desired.authorities:
         held = _authority(_data(existing.get(name)), now)
-        authorities[name] = held or pki.make_authority(now, desired.authority_validity, name)
+        authorities[name] = held or make_authority(now, desired.authority_validity, name)
         yield SecretStep(
             name, _TLS, None if held else _pair(*authorities[name], authorities[name][0]), existing.get(name)
         )
@@ -135,8 +136,14 @@ def _issue(
     desired: Certificate, authority: x509.Certificate, key: bytes, now: float, validity: float
 ) -> dict[str, bytes]:
     uses = [_USES[use] for use in desired.uses]
-    leaf, leaf_key = pki.make_leaf(
-        authority, key, desired.common_name, names=desired.names, now=now, validity=validity, uses=uses
+    leaf, leaf_key = make_leaf(
+        authority,
+        pki.signing_key_of(key, "the authority's key"),
+        subject(desired.common_name),
+        names=desired.names or (desired.common_name,),
+        now=now,
+        validity=validity,
+        uses=uses,
     )
     return _pair(leaf, leaf_key, authority)
 
