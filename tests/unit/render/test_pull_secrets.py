@@ -204,9 +204,8 @@ def test_pods_get_the_secrets_of_their_images(single, names) -> None:
 
 def test_pods_of_grove_get_them_and_the_account_too() -> None:
     config = render.RenderConfig(grove=True, discovery_backend="etcd")
-    children = building.graph_children(
-        building.graph(building.component(main=NGC)), config, pull_secrets=SECRETS, service_account="runner"
-    )
+    around = render.ObservedComponent(pull_secrets=SECRETS, service_account="runner")
+    children = building.graph_children(building.graph(building.component(main=NGC)), config, around=around)
     (made,) = building.of_kind(children, "PodCliqueSet")
     (clique,) = made["spec"]["template"]["cliques"]
     assert clique["spec"]["podSpec"]["imagePullSecrets"] == [{"name": "a-ngc"}, {"name": "b-ngc"}]

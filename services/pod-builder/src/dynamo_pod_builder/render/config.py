@@ -115,6 +115,27 @@ class RenderConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ObservedComponent:
+    """What exists already of a component, or around it, and decides how it is rendered."""
+
+    #: For pods that need no access to Kubernetes discovery: the namespace's service account for component pods.
+    service_account: str = DEFAULT_ACCOUNT
+    #: `worker` where existing objects select prefill or decode pods by the type that they had as v1alpha1; "" otherwise.
+    legacy_type: str = ""
+    #: Whether its pods lack the label of their model, which earlier releases did not set: it alone must not replace them.
+    unlabelled_model: bool = False
+    #: The namespace's secrets of image registries.
+    pull_secrets: PullSecrets = NO_PULL_SECRETS
+    #: What its pods start from; None where they load the model themselves.
+    restore: Restore | None = None
+    #: GPUs that its main container claims, in place of counting them.
+    claimed: ClaimedGpus = NO_CLAIMS
+
+
+NEW_COMPONENT = ObservedComponent()
+
+
+@dataclass(frozen=True, slots=True)
 class RunningPods:
     """How many pods a component has, and which of the annotations of pods that may start from a PodSnapshot."""
 
@@ -148,28 +169,8 @@ class ObservedGraph:
     running: Mapping[str, RunningPods] = field(default_factory=dict)
     #: GPUs that the main containers of its components claim, by component.
     claimed: Mapping[str, ClaimedGpus] = field(default_factory=dict)
-    #: Around it, for what Grove runs: as of components.
-    service_account: str = DEFAULT_ACCOUNT
-    pull_secrets: PullSecrets = NO_PULL_SECRETS
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedComponent:
-    """What exists already of a component, or around it, and decides how it is rendered."""
-
-    #: For pods that need no access to Kubernetes discovery: the namespace's service account for component pods.
-    service_account: str = DEFAULT_ACCOUNT
-    #: `worker` where existing objects select prefill or decode pods by the type that they had as v1alpha1; "" otherwise.
-    legacy_type: str = ""
-    #: Whether its pods lack the label of their model, which earlier releases did not set: it alone must not replace them.
-    unlabelled_model: bool = False
-    #: The namespace's secrets of image registries.
-    pull_secrets: PullSecrets = NO_PULL_SECRETS
-    #: What its pods start from; None where they load the model themselves.
-    restore: Restore | None = None
-    #: GPUs that its main container claims, in place of counting them.
-    claimed: ClaimedGpus = NO_CLAIMS
+    #: Around each of its components.
+    around: ObservedComponent = NEW_COMPONENT
 
 
 NEW_GRAPH = ObservedGraph()
-NEW_COMPONENT = ObservedComponent()

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
-from dynamo_shared.api.device_claims import ClaimedGpus
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyService, legacy_component
 from dynamo_shared.api.objects import MAIN, KubeObject
@@ -12,9 +11,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoComponentDeploymentSpec
 
-from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, PullSecrets
-from dynamo_pod_builder.render.checkpoint.target import Restore
-from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedComponent, RenderConfig
+from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.pod.discovery import PodDiscovery, discovery_of
 from dynamo_pod_builder.render.pod.placement import ALONE, PodPlacement
 from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
@@ -44,14 +41,8 @@ class PodContext:
     template_annotations: Mapping[str, str]
     discovery: PodDiscovery
     worker_hash: str
-    service_account: str
-    pull_secrets: PullSecrets = NO_PULL_SECRETS
-    restore: Restore | None = None
-    #: Whether its pods lack the label of their model, and are not replaced for that alone.
-    unlabelled_model: bool = False
+    observed: ObservedComponent
     legacy: LegacyService = NO_SERVICE
-    #: GPUs that the main container claims, in place of counting them.
-    claimed: ClaimedGpus = NO_CLAIMS
     placement: PodPlacement = ALONE
 
     @property
@@ -101,12 +92,8 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         template_annotations=template_annotations,
         discovery=discovery_of(template_annotations, config),
         worker_hash=template_labels.get(labels.WORKER_HASH, ""),
-        service_account=observed.service_account,
-        pull_secrets=observed.pull_secrets,
-        restore=observed.restore,
-        unlabelled_model=observed.unlabelled_model,
+        observed=observed,
         legacy=legacy,
-        claimed=observed.claimed,
     )
 
 

@@ -35,16 +35,16 @@ def pod_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]:
     label_set = {**object_labels(context, own), labels.SELECTOR: context.name, **context.discovery.labels}
     if context.type:
         label_set[labels.COMPONENT_TYPE] = context.type
-    if context.spec.model_ref is not None and not context.unlabelled_model:
+    if context.spec.model_ref is not None and not context.observed.unlabelled_model:
         label_set[labels.BASE_MODEL] = names.model_label(context.spec.model_ref.name)
     if context.template_annotations.get(ENABLE_METRICS) != "false":
         label_set[labels.METRICS_ENABLED] = "true"
-    return label_set if context.restore is None else {**label_set, **context.restore.labels}
+    return label_set if context.observed.restore is None else {**label_set, **context.observed.restore.labels}
 
 
 def restore_annotations(context: PodContext) -> dict[str, str]:
     """Annotations of pods that start from a checkpoint; none for others."""
-    return {} if context.restore is None else context.restore.annotations(context.engines)
+    return {} if context.observed.restore is None else context.observed.restore.annotations(context.engines)
 
 
 def object_annotations(context: PodContext) -> dict[str, str]:

@@ -77,8 +77,7 @@ class GraphObserver:
             pods=pods,
             registered=await self._registered(components, workloads, pods),
             checkpoints=catalogue(cache, namespace, specs, objects.name(graph)),
-            service_account=component_account(cache, namespace),
-            pull_secrets=secrets,
+            around=render.ObservedComponent(service_account=component_account(cache, namespace), pull_secrets=secrets),
             claimed={each["name"]: claimed(cache.get, namespace, each) for each in specs},
         )
 

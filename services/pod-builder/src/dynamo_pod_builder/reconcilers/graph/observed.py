@@ -19,9 +19,8 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
-from dynamo_pod_builder.render import RenderConfig
-from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, PullSecrets
-from dynamo_pod_builder.render.config import DEFAULT_ACCOUNT
+from dynamo_pod_builder.render import ObservedComponent, RenderConfig
+from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue
 
 #: Id of a resource, and the name of an object of it: all is of one namespace.
@@ -49,9 +48,8 @@ class Observed:
     #: When pods registered with Dynamo in Kubernetes, by uid; known while workers are exchanged.
     registered: Mapping[str, datetime] = field(default_factory=dict)
     checkpoints: Catalogue = NO_CHECKPOINTS
-    #: Of the namespace: the account of component pods, and the secrets of image registries.
-    service_account: str = DEFAULT_ACCOUNT
-    pull_secrets: PullSecrets = NO_PULL_SECRETS
+    #: What the namespace has for the pods of each component.
+    around: ObservedComponent = NEW_COMPONENT
     #: GPUs that the main containers of its components claim, by component.
     claimed: Mapping[str, ClaimedGpus] = field(default_factory=dict)
 

@@ -50,7 +50,7 @@ def pod_spec(context: PodContext) -> KubeObject:
         pod["securityContext"] = {"fsGroup": FS_GROUP}
     if not pod.get("serviceAccountName"):
         pod["serviceAccountName"] = (
-            names.discovery_account(context.graph) if context.discovery.kubernetes else context.service_account
+            names.discovery_account(context.graph) if context.discovery.kubernetes else context.observed.service_account
         )
     if cache is not None and all(volume["name"] != cache["name"] for volume in pod.get("volumes", ())):
         pod["volumes"] = [*pod.get("volumes", ()), volumes.claim(cache["name"])]
@@ -68,9 +68,9 @@ def pod_spec(context: PodContext) -> KubeObject:
     volumes.name_as_allowed(pod)
     gpu_memory.share(pod, context)
     failover.stand_by(pod, context, backend)
-    if context.restore is not None:
-        start_from(pod, context.restore, context.engines)
-    pull_secrets.add(pod, context.pull_secrets, context.template_annotations)
+    if context.observed.restore is not None:
+        start_from(pod, context.observed.restore, context.engines)
+    pull_secrets.add(pod, context.observed.pull_secrets, context.template_annotations)
     return pod
 
 

@@ -18,7 +18,7 @@ from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_component
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.backends import backend_of, vllm
-from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedComponent, ObservedGraph, RenderConfig
+from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, PodContext, context_of
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
 from dynamo_pod_builder.render.network.ingress import ways_in
@@ -49,12 +49,11 @@ def children(
 
     Cliques that are there keep their order: another one would be another graph to Grove.
     """
-    around = ObservedComponent(service_account=observed.service_account, pull_secrets=observed.pull_secrets)
     contexts: list[PodContext] = []
     for each in components:
         name = each["spec"]["name"]
         own = replace(
-            around,
+            observed.around,
             restore=observed.restores.get(name),
             legacy_type=observed.legacy_types.get(name, ""),
             unlabelled_model=name in observed.unlabelled_models,

@@ -102,7 +102,7 @@ def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
         return True
     workload = observed.workloads.get(objects.name(there))
     around = render.ObservedComponent(
-        service_account=observed.service_account,
+        service_account=observed.around.service_account,
         legacy_type=legacy_type(desired, workload),
         unlabelled_model=unlabelled_model(workload),
         claimed=observed.claimed.get(desired["spec"].get("name", ""), NO_CLAIMS),

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_pod_builder import render
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.steps.desired import as_components
@@ -17,11 +16,10 @@ def take_checkpoints(plan: Plan, observed: Observed) -> Plan:
     graph, missing = plan.parsed, plan.starts.missing
     if graph is None or not missing:
         return plan
-    around = render.ObservedComponent(service_account=observed.service_account, pull_secrets=observed.pull_secrets)
     checkpoints: list[KubeObject] = []
     try:
         checkpoints.extend(
-            checkpoint_of(child, missing[child.spec.name or ""], observed.config, around)
+            checkpoint_of(child, missing[child.spec.name or ""], observed.config, observed.around)
             for child in as_components(graph, missing, observed.config)
         )
     except REFUSALS as error:

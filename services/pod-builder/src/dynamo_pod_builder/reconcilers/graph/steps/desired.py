@@ -36,8 +36,6 @@ class GraphInputs:
     config: render.RenderConfig
     checkpoints: Catalogue
     kept: render.ObservedGraph
-    #: Around pods of which a checkpoint is taken.
-    around: render.ObservedComponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,7 @@ class Rendered:
 def desire(plan: Plan, observed: Observed) -> Plan:
     """All objects of the graph. Raises InvalidManifest and RenderError."""
     graph = objects.without_status(observed.graph_as_scaled)
-    around = render.ObservedComponent(service_account=observed.service_account, pull_secrets=observed.pull_secrets)
-    inputs = GraphInputs(graph, observed.config, observed.checkpoints, _kept(observed), around)
+    inputs = GraphInputs(graph, observed.config, observed.checkpoints, _kept(observed))
     rendered = _rendered(inputs)
     clique_set = next((each for each in rendered.children if each["kind"] == POD_CLIQUE_SETS.kind), None)
     if clique_set is not None and any(grove.renews_workers(clique_set, there) for there in observed.sets):
@@ -94,7 +91,7 @@ def _captures(graph: DynamoGraphDeployment, inputs: GraphInputs) -> dict[str, Ku
         for child in as_components(graph, names, inputs.config):
             name = child.spec.name or ""
             try:
-                captures[name] = capture_of(child, graph, generation, inputs.config, inputs.around)
+                captures[name] = capture_of(child, graph, generation, inputs.config, inputs.kept.around)
             except render.RenderError as error:
                 captures[name] = str(error)
     except render.RenderError as error:
@@ -138,7 +135,9 @@ def _running_pods(replicas: int, template: KubeObject) -> RunningPods:
 
 def _kept(observed: Observed) -> render.ObservedGraph:
     backends = {name: each["spec"].get("backendFramework", "") for name, each in observed.components.items()}
-    kept = render.ObservedGraph({name: backend for name, backend in backends.items() if backend})
+    kept = render.ObservedGraph(
+        {name: backend for name, backend in backends.items() if backend}, around=observed.around
+    )
     if any(map(starts_from_one, observed.graph["spec"].get("components", ()))):
         kept = replace(kept, running=_running(observed))
     if not observed.config.grove:
@@ -152,7 +151,5 @@ def _kept(observed: Observed) -> render.ObservedGraph:
         legacy_types=legacy_types(observed.graph["spec"].get("components", ()), sets),
         unlabelled_models=unlabelled_models(sets),
         generation=grove.generation(sets),
-        service_account=observed.service_account,
-        pull_secrets=observed.pull_secrets,
         claimed=observed.claimed,
     )
