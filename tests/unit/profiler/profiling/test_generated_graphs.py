@@ -25,16 +25,13 @@ from tests.unit.profiler.profiling.profiling_world import layout, request, setti
 
 
 def parts(name: str = "qwen", *, model: ModelArchitecture | None = None, **spec: Any) -> GenerationInputs:
-    asked = request(name, **spec)
+    asked = replace(request(name, **spec), gpu_product="NVIDIA-H200")
     return GenerationInputs(
-        name=asked.name,
-        namespace=asked.namespace,
-        spec=asked.spec,
+        request=asked,
         objective=objective_of(asked),
         settings=settings(),
         version="1.2.0",
         model=model,
-        product="NVIDIA-H200",
     )
 
 
@@ -70,7 +67,8 @@ EXPERTS = {
 
 
 def test_workers_may_have_an_image_of_their_own():
-    what = replace(parts(image="nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1"), workers_image="worker:2")
+    what = parts(image="nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1")
+    what = replace(what, request=replace(what.request, workers_image="worker:2"))
     made = unmeasured(layout(**DENSE), what)[0]
     images = [main(made, name)["image"] for name in ("Frontend", "prefill", "decode")]
     assert images == ["nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1", "worker:2", "worker:2"]

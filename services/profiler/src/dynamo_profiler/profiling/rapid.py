@@ -229,15 +229,11 @@ class RapidProfiler:
 
     def _parts(self, run: _ProfilingRun) -> GenerationInputs:
         return GenerationInputs(
-            name=run.request.name,
-            namespace=run.request.namespace,
-            spec=run.request.spec,
+            request=run.request,
             objective=run.objective,
             settings=self._settings,
             version=self._version,
             model=run.model,
-            product=run.request.gpu_product,
-            workers_image=run.request.workers_image,
         )
 
 

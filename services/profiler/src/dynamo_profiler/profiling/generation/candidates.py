@@ -52,11 +52,11 @@ def unmeasured(layout: Layout, parts: GenerationInputs) -> tuple[DeploymentCandi
 
 def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Remark, ...]]:
     made = graph_of(layout, parts)
-    override = parts.spec.overrides.dgd if parts.spec.overrides else None
+    override = parts.request.spec.overrides.dgd if parts.request.spec.overrides else None
     graph, remarks = overridden(made, override)
-    graph = versioned(share_pull_secrets(graph, override), parts.spec)
+    graph = versioned(share_pull_secrets(graph, override), parts.request.spec)
     lint(graph, changed=bool(override))
-    graph = routed(graph, parts.spec)
+    graph = routed(graph, parts.request.spec)
     keeps_containers(made, graph)
     taken = layout.gpus if parts.mocked else _gpus_of(graph)
     if taken != layout.gpus:

@@ -28,14 +28,14 @@ _PROFILE_VOLUME, _PROFILE_FOLDER = "profile-data", "/workspace/profile-data"
 def graph_of(layout: Layout, parts: GenerationInputs) -> KubeObject:
     """The graph, before the request's overrides."""
     spans = [(COMPONENTS[role][0], nodes_of(engine, parts) > 1) for role, engine in layout.engines.items()]
-    name = graph_name(parts.name, desired_name(parts.spec), [(FRONTEND, False), *spans])
-    metadata: KubeObject = {"name": name, "namespace": parts.namespace}
+    name = graph_name(parts.request.name, desired_name(parts.request.spec), [(FRONTEND, False), *spans])
+    metadata: KubeObject = {"name": name, "namespace": parts.request.namespace}
     if parts.objective.planner is not None:
         metadata["annotations"] = {PLANNER_CONFIG: planner_config_name(name)}
     image = runtime_image(
-        layout.backend, parts.spec.image, repository=parts.settings.image_repository, version=parts.version
+        layout.backend, parts.request.spec.image, repository=parts.settings.image_repository, version=parts.version
     )
-    workers = [_worker(layout, role, name, parts.workers_image or image, parts) for role in layout.engines]
+    workers = [_worker(layout, role, name, parts.request.workers_image or image, parts) for role in layout.engines]
     return {
         "apiVersion": "nvidia.com/v1beta1",
         "kind": "DynamoGraphDeployment",
@@ -65,8 +65,8 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Generation
     desired = EngineSpec(
         role=Role(role),
         engine=engine,
-        model=parts.spec.model,
-        path=model_path(parts.spec),
+        model=parts.request.spec.model,
+        path=model_path(parts.request.spec),
         isl=parts.objective.isl,
         latent=parts.model is not None and parts.model.latent,
         longest=longest(engine, parts),
@@ -83,9 +83,9 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Generation
         component["scalingAdapter"] = {}
     if not parts.mocked:
         container["resources"] = {"limits": {NVIDIA_GPU: str(engine.gpus // nodes)}}
-        if parts.product:
+        if parts.request.gpu_product:
             # Figures are of one kind of GPU, and clusters may have several.
-            pod["nodeSelector"] = {GPU_PRODUCT: parts.product}
+            pod["nodeSelector"] = {GPU_PRODUCT: parts.request.gpu_product}
         if nodes > 1:
             component["multinode"] = {"nodeCount": nodes}
     return {**component, "podTemplate": {"spec": pod}}
@@ -110,7 +110,7 @@ def _pod(image: str, parts: GenerationInputs) -> tuple[KubeObject, KubeObject]:
     if parts.settings.model_secret:
         container["envFrom"] = [{"secretRef": {"name": parts.settings.model_secret, "optional": True}}]
     pod: KubeObject = {"containers": [container]}
-    mount_model(pod, container, parts.spec)
+    mount_model(pod, container, parts.request.spec)
     for field in ("tolerations", "imagePullSecrets"):
         if given := _of_job(parts, field):
             pod[field] = given
@@ -119,6 +119,6 @@ def _pod(image: str, parts: GenerationInputs) -> tuple[KubeObject, KubeObject]:
 
 def _of_job(parts: GenerationInputs, field: str) -> list[KubeObject]:
     """What the request gives the pod of its profiling job, where engines need it, too."""
-    overrides = parts.spec.overrides
+    overrides = parts.request.spec.overrides
     template = mapping(mapping(overrides and overrides.profiling_job).get("template"))
     return [dict(each) for each in items(mapping(template.get("spec")).get(field)) if isinstance(each, dict)]

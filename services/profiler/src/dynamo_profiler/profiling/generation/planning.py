@@ -41,7 +41,7 @@ def _config(asked: PlannerConfig, layout: Layout, parts: GenerationInputs) -> Ku
     computed |= endpoints_lowered(asked, layout)
     if PREFILL in engines:
         computed["prefill_engine_num_gpu"] = engines[PREFILL].gpus
-    defaults: KubeObject = {"model_name": parts.spec.model, "max_gpu_budget": objective.total_gpus}
+    defaults: KubeObject = {"model_name": parts.request.spec.model, "max_gpu_budget": objective.total_gpus}
     works_towards_times = asked.policy is PlanningPolicy.ADAPTIVE or asked.optimization_target is Target.SLA
     if works_towards_times and objective.tune_for is None:
         ttft, itl = objective.times_of_roles()
@@ -67,14 +67,14 @@ def endpoints_lowered(asked: PlannerConfig, layout: Layout) -> dict[str, int]:
 
 
 def _config_map(name: str, data: dict[str, str], parts: GenerationInputs) -> KubeObject:
-    labels = {REQUEST_NAME: parts.name, REQUEST_NAMESPACE: parts.namespace}
+    labels = {REQUEST_NAME: parts.request.name, REQUEST_NAMESPACE: parts.request.namespace}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         # A label holds less than a name may.
         "metadata": {
             "name": name,
-            "namespace": parts.namespace,
+            "namespace": parts.request.namespace,
             "labels": {key: value for key, value in labels.items() if len(value) <= 63},
         },
         "data": data,
