@@ -2,7 +2,7 @@
 
 import pytest
 from dynamo_pod_builder.cohorts import cohort, engine_has_ended
-from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
+from dynamo_pod_builder.reconcilers.pod import PodReconciler
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube.errors import NotFound
@@ -91,7 +91,7 @@ def test_a_pod_that_ends_is_checked() -> None:
 
 async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
     cache, kube, announced = indexed(pod("ldr", phase="Failed"), pod("wkr-1"), *OTHERS), Kube(), Announced()
-    reconciler = CohortReconciler(cache, kube, announced)  # type: ignore[arg-type]
+    reconciler = PodReconciler(cache, kube, announced)  # type: ignore[arg-type]
     await reconciler.reconcile(ObjectKey("ns", "ldr"))
     assert kube.deleted == [("wkr-1", "uid-wkr-1", 0), ("ldr", "uid-ldr", 0)]
     assert announced.lines == [
@@ -104,13 +104,13 @@ async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
 
 async def test_what_is_gone_already_holds_up_nothing() -> None:
     cache, kube = indexed(pod("ldr", phase="Failed"), pod("wkr-1"), pod("wkr-2")), Kube("wkr-1")
-    await CohortReconciler(cache, kube, Announced()).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
+    await PodReconciler(cache, kube, Announced()).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
     assert [name for name, _, _ in kube.deleted] == ["wkr-2", "ldr"]
 
 
 async def test_a_pod_that_runs_is_left_alone() -> None:
     kube = Kube()
-    await CohortReconciler(indexed(pod("ldr")), kube, Announced()).reconcile(  # type: ignore[arg-type]
+    await PodReconciler(indexed(pod("ldr")), kube, Announced()).reconcile(  # type: ignore[arg-type]
         ObjectKey("ns", "ldr")
     )
     assert kube.deleted == []

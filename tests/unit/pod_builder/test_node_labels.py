@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.node_labels import lacking, waiting
-from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_pod_builder.reconcilers.pod import ASK_AGAIN, PodReconciler
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
@@ -104,7 +103,7 @@ class Kube:
 async def reconciled(kube: Kube, cache: ObjectCache) -> tuple[Result, list[str]]:
     announced: Any = Announced()
     of_kube: Any = kube
-    reconciler = PodReconciler(cache, of_kube, announced, CohortReconciler(cache, of_kube, announced))
+    reconciler = PodReconciler(cache, of_kube, announced)
     result = await reconciler.reconcile(KEY)
     return result, [fact.message for fact in announced.facts]
 

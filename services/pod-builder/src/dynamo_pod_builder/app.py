@@ -46,7 +46,6 @@ from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.configuration import render_config
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
-from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_pod_builder.reconcilers.component import ComponentReconciler
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.graph.captures import Captures
@@ -162,7 +161,7 @@ class _PodBuilder(Controller):
                 ),
                 NAMESPACES.plural: Reconciler(NamespaceReconciler(cache, applier).reconcile, self._namespaces),
                 PODS.plural: Reconciler(
-                    PodReconciler(cache, kube, announcer, CohortReconciler(cache, kube, announcer)).reconcile,
+                    PodReconciler(cache, kube, announcer).reconcile,
                     lambda: (*cohorts.ended(cache), *node_labels.waiting(cache)),
                 ),
             },

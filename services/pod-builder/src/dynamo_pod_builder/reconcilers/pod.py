@@ -1,8 +1,15 @@
-"""One pod: an engine that has ended takes its others with it, and a pod of a policy gets the label of its node."""
+"""One pod: an engine that has ended takes its others with it, and a pod of a policy gets the label of its node.
 
+An engine of which one rank ended is replaced whole: the others would wait for that rank, holding its lock and its GPUs. Its pods
+are never restarted in place (`restartPolicy: Never`), so this is how they come back: they are deleted, Grove makes new ones, and
+those wait for the engine that serves meanwhile.
+"""
+
+import contextlib
 from dataclasses import dataclass
 
-from dynamo_shared.api.resources import NODES, PODS, ObjectKey
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import NODES, PODS, ObjectKey, key_of
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
@@ -10,8 +17,8 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events
+from dynamo_pod_builder.cohorts import cohort, engine_has_ended
 from dynamo_pod_builder.node_labels import is_of_policy, lacking
-from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 
 #: Nodes are not watched here: how soon one is asked again that has no such label, or may not be read. A graph may come later
 #: than its pods, too. Seconds.
@@ -25,13 +32,29 @@ class PodReconciler:
     cache: ObjectCache
     kube: KubeClient
     announcer: Announcer
-    cohorts: CohortReconciler
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One reconcile of one pod. Raises KubeError where the API server is away: the queue retries."""
         pod = self.cache.get(PODS, key)
-        if pod is None or not (label := lacking(pod)):
-            return await self.cohorts.reconcile(key)
+        if pod is not None and engine_has_ended(pod):
+            await self._replace_engine(pod)
+        elif pod is not None and (label := lacking(pod)):
+            return await self._copy_label(pod, label)
+        return Result()
+
+    async def _replace_engine(self, pod: KubeObject) -> None:
+        members = cohort(self.cache, pod)
+        self.announcer.announce(pod, events.engine_ended(pod, members))
+        # The one that ended goes last: after an interruption it leads to the members that are left.
+        for member in sorted(members, key=engine_has_ended):
+            metadata = member["metadata"]
+            with contextlib.suppress(NotFound, Conflict):
+                # Processes that wait for a rank that is gone end by no signal in time.
+                await self.kube.delete(PODS, key_of(member), uid=metadata["uid"], grace=0)
+            if not metadata.get("finalizers"):
+                self.cache.remove(PODS, key_of(member), metadata["uid"])
+
+    async def _copy_label(self, pod: KubeObject, label: str) -> Result:
         if not is_of_policy(self.cache, pod, label):
             return Result(requeue_after=ASK_AGAIN)
         node = pod["spec"]["nodeName"]
@@ -48,7 +71,7 @@ class PodReconciler:
         patch = {"metadata": {"uid": pod["metadata"]["uid"], "labels": {label: value}}}
         try:
             # The cache learns of it by its event: the answer is not trimmed, and what else it has may be news.
-            await self.kube.merge_patch(PODS, key, patch)
+            await self.kube.merge_patch(PODS, key_of(pod), patch)
         except (NotFound, Conflict):
             # Gone, or another pod of its name: which comes with an event of its own.
             return Result()
