@@ -1,4 +1,7 @@
-"""Connections to servers that tenants name: a name is resolved once, and only a checked address is connected to."""
+"""Connections to servers that are not the platform's: what tenants name, and how much of an answer is read.
+
+A name is resolved once, and only a checked address is connected to.
+"""
 
 import asyncio
 import os
@@ -98,6 +101,18 @@ def connector(limit: int, forbidden: Iterable[str] = ()) -> aiohttp.TCPConnector
     return aiohttp.TCPConnector(
         limit=limit, keepalive_timeout=30, resolver=CheckedResolver(forbidden), use_dns_cache=False
     )
+
+
+async def read_at_most(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """The body of an answer; None where it has more bytes than `limit`."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > limit:
+            # Not released but closed: what is still coming is not read.
+            response.close()
+            return None
+    return bytes(body)
 
 
 def platform_hosts(settings: Settings, environ: Mapping[str, str] = os.environ) -> frozenset[str]:

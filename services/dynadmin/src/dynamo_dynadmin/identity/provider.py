@@ -11,6 +11,7 @@ from urllib.parse import quote_plus, urlsplit
 
 import aiohttp
 import jwt
+from dynamo_shared.runtime.outbound import read_at_most
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 
 #: Issuers rotate keys over days; an unknown key id is looked for at once, but not more often than this. Seconds.
@@ -169,7 +170,9 @@ class Provider:
 async def _read(request: Any, *, refusals: bool = False) -> dict[str, Any]:
     try:
         async with request as response:
-            content = await _bounded(response)
+            content = await read_at_most(response, LARGEST_ANSWER)
+            if content is None:
+                raise ValueError("its answer is too large")
             if refusals and 400 <= response.status < 500:
                 raise IssuerRefused(_reason(content))
             if response.status != 200:
@@ -181,15 +184,6 @@ async def _read(request: Any, *, refusals: bool = False) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise IssuerUnavailable("the issuer's answer is not a JSON object")
     return answer
-
-
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
-    content = b""
-    async for chunk in response.content.iter_any():
-        content += chunk
-        if len(content) > LARGEST_ANSWER:
-            raise ValueError("its answer is too large")
-    return content
 
 
 def _reason(content: bytes) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 import aiohttp
+from dynamo_shared.runtime.outbound import read_at_most
 from yarl import URL
 
 from dynamo_model_discovery.lora.adapter import Adapter
@@ -180,7 +181,10 @@ class WorkerApi:
             ) as response:
                 if 300 <= response.status < 400:
                     raise LoraError(f"{asked}: HTTP {response.status}, redirects are not followed", outcome="redirect")
-                return _EngineAnswer(response.status, await _bounded(response, asked))
+                content = await read_at_most(response, ANSWER_LIMIT)
+                if content is None:
+                    raise LoraError(f"{asked}: the answer is longer than {ANSWER_LIMIT} bytes", outcome="too_large")
+                return _EngineAnswer(response.status, content)
         except aiohttp.ConnectionTimeoutError:
             raise LoraError(
                 f"{asked}: no connection within {min(CONNECT_WITHIN, timeout):g} s", outcome="unreachable"
@@ -194,16 +198,3 @@ class WorkerApi:
             raise LoraError(
                 f"{asked}: the answer broke off ({type(error).__name__})", outcome="broken", unanswered=True
             ) from None
-
-
-async def _bounded(response: aiohttp.ClientResponse, asked: str) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.content.iter_any():
-        size += len(chunk)
-        if size > ANSWER_LIMIT:
-            # Not released but closed: what is still coming is not read.
-            response.close()
-            raise LoraError(f"{asked}: the answer is longer than {ANSWER_LIMIT} bytes", outcome="too_large")
-        chunks.append(chunk)
-    return b"".join(chunks)

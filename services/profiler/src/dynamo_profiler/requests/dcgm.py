@@ -21,6 +21,7 @@ from dynamo_shared.api.resources import PODS
 from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden
+from dynamo_shared.runtime.outbound import read_at_most
 from dynamo_shared.runtime.settings.planner import Dcgm
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -108,13 +109,11 @@ class DcgmExporters:
             try:
                 async with session.get(url, allow_redirects=False) as response:
                     response.raise_for_status()
-                    body = await response.content.read(MAX_ANSWER + 1)
-                    while len(body) <= MAX_ANSWER and (more := await response.content.read(MAX_ANSWER)):
-                        body += more
+                    body = await read_at_most(response, MAX_ANSWER)
             except (aiohttp.ClientError, TimeoutError) as error:
                 log.info("an exporter of GPU metrics does not answer", pod=pod["metadata"]["name"], error=repr(error))
                 return None
-        if len(body) > MAX_ANSWER:
+        if body is None:
             log.info("an exporter of GPU metrics answers too much", pod=pod["metadata"]["name"])
             return None
         return parse(body.decode(errors="replace"), pod["spec"]["nodeName"])

@@ -158,7 +158,10 @@ class PrometheusClient:
             # A redirection could carry the token to another host.
             allow_redirects=False,
         ) as answer:
-            body = await _limited(answer, self._options.max_answer, self.url)
+            body = await outbound.read_at_most(answer, self._options.max_answer)
+            if body is None:
+                limit = self._options.max_answer >> 10
+                raise PrometheusError(f"{self.url} sends more than {limit} KiB; is it a Prometheus?")
             if answer.status in {401, 403}:
                 raise PrometheusError(f"{self.url} answers {answer.status}: give a token that may query it")
             if 300 <= answer.status < 400:
@@ -179,18 +182,6 @@ class PrometheusClient:
         if any(not 32 <= ord(letter) < 127 for letter in token):
             raise PrometheusError("the token for Prometheus holds a line break or a letter that no header may have")
         return {"Authorization": f"Bearer {token}"} if token else {}
-
-
-async def _limited(answer: aiohttp.ClientResponse, limit: int, url: str) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for part in answer.content.iter_chunked(64 << 10):
-        size += len(part)
-        if size > limit:
-            answer.close()
-            raise PrometheusError(f"{url} sends more than {limit >> 10} KiB; is it a Prometheus?")
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _series(body: bytes, kind: str, url: str) -> list[_Series]:
