@@ -3,10 +3,11 @@
 from typing import Any, cast
 
 import pytest
-from dynamo_pod_builder.applying import Applier, ChildChange, stamped
+from dynamo_pod_builder.applying import Applier, ChildChange
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube.errors import Conflict, NotServed, Unavailable
+from dynamo_shared.kube.stamps import stamped
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.state.versions import version_of
 

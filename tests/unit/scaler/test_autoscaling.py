@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 import yaml
-from dynamo_scaler.autoscaling.autoscalers import stamped
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
 from dynamo_scaler.autoscaling.render import CPU, autoscaler, described
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.registry.annotations import AUTOSCALING
+from dynamo_shared.kube.stamps import stamped
 
 ADAPTER = {
     "metadata": {"name": "g-w", "namespace": "n", "uid": "u"},

@@ -12,11 +12,9 @@
 
 import contextlib
 import enum
-import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-import msgspec
 import structlog
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
@@ -26,6 +24,7 @@ from dynamo_shared.api.resources import GROUP, Resource
 from dynamo_shared.kube import KubeClient, coverage, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields, managers_of
+from dynamo_shared.kube.stamps import difference, stamped
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
@@ -138,13 +137,13 @@ class Applier:
         )
         if adopting:
             stamped_object = _with_annotations_of(desired, observed)
-        difference = _difference(stamped_object, observed)
-        if not difference and (not adopting or uid in self._adopted):
+        why = difference(stamped_object, observed)
+        if not why and (not adopting or uid in self._adopted):
             self._note_number(observed)
             return Ensured(ChildChange.UNCHANGED, observed)
         if not adopting and resource in SCALED and _has_all_but_replicas(stamped_object, observed):
             return await self._correct_number(resource, observed, stamped_object["spec"]["replicas"])
-        log.info("an object is written again", kind=resource.kind, key=str(key), because=difference or "it is adopted")
+        log.info("an object is written again", kind=resource.kind, key=str(key), because=why or "it is adopted")
         fixed = FIXED.get(resource)
         if fixed is not None and coverage.missing(stamped_object[fixed], observed[fixed]):
             await self.delete(resource, observed)
@@ -324,21 +323,6 @@ class Applier:
         return Ensured(change, obj)
 
 
-def stamped(desired: KubeObject) -> KubeObject:
-    """`desired` with the hash of itself as an annotation.
-
-    How many replicas are asked for is left out of it: the number changes often, and is compared by itself.
-    """
-    spec = desired.get("spec")
-    hashed = desired
-    if isinstance(spec, dict) and "replicas" in spec:
-        hashed = {**desired, "spec": {**spec, "replicas": None}}
-    digest = hashlib.sha256(msgspec.json.encode(hashed, order="sorted")).hexdigest()[:16]
-    metadata = desired["metadata"]
-    annotations = {**metadata.get("annotations", {}), LAST_APPLIED_HASH: digest}
-    return {**desired, "metadata": {**metadata, "annotations": annotations}}
-
-
 def _is_of_reference(observed: KubeObject) -> bool:
     return LAST_APPLIED_GENERATION in objects.annotations(observed)
 
@@ -377,12 +361,4 @@ def _has_all_but_replicas(stamped_object: KubeObject, observed: KubeObject) -> b
     """Whether only the number of replicas has to change."""
     spec = {name: value for name, value in stamped_object["spec"].items() if name != "replicas"}
     has_number = stamped_object["spec"].get("replicas") is not None
-    return has_number and not _difference({**stamped_object, "spec": spec}, observed)
-
-
-def _difference(stamped_object: KubeObject, observed: KubeObject) -> str:
-    """Why an object has to be written: the path that it lacks, or a hash of another desired object; "" where it has all."""
-    known, asked = (objects.annotations(each).get(LAST_APPLIED_HASH) for each in (observed, stamped_object))
-    if known != asked:
-        return "another object is desired than before"
-    return coverage.missing(stamped_object, observed)
+    return has_number and not difference({**stamped_object, "spec": spec}, observed)

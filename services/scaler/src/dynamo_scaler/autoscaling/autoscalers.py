@@ -1,19 +1,17 @@
 """Reconciles the autoscaler of an adapter: creates, updates and deletes it; leaves objects of other owners alone."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-import msgspec
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.contracts import ComponentAutoscaling
 from dynamo_shared.api.objects import KubeObject, of_uid
-from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, Resource, key_of
-from dynamo_shared.kube import KubeClient, coverage
+from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
+from dynamo_shared.kube.stamps import difference, stamped
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state import ObjectCache
 
@@ -154,7 +152,7 @@ class Autoscalers:
                 self.announcer.announce(adapter, events.AUTOSCALER_CREATED(f"Created {described(desired)}"))
                 return
         _check_name(adapter, resource, observed)
-        if _hash_of(observed) == _hash_of(desired) and not coverage.missing(desired, observed):
+        if not difference(desired, observed):
             return
         await claim_fields(self.kube, resource, key)
         self.cache.put(resource, await self.kube.apply(resource, of_uid(desired, observed["metadata"]["uid"])))
@@ -190,13 +188,3 @@ def _check_name(adapter: KubeObject, resource: Resource, observed: KubeObject) -
             "BeingDeleted",
             f"the former {resource.kind} {name} is being deleted, and another comes when it is gone: {waits} keeps it",
         )
-
-
-def stamped(desired: KubeObject) -> KubeObject:
-    """`desired` with the hash of itself as an annotation, which changes with every desired field."""
-    digest = hashlib.sha256(msgspec.json.encode(desired, order="sorted")).hexdigest()[:16]
-    return {**desired, "metadata": {**desired["metadata"], "annotations": {LAST_APPLIED_HASH: digest}}}
-
-
-def _hash_of(obj: KubeObject) -> str:
-    return str(obj["metadata"].get("annotations", {}).get(LAST_APPLIED_HASH, ""))

@@ -1,0 +1,33 @@
+"""When an object has to be written again: it carries the hash of what was desired of it last. Pure."""
+
+import hashlib
+
+import msgspec
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
+from dynamo_shared.kube import coverage
+
+
+def stamped(desired: KubeObject) -> KubeObject:
+    """`desired` with the hash of itself as an annotation, which changes with every desired field.
+
+    How many replicas are asked for is left out of it: the number changes often, and is compared by itself.
+    """
+    spec = desired.get("spec")
+    hashed = desired
+    if isinstance(spec, dict) and "replicas" in spec:
+        hashed = {**desired, "spec": {**spec, "replicas": None}}
+    digest = hashlib.sha256(msgspec.json.encode(hashed, order="sorted")).hexdigest()[:16]
+    metadata = desired["metadata"]
+    annotations = {**metadata.get("annotations", {}), LAST_APPLIED_HASH: digest}
+    return {**desired, "metadata": {**metadata, "annotations": annotations}}
+
+
+def difference(stamped_object: KubeObject, observed: KubeObject) -> str:
+    """Why an object has to be written: the path that it lacks, or a hash of another desired object; "" where it has all."""
+    known, asked = (objects.annotations(each).get(LAST_APPLIED_HASH) for each in (observed, stamped_object))
+    if known != asked:
+        return "another object is desired than before"
+    return coverage.missing(stamped_object, observed)
