@@ -39,7 +39,6 @@ class Cluster:
         of = stored_graph(status={"rollingUpdate": self.status} if self.status else {})
         children = [stored(dcd, created=f"2026-01-01T00:00:0{age}Z") for age, dcd in enumerate(self.there.values())]
         plan = roll(desiring(*self.generation(hash_)), observed(*children, of=of, workloads=workloads))
-        assert plan.rollout is not None
         self.status = plan.rollout.status
         desired = {dcd["metadata"]["name"]: dcd for dcd in plan.desired}
         drained = {dcd["metadata"]["name"]: replicas for dcd, replicas in plan.rollout.drain}

@@ -90,8 +90,7 @@ class Executor:
             await all_written(self._ensure(child, family, answers) for child in first)
             await all_written(self._ensure(child, family, answers) for child in rest)
             await self._hand_over(plan, observed, answers)
-            drained = plan.rollout.drain if plan.rollout is not None else ()
-            for leftover, replicas in drained:
+            for leftover, replicas in plan.rollout.drain:
                 ensured = await self.applier.patch_replicas(resources.DYNAMO_COMPONENT_DEPLOYMENTS, leftover, replicas)
                 answers.objects.append(ensured.obj)
             for leftover in _leftovers(plan, _after(observed, answers)):
@@ -160,7 +159,7 @@ def _leftovers(plan: Plan, observed: Observed) -> list[KubeObject]:
     """What goes: nothing while another way still has to serve."""
     if plan.outgoing and not all_serve(desired_parts(plan, observed)):
         return []
-    return surplus(observed.children, plan.desired, keep=plan.rollout.kept if plan.rollout is not None else ())
+    return surplus(observed.children, plan.desired, keep=plan.rollout.kept)
 
 
 async def all_written(writes: Iterable[Awaitable[None]]) -> None:

@@ -34,7 +34,7 @@ def _serving(plan: Plan, observed: Observed) -> str | None:
         if there is None or grove.is_updating(there) or not grove.is_observed(there):
             return None
         return grove.generation([there])
-    if plan.rollout is not None and (plan.rollout.status or {}).get("phase") == IN_PROGRESS:
+    if (plan.rollout.status or {}).get("phase") == IN_PROGRESS:
         return None
     hashes = (objects.labels(child).get(labels.WORKER_HASH, "") for child in plan.desired)
     return next(filter(None, hashes), "")

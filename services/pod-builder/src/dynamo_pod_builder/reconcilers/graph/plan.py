@@ -59,8 +59,8 @@ class Plan:
     #: The one among them, where the graph runs on Grove.
     pod_clique_set: KubeObject | None = None
     starts: Starts = NO_STARTS
-    rollout: Rollout | None = None
-    restart: RestartPlan | None = None
+    rollout: Rollout = Rollout()
+    restart: RestartPlan = RestartPlan()
     #: What runs the graph on another way than is desired, and goes once the desired way serves.
     outgoing: Sequence[KubeObject] = ()
     #: DynamoCheckpoints that components ask for and that do not exist.

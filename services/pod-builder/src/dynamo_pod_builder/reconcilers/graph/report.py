@@ -16,7 +16,7 @@ from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.parts import all_parts
-from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.refusals import retry_after
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RESTART_INTERVAL, earliest
 from dynamo_pod_builder.snapshot_starts import FAILED as NO_CHECKPOINT
@@ -59,8 +59,7 @@ class GraphReport:
         graph, now = observed.graph, observed.now
         concluded = conclude(plan, outcome)
         after = graph_status(graph, replace(concluded, components=await self._explained(concluded, observed)), now)
-        entered = plan.restart is not None and bool(plan.restart.entered)
-        rollout = plan.rollout or Rollout()
+        entered, rollout = bool(plan.restart.entered), plan.rollout
         for lost in _lost(concluded.conditions, graph):
             self.announcer.announce(graph, events.TOPOLOGY_LOST.named(lost["reason"])(lost["message"]))
 
@@ -124,7 +123,9 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
     carried = {name: before[name] for name in _CARRIED if name in before}
     if outcome.complete:
         carried = {"checkpoints": plan.starts.status} if plan.starts.by_component else {}
-    restart = plan.restart.status if plan.restart is not None else before.get("restart")
+    # Nothing is planned where nothing could be rendered: all is as it was.
+    is_planned = plan.children is not None
+    restart = plan.restart.status if is_planned else before.get("restart")
     starts = plan.starts
     # Where pods start without it, the condition of the checkpoints alone says so.
     known = [(name, each) for name, each in starts.snapshots.items() if each.fails and name in starts.waiting]
@@ -133,8 +134,8 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
         components=all_parts(plan, observed),
         failure=outcome.failure or (Failure(NO_CHECKPOINT, "; ".join(stopped)) if stopped else None),
         awaited={name: starts.by_component[name].name for name in starts.waiting},
-        rolling_update=plan.rollout.status if plan.rollout is not None else before.get("rollingUpdate"),
-        rollout_waits=plan.rollout.waits if plan.rollout is not None else (),
+        rolling_update=plan.rollout.status if is_planned else before.get("rollingUpdate"),
+        rollout_waits=plan.rollout.waits,
         carried=carried if restart is None else {**carried, "restart": restart},
         conditions=[*_topology(plan, observed), *_checkpoints(plan, outcome)],
     )
@@ -146,8 +147,8 @@ def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:
     delays = [
         retry_after(outcome.failure),
         outcome.again,
-        plan.rollout.again if plan.rollout is not None else None,
-        RESTART_INTERVAL if plan.restart is not None and plan.restart.is_under_way else None,
+        plan.rollout.again,
+        RESTART_INTERVAL if plan.restart.is_under_way else None,
     ]
     if plan.pod_clique_set is not None:
         workloads = [observed.cliques.get(each.place) for each in grove.workloads(plan.pod_clique_set)]

@@ -45,8 +45,7 @@ class Part:
 
 def restart(plan: Plan, observed: Observed) -> Plan:
     """With the ids in the pod templates of components, and how far the restart is."""
-    progress = (plan.rollout.status if plan.rollout is not None else None) or {}
-    rolling = progress.get("phase") == IN_PROGRESS
+    rolling = (plan.rollout.status or {}).get("phase") == IN_PROGRESS
     decided = decide(
         observed.graph["spec"].get("restart"), observed.status.get("restart"), parts_of(plan, observed), rolling=rolling
     )
