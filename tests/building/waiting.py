@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
+
+from dynamo_shared.aio import ended
 
 
 async def until(condition: Callable[[], object], within: float = 60.0) -> None:
@@ -15,3 +18,12 @@ async def turns(count: int = 20) -> None:
     """Let other tasks do what they can do without time to pass."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+async def reached(event: asyncio.Event, task: asyncio.Task[Any]) -> None:
+    """Wait until a task has set an event. AssertionError, or the task's own error, where it ends before: none would come."""
+    waits = asyncio.create_task(event.wait())
+    await asyncio.wait([waits, task], return_when=asyncio.FIRST_COMPLETED)
+    await ended(waits)
+    if not event.is_set():
+        raise AssertionError(f"it ended before, with {task.result()}")

@@ -19,6 +19,8 @@ from dynamo_admission.server import ReviewServer, ServerState
 from dynamo_admission.wire import AdmissionRequest
 from prometheus_client import CollectorRegistry
 
+from tests.building.waiting import reached
+
 from .reviewing import NO_TYPES, graph
 
 Client = TestClient[web.Request, web.Application]
@@ -276,7 +278,7 @@ async def test_one_request_too_many_is_asked_to_come_again():
             each["spec"]["components"][0] |= {"scalingAdapter": {}, "replicas": count}
         update = review(after, operation="UPDATE", oldObject=before)
         first = asyncio.create_task(answered(client, "/validate", update))
-        await served.checking.wait()
+        await reached(served.checking, first)
         async with client.post("/mutate", json=review(graph())) as answer:
             assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
         served.may_check.set()
@@ -325,7 +327,7 @@ async def test_a_large_object_is_judged_while_others_are_answered(
     small = {**graph(), "metadata": {"name": "chat", "namespace": "team", "labels": {}}}
     large = {**small, "metadata": {**small["metadata"], "labels": {"large": "x" * server.LARGE_BODY}}}
     waits = asyncio.create_task(answered(client, "/validate", review(large)))
-    await judging.wait()
+    await reached(judging, waits)
     try:
         assert (await answered(client, "/validate", review(small)))["response"]["allowed"]
         assert not waits.done()
