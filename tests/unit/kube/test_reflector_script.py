@@ -526,7 +526,7 @@ async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soo
 
 
 async def test_many_objects_are_compared_only_now_and_then_and_after_an_interruption(
-    server: Any, steps: Any, monkeypatch: pytest.MonkeyPatch
+    server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reflector, "COMPARED_A_SECOND", 1e-6)
     server.then(
@@ -619,6 +619,49 @@ async def test_pages_that_do_not_come_in_time_are_asked_for_in_smaller_ones(
     server.then(steps.answer(listed(5, pod("a", 3))), steps.watch(then="hang"))
     assert await followed.take(2) == ["ADDED a@3", "SYNCED 5"]
     assert sizes == ["500", "250", "125", "125", "62", "50"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "asked"), [(1.0, ["50", "100", "200", "200"]), (6.0, ["50"] * 4)], ids=["quick", "slow"]
+)
+async def test_pages_grow_again_as_long_as_they_come_quickly(
+    server: Any, monkeypatch: pytest.MonkeyPatch, seconds: float, asked: list[str]
+) -> None:
+    """One slow minute of the API server left a kind with small pages, ten times as many requests, until a restart."""
+    sizes: list[str] = []
+    followed = Followed(server, page_size=200)
+    sent, now = followed.reflector._client.raw_get, itertools.count(0.0, seconds)
+    followed.reflector._clock = lambda: next(now)
+
+    async def raw_get(path: str, *, accept: str = "") -> bytes:
+        sizes.append(path.partition("limit=")[2].partition("&")[0])
+        if len(sizes) <= 2:
+            raise Unavailable(0, "Timeout", "no answer within 30 s")
+        return await sent(path, accept=accept)
+
+    monkeypatch.setattr(followed.reflector._client, "raw_get", raw_get)
+    names = ("a", "b", "c")
+    server.then(*(steps.answer(listed(5, pod(name, 3), more="t")) for name in names), steps.answer(listed(5)))
+    server.watches.append(steps.watch(then="hang"))
+    assert await followed.take(4) == [*(f"ADDED {name}@3" for name in names), "SYNCED 5"]
+    assert sizes == ["200", "100", *asked]
+
+
+async def test_what_is_compared_makes_no_page_larger(server: Any) -> None:
+    """Metadata come quickly where objects do not: each list would begin with pages that do not come in time."""
+    followed = Followed(server, compare=True)
+    followed.reflector._page_size = 50
+    server.then(
+        *[
+            steps.answer(listed(5)),
+            steps.watch(bookmark(6)),
+            steps.answer(listed(6, more="t")),
+            steps.answer(listed(6)),
+        ],
+        steps.watch(event("ADDED", pod("a", 7)), then="hang"),
+    )
+    assert await followed.take(2) == ["SYNCED 5", "ADDED a@7"]
+    assert [each.query["limit"] for each in server.requests if "limit" in each.query] == ["50"] * 3
 
 
 async def test_what_is_compared_is_asked_for_in_smaller_pages_where_it_is_too_large(server: Any) -> None:
