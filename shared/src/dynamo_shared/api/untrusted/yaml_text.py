@@ -4,6 +4,7 @@ Values are built from the parser's events, one at a time, so that reading stops 
 merge key count as what they stand for: a few lines of anchors can stand for billions of values.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -66,6 +67,12 @@ _Scalars.yaml_implicit_resolvers = {
 }
 _scalars = _Scalars()
 
+# What kubectl's parser (go.yaml.in/yaml/v2, resolve.go) reads as a value, and PyYAML as text.
+_BOOLEANS = {"y": True, "Y": True, "n": False, "N": False}
+_OCTAL = re.compile(r"[-+]?0o[0-7_]+")
+_LARGEST_WHOLE = 1e21
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+
 
 @lru_cache(maxsize=4096)
 def _plain(value: str) -> tuple[str, Any]:
@@ -74,7 +81,22 @@ def _plain(value: str) -> tuple[str, Any]:
         # YAML 1.1 reads `22:22` as 1342, in base 60. Kubernetes' parser does not, and no other value has a colon.
         return _STRING, value
     tag = str(_scalars.resolve(yaml.ScalarNode, value, (True, False)))  # type: ignore[no-untyped-call]
-    return tag, value if tag in (_STRING, _MERGE) else _CONSTRUCTORS[tag](_scalars, yaml.ScalarNode(tag, value))
+    if tag == _STRING:
+        return _of_go(value)
+    return tag, value if tag == _MERGE else _CONSTRUCTORS[tag](_scalars, yaml.ScalarNode(tag, value))
+
+
+def _of_go(value: str) -> tuple[str, Any]:
+    """Tag and value of a scalar that is text for PyYAML alone."""
+    if (boolean := _BOOLEANS.get(value)) is not None:
+        return f"{_TAG}bool", boolean
+    digits = value.replace("_", "")
+    if _OCTAL.fullmatch(value):
+        return f"{_TAG}int", int(digits, 8)
+    if _FLOAT.fullmatch(digits) and math.isfinite(number := float(digits)):
+        # Go writes a float without a fraction as JSON does an integer.
+        return f"{_TAG}float", int(number) if number.is_integer() and abs(number) < _LARGEST_WHOLE else number
+    return _STRING, value
 
 
 def documents(text: str, limits: ReadLimits = MANIFEST) -> list[Any]:
