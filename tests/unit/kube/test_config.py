@@ -356,6 +356,10 @@ def test_expiry_of_a_jwt() -> None:
     assert token_expiry(f"Bearer {jwt(1234)}") == 1234.0
 
 
+def _printing(status: str) -> dict[str, Any]:
+    return by_plugin("/bin/echo", f'{{"apiVersion": "client.authentication.k8s.io/v1", "status": {status}}}')
+
+
 ENDED = {"idp-issuer-url": "https://issuer.example.com", "client-id": "a", "id-token": jwt(time.time() - 10)}
 NO_CREDENTIAL = "printed no ExecCredential"
 #: A user, what the cluster is otherwise, and why it is refused.
@@ -382,6 +386,13 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {},
         "the plugin answers in v0",
     ),
+    "a plugin prints an empty status": (_printing("null"), {}, NO_CREDENTIAL),
+    "a plugin prints neither of both": (_printing("{}"), {}, "neither a token nor a client certificate"),
+    "a plugin prints a certificate alone": (
+        _printing('{"clientCertificateData": "x"}'),
+        {},
+        "neither a token nor a client certificate with its key",
+    ),
     "OIDC without a way to renew": ({"auth-provider": {"name": "oidc", "config": ENDED}}, {}, "log in again"),
     "a certificate that is not there": ({"client-certificate": "absent.crt", "client-key": "absent.key"}, {}, "absent"),
     "unverified TLS": ({"token": "t"}, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify is not honoured"),
@@ -392,10 +403,12 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 @rows("user, cluster, message", REFUSED)
 async def test_what_cannot_be_used_says_why(
-    write: Any, user: dict[str, Any], cluster: dict[str, Any], message: str
+    write: Any, user: dict[str, Any], cluster: dict[str, Any], message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         await load(write(user, **cluster), environ={})
+    # The library would log a failed login, too.
+    assert caplog.messages == []
 
 
 async def test_clear_text_is_for_this_machine_only(write: Any) -> None:

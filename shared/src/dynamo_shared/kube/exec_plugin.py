@@ -57,6 +57,9 @@ def _status(command: str, code: int, output: bytes, errors: bytes, version: str)
         credential = json.loads(output)
         if credential["apiVersion"] != version:
             raise ConfigError(f"exec: the plugin answers in {credential['apiVersion']}, and was asked in {version}")
-        return credential["status"]
-    except (ValueError, KeyError, TypeError) as error:
+        status = {name: value for name, value in credential["status"].items() if value}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"exec: the plugin printed no ExecCredential: {error!r}") from error
+    if "token" not in status and not {"clientCertificateData", "clientKeyData"} <= status.keys():
+        raise ConfigError("exec: the plugin printed neither a token nor a client certificate with its key")
+    return status

@@ -28,6 +28,8 @@ def loader_class() -> Any:
     library = upstream.load()
     # It takes the class from its module.
     library.kube_config.ExecProvider = plugin_class()
+    # What it logs as an error, it raises, too: who asked for the login logs it, or shows it to people.
+    library.kube_config.logger.disabled = True
 
     class Loader(library.kube_config.KubeConfigLoader):  # type: ignore[misc, name-defined]
         async def _load_oid_token(self) -> str:
