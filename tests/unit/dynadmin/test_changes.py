@@ -10,6 +10,7 @@ from dynamo_dynadmin.api.reading import _Follower
 from dynamo_dynadmin.api.selectors import selector
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub, Reader, Resync, changes
+from dynamo_dynadmin.state.position import Position
 from dynamo_shared.api.resources import DYNAMO_MODELS, ObjectKey
 from dynamo_shared.state.versions import Version
 
@@ -98,3 +99,38 @@ def test_what_vanished_without_a_message_is_reported_to_a_stream_that_goes_on_wh
     assert [(each.key, each.deleted) for each in hub.resume(DYNAMO_MODELS, "n", position)] == [(key, True)]
     hub._last = 9
     assert hub.resume(DYNAMO_MODELS, "n", hub.position()) == []
+
+
+def test_more_that_vanished_without_messages_than_is_remembered_makes_a_stream_begin_again_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was forgotten had the position of the reader itself, which went on as if nothing were gone."""
+    monkeypatch.setattr("dynamo_dynadmin.state.entries.DELETED_BYTES", 3)
+    hub = Hub(cast("Any", None), "c", [DYNAMO_MODELS])
+    hub._identify("i")
+    entries, keys = hub.entries(DYNAMO_MODELS), {ObjectKey("n", name) for name in "abc"}
+    for number, key in enumerate(sorted(keys), 1):
+        entries.take(key, number, Version("u", number, ""), b"{}")
+    hub._last, hub._caught_up = 3, True
+    entries.marked, entries.unconfirmed = True, set(keys)
+    before = hub.position()
+    with hub.reading(DYNAMO_MODELS, "n") as reader:
+        hub._settle(DYNAMO_MODELS.id)
+        assert {each.key for each in reader.taken()} == keys, "an open stream has them all"
+    with pytest.raises(Resync):
+        hub.resume(DYNAMO_MODELS, "n", before)
+    again = Position.of(str(hub.position()))
+    assert again is not None
+    assert [each.deleted for each in hub.resume(DYNAMO_MODELS, "n", again)] in ([], [True])
+    hub._identify("i")
+    assert hub.position() == again, "it is the same stream"
+    # Later deletions push out the last one of them.
+    for number, name in enumerate("de", 4):
+        for payload in (b"{}", b""):
+            changed = entries.take(ObjectKey("n", name), number, Version("u", number, ""), payload)
+            assert changed is not None
+            hub._offer(DYNAMO_MODELS.id, changed)
+    hub._last = 5
+    with pytest.raises(Resync):
+        hub.resume(DYNAMO_MODELS, "n", again)
+    hub.resume(DYNAMO_MODELS, "n", hub.position())

@@ -80,6 +80,8 @@ class Entries:
         self._deleted_bytes = 0
         self.forgotten = 0
         """sequence of the last deletion that is no longer remembered"""
+        self.forgot_silent = False
+        """whether one of them was without a message: no sequence says who has it already"""
         self.marked = False
         self.served = True
         self.synced = False
@@ -102,17 +104,15 @@ class Entries:
     def drop(self, key: ObjectKey, sequence: int) -> StoredObject | None:
         """An object that the stream has no longer."""
         held = self.get(key)
-        gone = self._remove(key, sequence, held.version) if held is not None else None
-        if gone is not None:
-            gone.silent = True
-        return gone
+        return self._remove(key, sequence, held.version, silent=True) if held is not None else None
 
-    def _remove(self, key: ObjectKey, sequence: int, version: Version) -> StoredObject | None:
+    def _remove(self, key: ObjectKey, sequence: int, version: Version, *, silent: bool = False) -> StoredObject | None:
         names = self._namespaces.get(key.namespace, {})
         held = names.pop(key.name, None)
         if not names:
             self._namespaces.pop(key.namespace, None)
-        gone = StoredObject(key, sequence, version, b"", last=held.payload if held is not None else b"")
+        last = held.payload if held is not None else b""
+        gone = StoredObject(key, sequence, version, b"", last=last, silent=silent)
         self._forget(key)
         self._deleted[key] = gone
         self._deleted_bytes += len(gone.last)
@@ -120,6 +120,7 @@ class Entries:
             oldest = next(iter(self._deleted.values()))
             self._forget(oldest.key)
             self.forgotten = max(self.forgotten, oldest.sequence)
+            self.forgot_silent = self.forgot_silent or oldest.silent
         return gone if held is not None else None
 
     def _forget(self, key: ObjectKey) -> None:
@@ -132,6 +133,7 @@ class Entries:
         self._deleted.clear()
         self._deleted_bytes = 0
         self.forgotten = 0
+        self.forgot_silent = False
 
     def get(self, key: ObjectKey) -> StoredObject | None:
         """The object of a name."""

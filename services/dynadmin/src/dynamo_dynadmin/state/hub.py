@@ -75,7 +75,10 @@ class Hub:
         self._readers: dict[tuple[str, str], set[Reader]] = defaultdict(set)
         self._caught_up = False
         self._last = 0
+        self._stream = ""
+        self._eras = 0
         self.incarnation = ""
+        """what positions are of: the stream, and how often what vanished from it was forgotten"""
         self.ready = asyncio.Event()
 
     def entries(self, resource: Resource) -> Entries:
@@ -148,12 +151,14 @@ class Hub:
     def _identify(self, incarnation: str) -> None:
         """Which stream is read: positions are of one stream alone."""
         token = incarnation_of(incarnation)
-        if self.incarnation and token != self.incarnation:
+        if token == self._stream:
+            return
+        if self._stream:
             self._forget_positions()
             for readers in self._readers.values():
                 for reader in readers:
                     reader.lose()
-        self.incarnation = token
+        self._stream = self.incarnation = token
 
     def _forget_positions(self) -> None:
         self._last = 0
@@ -183,8 +188,14 @@ class Hub:
             self._offer(identifier, changed)
 
     def _offer(self, identifier: str, changed: StoredObject) -> None:
+        """Offer a change to the streams that are open; those that come back may have to begin again."""
         for reader in self._readers.get((identifier, changed.key.namespace), ()):
             reader.offer(changed)
+        entries = self._entries[identifier]
+        if entries.forgot_silent:
+            # A sequence does not say who has it, and a higher one may never come: all positions of before are of the past.
+            entries.forgot_silent, self._eras = False, self._eras + 1
+            self.incarnation = f"{self._stream}.{self._eras}"
 
     def _settle(self, identifier: str) -> None:
         """A resource is complete when both the last values and its marker have been read."""
