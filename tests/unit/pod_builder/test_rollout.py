@@ -2,7 +2,7 @@
 
 import pytest
 from dynamo_pod_builder.render import RenderError
-from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
+from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, scaled, step
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +64,25 @@ def test_pods_that_do_not_serve_go_before_older_ones_that_do(desired, working, b
     ]
     new = Replicas("new", 0, 0, 0)
     assert step(desired, new, old, *margins("Worker", desired, {})).old == expected
+
+
+@pytest.mark.parametrize(
+    ("desired", "working", "broken", "expected"),
+    [
+        pytest.param(5, 3, 2, {"working": 3, "broken": 2}, id="as many as there are"),
+        pytest.param(6, 3, 2, {"working": 4, "broken": 2}, id="more of what serves"),
+        pytest.param(2, 3, 2, {"working": 2, "broken": 0}, id="fewer, and first of what does not serve"),
+        pytest.param(3, 0, 2, {"working": 0, "broken": 2}, id="no more of what does not serve"),
+        pytest.param(1, 0, 0, {"working": 0, "broken": 1}, id="from none, the newest"),
+        pytest.param(-1, 1, 0, {"working": 0, "broken": 0}, id="none, where new ones are enough"),
+    ],
+)
+def test_old_generations_that_are_held_have_the_replicas_that_are_desired(desired, working, broken, expected):
+    old = [
+        Replicas("working", working, working, working, "2026-01-01T00:00:00Z"),
+        Replicas("broken", broken, 0, 0, "2026-01-02T00:00:00Z"),
+    ]
+    assert scaled(old, desired) == expected
 
 
 @given(desired=st.integers(0, 12), before=st.integers(0, 12), surge=st.integers(0, 4), unavailable=st.integers(0, 4))

@@ -57,6 +57,19 @@ def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unava
     return RolloutStep(new_target, _without(old, removable), done)
 
 
+def scaled(old: Sequence[Replicas], desired: int) -> dict[str, int]:
+    """Replicas of the old generations when they have as many together, because no new one can serve: more of what serves most."""
+    together = sum(part.replicas for part in old)
+    if desired <= together:
+        return _without(old, together - max(0, desired))
+    targets = {part.name: part.replicas for part in old}
+    serves = max(old, key=lambda part: (part.available, part.created))
+    # One that is to serve and does not would not with more pods; one that was scaled to 0 did.
+    if serves.available or not together:
+        targets[serves.name] += desired - together
+    return targets
+
+
 def _without(old: Sequence[Replicas], fewer: int) -> dict[str, int]:
     """Replicas of the old generations when there are `fewer`: first go pods that do not serve, whatever their generation.
 

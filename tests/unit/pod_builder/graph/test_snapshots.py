@@ -161,6 +161,14 @@ class World:
                 self.kube.put({**own, "metadata": metadata})
         self.reconcile()
 
+    def play_workloads(self) -> None:
+        """The Deployments of component deployments, of which every pod serves."""
+        for each in self.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS):
+            run = deployment(objects.name(each), objects.replicas(each))
+            self.kube.put({**run, "metadata": {**run["metadata"], "ownerReferences": [_owner(each)]}})
+            self.kube.put({**each, "status": {"observedGeneration": objects.generation(each)}})
+        self.reconcile()
+
     @property
     def pods_of_worker(self) -> tuple[int, dict[str, str]]:
         """How many pods there are to be of the worker, and what they are marked with."""
@@ -286,6 +294,24 @@ def test_the_old_generation_serves_until_the_new_one_has_its_checkpoint() -> Non
     assert list(by_name.values()) == [1], "the rolling update goes on"
 
 
+def test_the_old_generation_follows_the_autoscaler_while_it_is_held() -> None:
+    """It kept the number that it had when the worker was changed, however long the checkpoint took, or for good if none came."""
+    world = World(worker(**WAIT))
+    world.capture()
+    old = objects.name(world.worker)
+    changed = {**VLLM, "image": "img:2"}
+
+    def old_and_new(replicas: int) -> list[int]:
+        world.play_workloads()
+        world.change(worker(changed, replicas=replicas, **WAIT))
+        there = world.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS)
+        return sorted((objects.replicas(each) for each in there), key=lambda count: -count)
+
+    assert [old_and_new(replicas) for replicas in (2, 5, 3, 0, 4)] == [[2, 0], [5, 0], [3, 0], [0, 0], [4, 0]]
+    assert world.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS)[0]["metadata"]["name"] == old
+    assert world.ready[1] == "waiting_for_checkpoint"
+
+
 @pytest.mark.parametrize("grove", [False, True])
 def test_pods_that_serve_are_kept_whatever_their_checkpoint_comes_to(*, grove: bool) -> None:
     """They were scaled to 0 where their checkpoint was lost, or where their author had new ones wait for the first time."""
@@ -298,10 +324,15 @@ def test_pods_that_serve_are_kept_whatever_their_checkpoint_comes_to(*, grove: b
     job, taken = world.jobs[0], world.kube.stored(POD_SNAPSHOTS)[0]
     world.remove(POD_SNAPSHOTS, taken)
     world.reconcile()
-    assert world.ready[0] == "failed", "new pods cannot start"
+    assert world.condition[1] == "CheckpointUnusable"
+    assert world.ready[0] == ("successful" if grove else "failed"), "Deployments have not made them yet"
+    world.play_workloads()
+    assert world.ready[0] == "successful", "all of them serve"
+    assert world.condition[0] == "False"
     assert world.pods_of_worker == before
     world.change(component("Front", "frontend"), {**kept, "replicas": 3})
     assert world.pods_of_worker == before, "no other pod starts"
+    assert world.ready[0] == "failed", "new pods cannot start"
     world.remove(SNAPSHOT_JOBS, job)
     world.reconcile()
     assert world.jobs[0]["metadata"]["uid"] == world.jobs[-1]["metadata"]["uid"]

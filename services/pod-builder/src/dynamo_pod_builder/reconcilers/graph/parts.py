@@ -37,6 +37,17 @@ def desired_parts(plan: Plan, observed: Observed) -> dict[str, list[Generation]]
     return {name: [generation] for name, generation in _of_set(plan.pod_clique_set, observed).items()}
 
 
+def replicas_by_component(children: Iterable[KubeObject]) -> dict[str, int]:
+    """Replicas of rendered components, on whatever way."""
+    replicas: dict[str, int] = {}
+    for child in children:
+        if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
+            replicas[objects.labels(child)[labels.COMPONENT]] = objects.replicas(child)
+        elif child["kind"] == POD_CLIQUE_SETS.kind:
+            replicas |= {each.component: each.replicas for each in grove.workloads(child)}
+    return replicas
+
+
 def all_serve(parts: Mapping[str, Sequence[Generation]]) -> bool:
     """Whether everything that is desired serves, so that what served before can go. `parts` are by component."""
     current = [part for generations in parts.values() for part in generations if part.current]

@@ -59,6 +59,8 @@ class Plan:
     #: The one among them, where the graph runs on Grove.
     pod_clique_set: KubeObject | None = None
     starts: Starts = NO_STARTS
+    #: Replicas that the graph desires of each component; {} where none waits for a checkpoint, and they are those of `children`.
+    replicas: Mapping[str, int] = field(default_factory=dict)
     rollout: Rollout = Rollout()
     restart: RestartPlan = RestartPlan()
     #: What runs the graph on another way than is desired, and goes once the desired way serves.

@@ -1,6 +1,6 @@
 """What a graph's status says after a reconcile, which news that is, and when the next reconcile is due."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dynamo_shared.api import objects
@@ -15,7 +15,7 @@ from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
-from dynamo_pod_builder.reconcilers.graph.parts import all_parts
+from dynamo_pod_builder.reconcilers.graph.parts import all_parts, all_serve, replicas_by_component
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.refusals import retry_after
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RESTART_INTERVAL, earliest
@@ -126,19 +126,27 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
     # Nothing is planned where nothing could be rendered: all is as it was.
     is_planned = plan.children is not None
     restart = plan.restart.status if is_planned else before.get("restart")
-    starts = plan.starts
-    # Where pods start without it, the condition of the checkpoints alone says so.
-    known = [(name, each) for name, each in starts.snapshots.items() if each.fails and name in starts.waiting]
+    starts, parts = plan.starts, all_parts(plan, observed)
+    # Where pods start without it, or all of them serve, the condition of the checkpoints alone says so.
+    awaited = sorted(starts.waiting - _serving(plan, parts))
+    known = [(name, each) for name, each in starts.snapshots.items() if each.fails and name in awaited]
     stopped = [f"component {name}: {each.message}" for name, each in known]
     return status.GraphOutcome(
-        components=all_parts(plan, observed),
+        components=parts,
         failure=outcome.failure or (Failure(NO_CHECKPOINT, "; ".join(stopped)) if stopped else None),
-        awaited={name: starts.by_component[name].name for name in starts.waiting},
+        awaited={name: starts.by_component[name].name for name in awaited},
         rolling_update=plan.rollout.status if is_planned else before.get("rollingUpdate"),
         rollout_waits=plan.rollout.waits,
         carried=carried if restart is None else {**carried, "restart": restart},
         conditions=[*_topology(plan, observed), *_checkpoints(plan, outcome)],
     )
+
+
+def _serving(plan: Plan, parts: Mapping[str, Sequence[Generation]]) -> frozenset[str]:
+    """Components of which all pods serve that the graph desires: a checkpoint that was lost stops none of them."""
+    rendered = replicas_by_component(plan.desired)
+    there = (name for name, replicas in plan.replicas.items() if rendered.get(name, 0) >= replicas)
+    return frozenset(name for name in there if all_serve({name: parts.get(name, ())}))
 
 
 def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:

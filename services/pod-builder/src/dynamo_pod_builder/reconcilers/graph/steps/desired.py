@@ -20,6 +20,7 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.legacy_types import legacy_types, unlabelled_models
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
+from dynamo_pod_builder.reconcilers.graph.parts import replicas_by_component
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.remembered import GRAPHS, remembered
 from dynamo_pod_builder.render.checkpoint.capture import capture_of
@@ -47,6 +48,8 @@ class Rendered:
     children: list[KubeObject]
     #: SnapshotJobs that take the checkpoints of components.
     captures: list[KubeObject]
+    #: Replicas that the graph desires of each component, also of those that wait; {} where none does.
+    replicas: dict[str, int]
 
 
 def desire(plan: Plan, observed: Observed) -> Plan:
@@ -59,8 +62,14 @@ def desire(plan: Plan, observed: Observed) -> Plan:
         generation = render.worker_hash(rendered.parsed, observed.config)
         # Pods that run are of other workers.
         rendered = _rendered(replace(inputs, kept=replace(inputs.kept, generation=generation, running={})))
-    plan = replace(plan, parsed=rendered.parsed, starts=rendered.starts, captures=rendered.captures)
-    return plan.having(rendered.children)
+    plan = plan.having(rendered.children)
+    return replace(
+        plan,
+        parsed=rendered.parsed,
+        starts=rendered.starts,
+        captures=rendered.captures,
+        replicas=rendered.replicas,
+    )
 
 
 @remembered(lambda inputs: inputs.graph, GRAPHS)
@@ -76,7 +85,12 @@ def _rendered(inputs: GraphInputs) -> Rendered:
     is_served = inputs.config.checkpoints.snapshots
     taken = (captures[name] for name, each in starts.snapshots.items() if each.is_automatic and is_served)
     jobs = [each for each in taken if isinstance(each, dict)]
-    return Rendered(parsed, starts, render.graph_children(parsed, inputs.config, kept), jobs)
+    children = render.graph_children(parsed, inputs.config, kept)
+    desired: dict[str, int] = {}
+    if starts.waiting:
+        awaits_none = replace(kept, waiting=frozenset())
+        desired = replicas_by_component(render.graph_children(parsed, inputs.config, awaits_none))
+    return Rendered(parsed, starts, children, jobs, desired)
 
 
 def _captures(graph: DynamoGraphDeployment, inputs: GraphInputs) -> dict[str, KubeObject | str]:

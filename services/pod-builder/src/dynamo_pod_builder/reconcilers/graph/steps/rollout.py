@@ -6,7 +6,7 @@ One of the following can be the case for a worker component:
    deleted once the desired one serves.
 3. The same, and the component's strategy is Recreate: the others go first (`rollout.replace_all`).
 4. The same, and one of the desired ones waits for its checkpoint: the others serve until that is ready, and so do their
-   partners of their generation.
+   partners of their generation, with the replicas that the graph desires meanwhile (`rollout.scaled`).
 5. It is no longer desired: it stays until the workers that are desired serve, as long as nothing of them needs its room.
 """
 
@@ -27,7 +27,7 @@ from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.reconcilers.graph.serving import ServingPods, generation_of, serving
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
-from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
+from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, scaled, step
 from dynamo_pod_builder.status.pods import NAMED
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
 
@@ -56,7 +56,7 @@ def roll(plan: Plan, observed: Observed) -> Plan:
             children.append(child)
             continue
         moving.append(component)
-        next_ = _held(child, old, observed) if waits and old else _next(child, old, new, observed)
+        next_ = _held(child, old, new, plan, observed) if waits and old else _next(child, old, new, observed)
         finished = finished and next_.done
         children.append({**child, "spec": {**child["spec"], "replicas": next_.new}})
         targets = [(dcd, next_.old[objects.name(dcd)]) for dcd in old]
@@ -130,11 +130,17 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
     return step(desired, current, before, *margins(component, desired, _template_annotations(child)))
 
 
-def _held(child: KubeObject, old: Sequence[KubeObject], observed: Observed) -> RolloutStep:
-    """No other pod of the new generation, and all that there are of the old ones."""
-    there = observed.components.get(objects.name(child))
-    new = min(objects.replicas(there), objects.replicas(child)) if there is not None else 0
-    return RolloutStep(new, {objects.name(dcd): objects.replicas(dcd) for dcd in old}, done=False)
+def _held(
+    child: KubeObject, old: Sequence[KubeObject], new: ServingPods, plan: Plan, observed: Observed
+) -> RolloutStep:
+    """No other pod of the new generation; next to those of it that serve, as many of before as the graph desires meanwhile."""
+    component, name = objects.labels(child)[labels.COMPONENT], objects.name(child)
+    current = _replicas(name, observed.components.get(name), observed)
+    target = min(current.replicas, objects.replicas(child))
+    serving_now = min(target, new.pods.get(component, current.available))
+    desired = plan.replicas.get(component, objects.replicas(child))
+    before = [_replicas(objects.name(dcd), dcd, observed) for dcd in old]
+    return RolloutStep(target, scaled(before, desired - serving_now), done=False)
 
 
 def _is_recreated(child: KubeObject) -> bool:
