@@ -120,6 +120,20 @@ async def test_counts_are_summed_and_means_are_means_over_series():
     )
 
 
+async def test_a_frontend_that_is_scraped_by_two_jobs_counts_once():
+    """As by a PodMonitor of the chart and one of the user's own: twice as many requests took twice as many GPUs."""
+
+    def twice(values):
+        own = [each._replace(labels={**each.labels, "instance": each.labels["pod"], "job": "a"}) for each in values]
+        extra = {"job": "b", "dynamo_graph_deployment": "chat"}
+        young = [each._replace(labels={**each.labels, **extra}, value=each.value / 3) for each in own]
+        return [*young[:1], *own, *young[1:]]
+
+    answers = healthy(scraped=scraped(range(-178, 1, 15), range(-58, 1, 15)))
+    doubled = {name: answer if name == "scraped" else twice(answer) for name, answer in answers.items()}
+    assert await read(doubled) == await read(healthy())
+
+
 def over_time(**answers):
     """Two minutes of requests and their lengths, and of another model."""
 
@@ -204,7 +218,8 @@ class TestDisaggregated:
         assert traffic.requests == 120
         (asked,) = {promql for promql in client.asked if "increase" in promql and ROUTED in promql}
         of = 'dynamo_namespace=~"ns_a(_[0-9a-f]{8})?",namespace=~"|ns"'
-        assert asked == f"max(sum by (dynamo_component) (increase({ROUTED}{{{of}}}[180s])))"
+        once = "max without (job, prometheus, prometheus_replica, dynamo_component_type, dynamo_graph_deployment)"
+        assert asked == f"max(sum by (dynamo_component) ({once} (increase({ROUTED}{{{of}}}[180s]))))"
 
     async def test_so_does_the_past(self):
         answers = {

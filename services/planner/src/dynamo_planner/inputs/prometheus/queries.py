@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from dynamo_shared.api.contracts.planner import MetricsSource
 
+from dynamo_planner.inputs.prometheus.scrapers import SCRAPER
+
 LENGTHS = ("isl", "osl")
 TIMES = ("ttft", "itl")
 _MEANS = {
@@ -21,6 +23,8 @@ NAMESPACE = "dynamo_namespace"
 MODEL = "model"
 _GENERATION = "(_[0-9a-f]{8})?"
 _BY_ROUTER = "sum by (dynamo_component)"
+# Of a router that several jobs scrape, as in `once`.
+_ONCE = f"max without ({', '.join(SCRAPER)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Queries:
     def requests(self, counter: str) -> str:
         """Requests that came within the window, a value for each series."""
         grown = f"increase({self.of(counter)}[{self._span}])"
-        return f"max({_BY_ROUTER} ({grown}))" if self._counts_twice else grown
+        return f"max({_BY_ROUTER} ({_ONCE} ({grown})))" if self._counts_twice else grown
 
     def scraped(self, counter: str) -> str:
         """The samples themselves: when they were scraped explains what `increase` made of them."""

@@ -6,7 +6,6 @@ name: an outage, a scrape that is missing, a label that is missing, values that 
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
-from typing import TypeVar
 
 import structlog
 from dynamo_shared.aio import all_of
@@ -18,6 +17,7 @@ from dynamo_planner.inputs.prometheus.client import PrometheusClient, Prometheus
 from dynamo_planner.inputs.prometheus.coverage import covered
 from dynamo_planner.inputs.prometheus.past import STEP, milliseconds, past_traffic
 from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
+from dynamo_planner.inputs.prometheus.scrapers import Labelled, once
 
 STALE_AFTER = 90.0
 """Seconds since the newest scrape of any series; where a graph is planned, scrapes are a minute apart at most."""
@@ -26,8 +26,6 @@ LEAST_COVERED = 0.5
 LEAST_WINDOW = 20.0
 """Seconds: four scrapes of the chart's PodMonitors. In a shorter time most scrape configs have one sample, which is too few."""
 
-
-Labelled = TypeVar("Labelled", SeriesValue, Track, SeriesValues)
 
 log = structlog.get_logger("dynamo.planner.inputs")
 
@@ -194,11 +192,11 @@ class TrafficReader:
 
     def _of_model(self, samples: Iterable[Labelled]) -> list[Labelled]:
         # Sums and the router's series have no model; a series that has one must be of the planned model.
-        return [
+        return once(
             each
             for each in samples
             if self._model is None or MODEL not in each.labels or each.labels[MODEL].casefold() == self._model
-        ]
+        )
 
 
 def _mean(samples: Sequence[SeriesValue]) -> float | None:
