@@ -9,7 +9,8 @@ import yaml
 from tests.charts import helm
 
 PROMETHEUS = ("--api-versions", "monitoring.coreos.com/v1")
-SCRAPED = ("--set", "metrics.graphPodMonitor.enabled=true")
+ON, OFF = (("--set", f"metrics.graphPodMonitor.enabled={value}") for value in ("true", "false"))
+LABELLED = ("--set", "metrics.graphPodMonitor.labels.release=prometheus")
 OBJECT = '{kind: Printed, apiVersion: v1, metadata: {name: printed}, text: {{ tpl (.Files.Get "printed.txt") . | toJson }}}\n'
 
 
@@ -24,13 +25,38 @@ def printed(folder: Path, *arguments: str) -> str:
     return text
 
 
+SELECTED, UNSCRAPED, ABSENT = (
+    "set metrics.graphPodMonitor.labels",
+    "metrics.graphPodMonitor.enabled is false",
+    "does not serve monitoring.coreos.com/v1",
+)
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [(PROMETHEUS, True), ((*PROMETHEUS, *SCRAPED), False), ((), False)],
-    ids=["not scraped", "scraped", "no Prometheus"],
+    [
+        (PROMETHEUS, {SELECTED}),
+        ((*PROMETHEUS, *LABELLED), set()),
+        ((*PROMETHEUS, *OFF), {UNSCRAPED}),
+        ((), set()),
+        (ON, {SELECTED, ABSENT}),
+    ],
+    ids=["scraped", "selected by a label", "not scraped", "no Prometheus", "a PodMonitor without its API"],
 )
-def test_graphs_that_prometheus_does_not_scrape_are_named(
-    tmp_path: Path, arguments: tuple[str, ...], named: bool
+def test_what_keeps_prometheus_from_scraping_graphs_is_named(
+    tmp_path: Path, arguments: tuple[str, ...], named: set[str]
 ) -> None:
-    """In Dynamo's chart they are scraped where the Prometheus operator is; here a value switches it on."""
-    assert ("set metrics.graphPodMonitor.enabled=true" in printed(tmp_path, *arguments)) is named
+    text = printed(tmp_path, *arguments)
+    assert {each for each in (SELECTED, UNSCRAPED, ABSENT) if each in text} == named
+
+
+@pytest.mark.parametrize(
+    ("arguments", "created"),
+    [(PROMETHEUS, True), ((*PROMETHEUS, *OFF), False), ((), False), (ON, True)],
+    ids=["served", "switched off", "not served", "switched on"],
+)
+def test_graphs_are_scraped_where_the_cluster_serves_pod_monitors(arguments: tuple[str, ...], created: bool) -> None:
+    """As in Dynamo's chart: planners have no traffic without it."""
+    objects = yaml.load_all(helm.template(*arguments), helm.LOADER)
+    names = {each["metadata"]["name"] for each in objects if each and each["kind"] == "PodMonitor"}
+    assert names == ({"dynamo-platform-graphs"} if created else set())

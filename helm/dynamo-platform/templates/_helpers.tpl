@@ -184,6 +184,14 @@ podAntiAffinity:
 {{- end -}}
 {{- end -}}
 
+{{/* Whether a PodMonitor has graphs scraped; empty: none. As in the chart of the Dynamo operator, that is where it can be created. */}}
+{{- define "dynamo.scrapesGraphs" -}}
+{{- $enabled := .Values.metrics.graphPodMonitor.enabled -}}
+{{- if or (eq (toString $enabled) "true") (and (eq (toString $enabled) "auto") (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+yes
+{{- end -}}
+{{- end -}}
+
 {{/* Secret with the users of NATS. Other users, other passwords, or another release, which may change what users may do, make
 another one: servers read it when they start, and wait for it to exist. One that is given keeps its name. */}}
 {{- define "dynamo.natsAuthorization" -}}

@@ -140,6 +140,7 @@ CONSTRAINTS: dict[str, Schema] = {
         "properties": {"name": {"type": "string"}, "key": {"type": "string"}},
         "dependentRequired": {"name": ["key"], "key": ["name"]},
     },
+    "metrics.graphPodMonitor.enabled": _SWITCH,
     "metrics.graphPodMonitor.labels": _LABELS,
     "metrics.graphPodMonitor.interval": _INTERVAL,
     "metrics.graphPodMonitor.frontendPath": {"type": "string", "pattern": "^/[^\\s?#]*$"},

@@ -18,8 +18,8 @@ helm install dynamo-platform helm/dynamo-platform --namespace dynamo-system --cr
 `namespaceRestriction`, `webhook`, `metrics` and `grove` has the same names here.
 
 - A value that the chart does not know is refused, with its place and what is allowed there.
-- Nothing is random in a rendering and no cluster is asked, so that GitOps tools render what Helm installs. A Job creates
-  certificates and passwords where they are missing; it keeps what is there.
+- Nothing is random in a rendering and no object of a cluster is read, so that GitOps tools render what Helm installs. A Job
+  creates certificates and passwords where they are missing; it keeps what is there.
 - No hook runs at installation, upgrade or removal; `helm test` is the only one.
 - Every pod satisfies Pod Security `restricted`. Roles are generated from what the services declare
   (`rights.py`), and `make rights` holds that against an API server's audit log.
