@@ -488,32 +488,38 @@ def test_the_image_builder_runs_jobs_in_its_namespace_alone() -> None:
     assert not any(resource in ("jobs", "pods") for _, resource, _ in granted["ClusterRole", ""])
 
 
-def test_the_users_of_nats_are_in_the_name_of_their_secret(tmp_path: Path) -> None:
+def test_the_users_of_nats_are_in_an_entry_of_their_release(tmp_path: Path) -> None:
     """So that servers are replaced, and wait for the Job, when a user is added, passwords rotate, or a release changes what
     users may do: a server reads that once, when it starts.
     """
 
-    def secret(*settings: str, chart: Path = helm.PLATFORM) -> str:
+    def entry(*settings: str, chart: Path = helm.PLATFORM) -> str:
         objects = helm.objects(*(part for each in settings for part in ("--set", each)), chart=chart)
-        server = helm.one(objects, "StatefulSet", "nats")
-        volumes = {each["name"]: each for each in server["spec"]["template"]["spec"]["volumes"]}
-        return str(volumes["users"]["secret"]["secretName"])
+        (server,) = (pod for name, pod in helm.pods(objects) if name == "StatefulSet dynamo-platform-nats")
+        (users,) = (each["secret"] for each in server["volumes"] if each["name"] == "users")
+        ((key, path),) = (each.values() for each in users["items"])
+        assert (users["secretName"], path) == ("dynamo-platform-nats-authorization", "authorization.conf")
+        for each in helm.of_kind(objects, "ConfigMap"):
+            if specification := each["data"].get("credentials.yaml"):
+                assert yaml.safe_load(specification)["natsAuthorizationEntry"] == key, "the Job creates it"
+        return str(key)
 
     later = tmp_path / helm.PLATFORM.name
     shutil.copytree(helm.PLATFORM, later)
     about = later / "Chart.yaml"
     about.write_text(re.sub(r"(?m)^appVersion: .*$", 'appVersion: "9.9.9"', about.read_text()))
-    names = [
-        secret(),
-        secret("dynadmin.enabled=true"),
-        secret("credentials.rotation=now"),
-        secret("nats.users={dynamoctl}"),
-        secret(chart=later),
-        secret("image.tag=9.9.8"),
-        secret(f"image.digest=sha256:{'1' * 64}"),
+    entries = [
+        entry(),
+        entry("dynadmin.enabled=true"),
+        entry("credentials.rotation=now"),
+        entry("nats.users={dynamoctl}"),
+        entry(chart=later),
+        entry("image.tag=9.9.8"),
+        entry(f"image.digest=sha256:{'1' * 64}"),
     ]
-    assert len(set(names)) == 7
-    assert secret("nats.resources.limits.memory=2Gi") == names[0]
+    assert len(set(entries)) == 7
+    assert entry("nats.resources.limits.memory=2Gi") == entries[0]
+    assert entry("credentials.mode=given") == "authorization.conf"
 
 
 def test_namespace_mode_has_roles_only() -> None:

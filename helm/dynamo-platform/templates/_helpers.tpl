@@ -192,16 +192,20 @@ yes
 {{- end -}}
 {{- end -}}
 
-{{/* Secret with the users of NATS. Other users, other passwords, or another release, which may change what users may do, make
-another one: servers read it when they start, and wait for it to exist. One that is given keeps its name. */}}
+{{/* Secret with the users of NATS. */}}
 {{- define "dynamo.natsAuthorization" -}}
-{{- $name := printf "%s-nats-authorization" (include "dynamo.fullname" .) -}}
+{{- printf "%s-nats-authorization" (include "dynamo.fullname" .) -}}
+{{- end -}}
+
+{{/* Its entry that servers read. Other users, other passwords, or another release, which may change what users may do, make another
+one: servers read it when they start, and wait for it to exist. A Secret that is given has one. */}}
+{{- define "dynamo.natsAuthorizationEntry" -}}
 {{- if eq .Values.credentials.mode "given" -}}
-{{- $name -}}
+authorization.conf
 {{- else -}}
 {{- $users := keys (omit (include "dynamo.services" . | fromJson) "admission") | sortAlpha | concat .Values.nats.users -}}
 {{- $release := .Values.image.digest | default .Values.image.tag | default .Chart.AppVersion -}}
-{{- printf "%s-%s" $name (list $release $users .Values.clusterName .Values.credentials.rotation | toJson | sha256sum | trunc 8) -}}
+{{- list $release $users .Values.clusterName .Values.credentials.rotation | toJson | sha256sum | trunc 8 | printf "%s.conf" -}}
 {{- end -}}
 {{- end -}}
 

@@ -64,6 +64,36 @@ def test_a_second_run_writes_nothing() -> None:
     assert run(DESIRED, result, NOW + 3000 * DAY)[1] == set()
 
 
+def test_users_of_the_last_releases_stay_in_one_secret() -> None:
+    """Each release left a Secret behind. Members of NATS may start again with the users of before until an upgrade is done."""
+    there, expected = run(DESIRED, {})[0], ["authorization.conf"]
+
+    def upgrade(name: str) -> set[str]:
+        nonlocal there
+        entry = {"nats_authorization_entry": name}
+        there, written = run(DESIRED.model_copy(update=entry), there)
+        return written
+
+    for number in range(1, 6):
+        assert upgrade(f"{number}.conf") == {"nats-authorization"}
+        assert upgrade(f"{number}.conf") == set()
+        expected.append(f"{number}.conf")
+        assert sorted(there["nats-authorization"]["data"]) == sorted(expected[-5:])
+    users = there["nats-authorization"]["data"]
+    assert upgrade("2.conf") == {"nats-authorization"}, "a rollback makes it the newest"
+    assert there["nats-authorization"]["data"] == users
+    assert upgrade("6.conf") == {"nats-authorization"}
+    assert set(there["nats-authorization"]["data"]) == {"2.conf", "3.conf", "4.conf", "5.conf", "6.conf"}
+    (step,) = (
+        each
+        for each in plan(
+            DESIRED.model_copy(update={"nats_authorization_entry": "7.conf"}), there, NOW, lambda: "", lambda: b""
+        )
+        if each.name == "nats-authorization"
+    )
+    assert step.removed == {"3.conf"}
+
+
 @pytest.mark.parametrize(
     ("gone", "written"),
     [

@@ -55,6 +55,8 @@ async def _write(client: KubeClient, namespace: str, desired: NamespaceCredentia
     # A patch of what was read: two runs at once do not overwrite each other.
     secret["metadata"]["resourceVersion"] = step.observed["metadata"]["resourceVersion"]
     await client.merge_patch(
-        SECRETS, ObjectKey(namespace, step.name), {"metadata": secret["metadata"], "data": secret["data"]}
+        SECRETS,
+        ObjectKey(namespace, step.name),
+        {"metadata": secret["metadata"], "data": {**secret["data"], **dict.fromkeys(step.removed)}},
     )
     return "renewed"

@@ -3,12 +3,13 @@
 import base64
 import binascii
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.pki import Unusable
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus import server_config
 from dynamo_shared.x509 import make_authority, make_leaf, subject
@@ -20,6 +21,10 @@ CREATED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "dynamoctl-bootstrap"
 #: What has less than this left is created again. Seconds.
 RENEW_BEFORE = 30 * 86400.0
+#: Users of NATS of as many releases are kept: for a rollback, and for members that start again while an upgrade is under way.
+RELEASES = 5
+#: Their entries, the newest last.
+ENTRIES = "nvidia.com/nats-authorization-entries"
 _USES = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.CLIENT_AUTH}
 _TLS, _OPAQUE = "kubernetes.io/tls", "Opaque"
 
@@ -32,6 +37,9 @@ class SecretStep:
     kind: str
     content: dict[str, bytes] | None
     observed: KubeObject | None
+    #: Entries that go.
+    removed: frozenset[str] = frozenset()
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan(
@@ -74,8 +82,21 @@ def plan(
     if desired.nats_authorization:
         observed = existing.get(desired.nats_authorization)
         authorization = server_config.authorization(desired.cluster_name, passwords)
-        content = {"authorization.conf": server_config.text({"authorization": authorization}).encode()}
-        yield SecretStep(desired.nats_authorization, _OPAQUE, None if _data(observed) == content else content, observed)
+        yield _authorization(desired, observed, server_config.text({"authorization": authorization}).encode())
+
+
+def _authorization(desired: NamespaceCredentials, observed: KubeObject | None, users: bytes) -> SecretStep:
+    """The users of this release, next to those of the last ones."""
+    entry, there = desired.nats_authorization_entry, _data(observed)
+    before = _annotations(observed).get(ENTRIES, "")
+    known = [each for each in before.split() if each in there]
+    others = [each for each in (*sorted(there.keys() - set(known)), *known) if each != entry][1 - RELEASES :]
+    content, order = {**{each: there[each] for each in others}, entry: users}, " ".join((*others, entry))
+    is_right = content == there and order == before
+    removed = frozenset(there.keys() - content.keys())
+    return SecretStep(
+        desired.nats_authorization, _OPAQUE, None if is_right else content, observed, removed, {ENTRIES: order}
+    )
 
 
 def manifest(step: SecretStep, namespace: str, desired: NamespaceCredentials) -> KubeObject:
@@ -88,7 +109,7 @@ def manifest(step: SecretStep, namespace: str, desired: NamespaceCredentials) ->
             "name": step.name,
             "namespace": namespace,
             "labels": {**desired.labels, CREATED_BY: MANAGER},
-            "annotations": {ROTATION: desired.rotation},
+            "annotations": {ROTATION: desired.rotation, **step.annotations},
         },
         "data": {key: base64.b64encode(value).decode() for key, value in (step.content or {}).items()},
     }
@@ -103,7 +124,11 @@ def _is_current(observed: KubeObject | None, rotation: str) -> bool:
     """Whether a Secret was written for this rotation. One of the user's own is never rotated."""
     if observed is None:
         return False
-    return not is_created_here(observed) or (observed["metadata"].get("annotations") or {}).get(ROTATION) == rotation
+    return not is_created_here(observed) or _annotations(observed).get(ROTATION) == rotation
+
+
+def _annotations(observed: KubeObject | None) -> Mapping[str, str]:
+    return objects.annotations(observed) if observed is not None else {}
 
 
 def _authority(data: Mapping[str, bytes], now: float) -> tuple[x509.Certificate, bytes] | None:

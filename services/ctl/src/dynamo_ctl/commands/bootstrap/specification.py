@@ -38,6 +38,9 @@ class NamespaceCredentials(Section):
     users: tuple[User, ...] = ()
     keys: tuple[str, ...] = Field((), description="Secrets with 32 random bytes, as base64, in the entry `key`.")
     nats_authorization: str = Field("", description="Secret with authorization.conf of the NATS servers; empty: none.")
+    nats_authorization_entry: str = Field(
+        "authorization.conf", min_length=1, description="Its entry with these users; those of the last releases stay."
+    )
     cluster_name: str = Field("local", description="`platform.clusterName`: users may use its subjects alone.")
     authority_validity: Duration = Field(10 * YEAR, ge=86400)
     certificate_validity: Duration = Field(10 * YEAR, ge=86400)
