@@ -230,6 +230,13 @@ async def test_pages_of_named_origins_may_send_the_headers_of_the_document() -> 
     assert {"Authorization", "If-Match", "If-None-Match", "Last-Event-ID"} <= {*allowed}
 
 
+async def test_head_is_for_the_page_alone() -> None:
+    """A stream has no end, and a login has effects: who asks for headers alone reads which methods there are."""
+    async with serving(echo) as client:
+        page, api = await client.head("/page.js"), await client.head("/x")
+    assert (page.status, api.status, api.headers["Allow"]) == (200, 405, "POST")
+
+
 async def test_a_session_that_has_ended_can_be_ended() -> None:
     """The token is not verified: it may have expired, and the API server may be away."""
     sessions = Sessions(b"k" * 32, 60.0)
