@@ -82,10 +82,18 @@ def _about(component: str, failure: Failure) -> str:
     return f"{prefix}{failure.reason}: {failure.message.removeprefix(prefix)}"
 
 
+def _of_graph(failure: Failure) -> str:
+    """A failure of the graph, with its reason in the same place: the condition has one reason for all that fails."""
+    about, separator, problem = failure.message.partition(": ")
+    if separator and about.startswith("component "):
+        return f"{about}: {failure.reason}: {problem}"
+    return f"{failure.reason}: {failure.message}"
+
+
 def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     """State, reason and message. A refusal outweighs waiting: users should not wait for what cannot come."""
     failure = outcome.failure
-    failures = [failure.message] if failure is not None and not failure.passes else []
+    failures = [_of_graph(failure)] if failure is not None and not failure.passes else []
     failures += [
         _about(name, part.failure)
         for name, parts in outcome.components.items()
