@@ -106,6 +106,7 @@ TOGETHER = [
     ("dynadmin.ingress.enabled=true", "dynadmin.ingress.host is empty"),
     ("namespaces={team-a}", "webhook.enabled must be false where namespaces are listed"),
     ("webhook.enabled=false,namespaces={a},namespaceRestriction.enabled=true", "exclude each other"),
+    ("config.platform.clusterName=east", "set clusterName alone, by which users of NATS get their rights"),
     ("nats.mode=existing", "nats.existing.servers is empty"),
     ("etcd.mode=existing", "etcd.existing.endpoints is empty"),
     ("etcd.persistence.enabled=false", "etcd.persistence.enabled must be true with three members"),

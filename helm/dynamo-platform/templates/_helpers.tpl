@@ -263,6 +263,10 @@ https://{{ $host }}/api/v1/session/callback
 {{- if and $namespaces .Values.webhook.enabled -}}
 {{- fail "webhook.enabled must be false where namespaces are listed: webhooks are cluster-wide. A cluster-wide platform may serve them; without one, install dynamo-crds with conversion.enabled=false" -}}
 {{- end -}}
+{{- $cluster := dig "platform" "clusterName" .Values.clusterName .Values.config -}}
+{{- if and (ne $cluster .Values.clusterName) (eq .Values.nats.mode "own") -}}
+{{- fail (printf "config.platform.clusterName is %s, and clusterName %s: set clusterName alone, by which users of NATS get their rights" $cluster .Values.clusterName) -}}
+{{- end -}}
 {{- range $key, $name := include "dynamo.services" . | fromJson -}}
 {{- $service := include "dynamo.service" (dict "root" $ "key" $key) | fromJson -}}
 {{- $alone := and (eq $.Values.etcd.mode "none") (eq $.Values.standby.mode "never") -}}
