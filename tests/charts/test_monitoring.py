@@ -27,6 +27,11 @@ def test_alerts_watch_metrics_that_there_are() -> None:
     assert {name for alert in alerts() for name in named(alert["expr"])} <= KNOWN
 
 
+def test_a_platform_without_a_watcher_is_not_hidden_by_another_one() -> None:
+    (alert,) = (each for each in alerts() if each["alert"] == "DynamoNoActiveWatcher")
+    assert alert["expr"].startswith("max by (namespace) (")
+
+
 def test_every_alert_has_its_heading() -> None:
     page = (helm.ROOT / "docs/operations.md").read_text()
     headings = {

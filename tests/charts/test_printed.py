@@ -50,6 +50,13 @@ def test_what_keeps_prometheus_from_scraping_graphs_is_named(
     assert {each for each in (SELECTED, UNSCRAPED, ABSENT) if each in text} == named
 
 
+@pytest.mark.parametrize(("monitor", "named"), [("true", False), ("false", True)])
+def test_alerts_without_the_metrics_that_they_need_are_named(tmp_path: Path, monitor: str, named: bool) -> None:
+    """`absent` of the watcher's metric is an alert for people who sleep."""
+    arguments = (*PROMETHEUS, "--set", f"metrics.rules.enabled=true,metrics.podMonitor.enabled={monitor}")
+    assert ("DynamoNoActiveWatcher fires" in printed(tmp_path, *arguments)) is named
+
+
 @pytest.mark.parametrize(
     ("arguments", "created"),
     [(PROMETHEUS, True), ((*PROMETHEUS, *OFF), False), ((), False), (ON, True)],
