@@ -50,6 +50,16 @@ def test_what_keeps_prometheus_from_scraping_graphs_is_named(
     assert {each for each in (SELECTED, UNSCRAPED, ABSENT) if each in text} == named
 
 
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [("image.tag=v1", True), ("image.registry=r.example", False), ("global.imageRegistry=r", False)],
+)
+def test_images_without_a_registry_are_named(tmp_path: Path, setting: str, named: bool) -> None:
+    """No public registry has them: pods of an installation with the default values never start."""
+    text = printed(tmp_path, "--set", setting)
+    assert ("Nodes pull dynamo-platform:v1 from their runtime's default registry" in text) is named
+
+
 @pytest.mark.parametrize(("monitor", "named"), [("true", False), ("false", True)])
 def test_alerts_without_the_metrics_that_they_need_are_named(tmp_path: Path, monitor: str, named: bool) -> None:
     """`absent` of the watcher's metric is an alert for people who sleep."""

@@ -11,11 +11,12 @@ admission, with NATS and etcd of its own or existing ones.
 
 ```console
 helm install dynamo-crds helm/dynamo-crds
-helm install dynamo-platform helm/dynamo-platform --namespace dynamo-system --create-namespace
+helm install dynamo-platform helm/dynamo-platform --namespace dynamo-system --create-namespace \\
+  --set image.registry=REGISTRY --set plannerImage.registry=REGISTRY
 ```
 
-[docs/install.md](../../docs/install.md) has the steps and the choices. What a chart of the Dynamo operator calls
-`namespaceRestriction`, `webhook`, `metrics` and `grove` has the same names here.
+[docs/install.md](../../docs/install.md) has the steps, the images to build first, and the choices. What a chart of the Dynamo
+operator calls `namespaceRestriction`, `webhook`, `metrics` and `grove` has the same names here.
 
 - A value that the chart does not know is refused, with its place and what is allowed there.
 - Nothing is random in a rendering and no object of a cluster is read, so that GitOps tools render what Helm installs. A Job
