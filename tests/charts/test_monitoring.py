@@ -4,6 +4,8 @@ import json
 import re
 
 import yaml
+from dynamo_pod_builder.status.graph import FAILED
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
 from tests.charts import helm
 
@@ -30,6 +32,12 @@ def test_alerts_watch_metrics_that_there_are() -> None:
 def test_a_platform_without_a_watcher_is_not_hidden_by_another_one() -> None:
     (alert,) = (each for each in alerts() if each["alert"] == "DynamoNoActiveWatcher")
     assert alert["expr"].startswith("max by (namespace) (")
+
+
+def test_the_alert_of_failed_graphs_counts_what_the_pod_builder_counts() -> None:
+    (alert,) = (each for each in alerts() if each["alert"] == "DynamoGraphFailed")
+    counted = f'resource_type="{DYNAMO_GRAPH_DEPLOYMENTS.plural}",status="{FAILED}"'
+    assert f"dynamo_operator_resources_total{{{counted}}}" in alert["expr"]
 
 
 def test_every_alert_has_its_heading() -> None:
