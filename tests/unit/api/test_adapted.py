@@ -50,6 +50,14 @@ def test_fewer_than_start_together_are_not_taken_on_grove_and_0_are(kind: str, *
     assert adapted.replicas_of(of, owners) == {"One": 0, "Two": 1}
 
 
+def test_an_override_in_the_words_of_grove_says_as_well_how_many_start_together():
+    of = graph({"One": 4, "Two": 4})
+    for each, value in zip(of["spec"]["components"], ({"spec": {"minAvailable": 3}}, {"minAvailable": 2}), strict=True):
+        each["providerOverride"] = {"apiVersion": "grove.io/v1alpha1", "value": value}
+    of["status"] = {"components": {name: {"componentKind": "PodClique"} for name in ("One", "Two")}}
+    assert adapted.least_replicas(of) == {"One": 3, "Two": 2}
+
+
 def test_differing_numbers_are_reported_with_their_path_and_a_missing_one_as_none():
     of = graph({"One": 1, "Two": None, "Three": 3})
     result = adapted.differences(of, {"One": 1, "Two": 2, "Three": 0})

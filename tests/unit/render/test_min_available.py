@@ -4,7 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from dynamo_pod_builder.render import worker_hash
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.v1beta1 import parse_graph
 
 from .building import CONFIG, component, graph, graph_children, of_kind, workloads
 from .test_priority import LEADER_WORKER_SETS, TENSORS
@@ -42,12 +44,33 @@ def test_a_group_that_shares_memory_between_pods_has_it() -> None:
     assert {each["spec"]["minAvailable"] for each in template["cliques"]} == {1}
 
 
+def override(value: dict[str, Any]) -> dict[str, Any]:
+    return {"providerOverride": {"apiVersion": "grove.io/v1alpha1", "value": value}}
+
+
+SEVERAL: dict[str, Any] = {"main": TENSORS, "multinode": {"nodeCount": 3}}
+FORCED: dict[str, Any] = {"experimental": {"grove": {"forceScalingGroup": True}}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "value"),
+    [({}, {"spec": {"minAvailable": 2}}), (SEVERAL, {"minAvailable": 2}), (FORCED, {"minAvailable": 2})],
+    ids=["a clique", "a group", "a forced group"],
+)
+def test_an_override_in_the_words_of_grove_says_the_same(fields: dict[str, Any], value: dict[str, Any]) -> None:
+    given = template_of(component(replicas=4, **fields, **override(value)))
+    assert given == template_of(component(replicas=4, minAvailable=2, **fields))
+
+
+def test_pods_do_not_differ_by_an_override() -> None:
+    moved = graph(component(replicas=4, **override({"spec": {"minAvailable": 2}})))
+    hashes = {worker_hash(parse_graph(each), ON_GROVE) for each in (moved, graph(component(replicas=4)))}
+    assert len(hashes) == 1
+
+
 def test_without_grove_nothing_differs() -> None:
     given = workloads(graph(component(replicas=4, minAvailable=3)), LEADER_WORKER_SETS)
     assert given == workloads(graph(component(replicas=4)), LEADER_WORKER_SETS)
-
-
-FORCED: dict[str, Any] = {"experimental": {"grove": {"forceScalingGroup": True}}}
 
 
 def test_a_component_on_one_node_is_a_group_of_single_pods_where_it_says_so() -> None:

@@ -55,6 +55,8 @@ test("a remark of profiling does not count as success, and what is not known is 
 test("how many replicas run together is of Grove alone", () => {
   const kept = (minAvailable: number | undefined, componentKind: string): number => togetherOf({ minAvailable, status: { componentKind } });
   deepEqual([kept(2, "PodClique"), kept(3, "PodCliqueScalingGroup"), kept(undefined, "PodClique"), kept(2, "Deployment")], [2, 3, 1, 1]);
+  const written = (value: object): number => togetherOf({ providerOverride: { value }, status: { componentKind: "PodClique" } });
+  deepEqual([written({ spec: { minAvailable: 4 } }), written({ minAvailable: 5 }), written({})], [4, 5, 1]);
 });
 
 test("the hardware of a request in words", () => {

@@ -7,6 +7,7 @@ read the same everywhere. Every part that renders a graph asks here, so that the
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from dynamo_shared.api.min_available import min_available
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.replica_limits import too_few, too_many
 from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUES
@@ -64,7 +65,7 @@ def least_replicas(graph: KubeObject) -> dict[str, int]:
     """`minAvailable` of the components that Grove runs: nothing else asks for it."""
     run_by = (graph.get("status") or {}).get("components") or {}
     return {
-        each["name"]: each.get("minAvailable") or 1
+        each["name"]: min_available(each)
         for each in graph["spec"].get("components") or ()
         if (run_by.get(each["name"]) or {}).get("componentKind") in OF_GROVE
     }

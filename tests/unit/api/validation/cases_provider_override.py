@@ -22,8 +22,12 @@ def whole(constraint: Any) -> dict[str, Any]:
 
 
 RACK = packed("rack")
+CLIQUE: dict[str, Any] = {"spec": {"minAvailable": 2}}
+GROUP: dict[str, Any] = {"minAvailable": 2}
+STARTS = "has no effect: only Grove starts replicas together, and it does not run this graph"
 CHANGED = "cannot be added, removed or changed while Grove runs the graph: recreate the DynamoGraphDeployment"
 NO_EFFECT = "has no effect: only Grove packs pods by topology, and it does not run this graph"
+NOT_HERE = "cannot be written here, as the platform writes it:"
 DOMAINS = "required: an object with the domains that pods share, such as pack, with required: rack"
 
 
@@ -67,7 +71,9 @@ CASES = [
     Case(
         "beta: overrides of more than constraints",
         components(
-            component("a", **override({"minAvailable": 2, **RACK})),
+            component(
+                "a", replicas=3, **override({"minAvailable": 2, "spec": {"minAvailable": 1, "replicas": 2}, **RACK})
+            ),
             component("b", **override({"topologyConstraint": {"packDomain": 7, "pack": {"preferred": 7, "later": 7}}})),
             component("c", **override({"topologyConstraint": {"pack": []}})),
             **override({"kind": "x", "spec": {"replicas": 2, "template": []}}),
@@ -75,11 +81,75 @@ CASES = [
         "error: spec.providerOverride.value.kind: cannot be written here, as the platform writes it: only value.spec.template.topologyConstraint can",
         "error: spec.providerOverride.value.spec.replicas: cannot be written here, as the platform writes it: only value.spec.template.topologyConstraint can",
         f"error: spec.providerOverride.value.spec.template.topologyConstraint: {DOMAINS}",
-        "error: spec.components[0].providerOverride.value.minAvailable: cannot be written here, as the platform writes it: only value.topologyConstraint can; write minAvailable as a field of the component",
+        f"error: spec.components[0].providerOverride.value.minAvailable: {NOT_HERE} only value.topologyConstraint and value.spec.minAvailable can",
+        f"error: spec.components[0].providerOverride.value.spec.replicas: {NOT_HERE} only value.topologyConstraint and value.spec.minAvailable can",
         "error: spec.components[1].providerOverride.value.topologyConstraint.packDomain: must be a text",
         "error: spec.components[1].providerOverride.value.topologyConstraint.pack.preferred: must be a text",
         "error: spec.components[2].providerOverride.value.topologyConstraint.pack: must be an object with required, preferred or both",
         facts=GROVE,
+    ),
+    Case(
+        "beta: replicas that start together, of a clique and of a group, next to a constraint of the graph",
+        components(
+            component("a", replicas=3, **override({"spec": {"minAvailable": 3}})),
+            several("b", replicas=3, **override({"minAvailable": 2})),
+            component("c", minAvailable=1),
+            topologyConstraint={"clusterTopologyName": "dc", "packDomain": "zone"},
+        ),
+        facts=GROVE,
+    ),
+    Case(
+        "alpha: replicas that start together, in both ways, as v1beta1 may make it either",
+        services({"a": service(replicas=3, **override(CLIQUE)), "b": service(replicas=3, **override(GROUP))}),
+        facts=GROVE,
+    ),
+    Case(
+        "beta: numbers of replicas that are not, or that are written twice",
+        components(
+            component("a", replicas=3, **override({"spec": {"minAvailable": "2"}})),
+            several("b", replicas=3, **override({"minAvailable": 0})),
+            component("c", minAvailable=2, replicas=3, **override(CLIQUE)),
+            component("d", **override(CLIQUE)),
+            component("e", replicas=0, **override({"spec": {"minAvailable": 2**31}})),
+        ),
+        "error: spec.components[0].providerOverride.value.spec.minAvailable: '2' is not a number of replicas: write a whole number, 1 or more",
+        "error: spec.components[1].providerOverride.value.minAvailable: 0 is not a number of replicas: write a whole number, 1 or more",
+        "error: spec.components[2].providerOverride.value.spec.minAvailable: minAvailable of the component says it, too: leave one of the two out",
+        "error: spec.components[4].providerOverride.value.spec.minAvailable: 2147483648 is not a number of replicas: write a whole number, 1 or more",
+        "error: spec.components[3].providerOverride.value.spec.minAvailable: 2 are more than the 1 of replicas: Grove would wait for the others; write 1 or fewer",
+        facts=GROVE,
+    ),
+    Case(
+        "beta: a role says how many replicas start together",
+        components(several("a", roles=[{"name": "leader", **override({**CLIQUE, **RACK})}, {"name": "worker"}])),
+        f"error: spec.components[0].roles[0].providerOverride.value.spec: {NOT_HERE} only value.topologyConstraint can; write minAvailable in the override of the component, for all of its roles",
+        facts=GROVE,
+    ),
+    Case(
+        "beta: replicas that start together move into an override, and change",
+        components(
+            component("a", replicas=3, **override(CLIQUE)),
+            component("b", replicas=3, **override(CLIQUE)),
+            component("c", replicas=3),
+        ),
+        "error: spec.components[1].providerOverride.value.spec.minAvailable: cannot be changed from 3 to 2, as Grove fixes it: create a DynamoGraphDeployment of another name",
+        "error: spec.components[2].minAvailable: cannot be changed from 2 to 1, as Grove fixes it: create a DynamoGraphDeployment of another name",
+        old=components(
+            component("a", replicas=3, minAvailable=2),
+            component("b", replicas=3, minAvailable=3),
+            component("c", replicas=3, **override(CLIQUE)),
+        ),
+        facts=GROVE,
+    ),
+    Case(
+        "beta: replicas that start together where Grove does not run the graph",
+        components(
+            component("a", replicas=3, **override(CLIQUE)), component("b", replicas=3, **override({**CLIQUE, **RACK}))
+        ),
+        f"warning: spec.components[1].providerOverride: {NO_EFFECT}",
+        f"warning: spec.components[0].providerOverride.value.spec.minAvailable: {STARTS}",
+        f"warning: spec.components[1].providerOverride.value.spec.minAvailable: {STARTS}",
+        facts=PLAIN,
     ),
     *(
         Case(

@@ -113,7 +113,9 @@ export function componentsOf(graph: KubeObject): Any[] {
 /** Replicas of a component that run together or not at all: only Grove keeps them so. */
 export function togetherOf(component: Any): number {
   const isOfGrove = ["PodClique", "PodCliqueScalingGroup"].includes(component.status.componentKind);
-  return isOfGrove ? (component.minAvailable ?? 1) : 1;
+  const inWordsOfGrove = component.providerOverride?.value;
+  const least = component.minAvailable ?? inWordsOfGrove?.minAvailable ?? inWordsOfGrove?.spec?.minAvailable;
+  return isOfGrove ? (least ?? 1) : 1;
 }
 
 function readyOf(graph: KubeObject): string {

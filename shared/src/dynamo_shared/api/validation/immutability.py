@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.min_available import min_available, place
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
 from dynamo_shared.api.untrusted.reading import annotation, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.orchestrators import min_available
 from dynamo_shared.api.validation.rule_set import BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.topology import AT as TOPOLOGY_AT
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -107,9 +107,9 @@ def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: F
     if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
         return
     for component, before in _pairs(graph, old):
-        then, now = min_available(before), min_available(component)
+        then, now = min_available(before.spec), min_available(component.spec)
         if now != then:
-            yield broken(component.field("minAvailable"), before=then, now=now)
+            yield broken(component.field(*place(component.spec)), before=then, now=now)
 
 
 @CHANGES.rule(

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.min_available import min_available, place
 from dynamo_shared.api.registry.annotations import VOLCANO_QUEUE
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import annotation, integer, mapping, text
+from dynamo_shared.api.untrusted.reading import annotation, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -86,14 +87,15 @@ def replicas_that_start_together_are_there(graph: GraphView, facts: Facts) -> Vi
         if component.replicas is None and component.adapted:
             # Its adapter has the number.
             continue
-        least, replicas = min_available(component), 1 if component.replicas is None else component.replicas
+        least, replicas = min_available(component.spec), 1 if component.replicas is None else component.replicas
         if 0 < replicas < least:
-            yield broken(component.field("minAvailable"), least=least, replicas=replicas)
+            yield broken(component.field(*place(component.spec)), least=least, replicas=replicas)
 
 
+_STARTS_TOGETHER = "starts replicas together"
 #: Fields of a component that Grove alone acts on, and what it does by them.
 _FIELDS_OF_GROVE: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("minAvailable",), "starts replicas together"),
+    (("minAvailable",), _STARTS_TOGETHER),
     (("experimental", "grove", "forceScalingGroup"), "has scaling groups"),
 )
 
@@ -103,6 +105,9 @@ def fields_of_grove_do_nothing_without_it(graph: GraphView, facts: Facts) -> Vio
     """What only Grove acts on is stored without it, and has no effect."""
     if graph.of_grove(facts.grove) is False:
         for component in graph.components:
+            at = place(component.spec)
+            if len(at) > 1:
+                yield broken(component.field(*at), does=_STARTS_TOGETHER)
             for field, does in fields_of_grove(component):
                 yield broken(field, does=does)
 
@@ -115,8 +120,3 @@ def fields_of_grove(component: ComponentView) -> Iterator[tuple[Location, str]]:
             value = mapping(value).get(step)
         if value:
             yield component.field(*steps), does
-
-
-def min_available(component: ComponentView) -> int:
-    """Replicas of a component that Grove starts together."""
-    return integer(component.spec.get("minAvailable")) or 1

@@ -1,15 +1,17 @@
-"""Topology constraints that a graph writes in Grove's own words, and what the platform takes of them.
+"""What a graph writes in Grove's own words, and what the platform takes of it: topology constraints, and how many replicas of
+a component start together.
 
-Rules of Dynamo 1.5. What a later release takes in addition (`minAvailable`, `rollingUpdate`) is refused.
+Rules of Dynamo 1.5, and for the latter of 1.6. What Grove knows besides, such as `rollingUpdate`, is refused.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from dynamo_shared.api import min_available
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import items, mapping, nodes, text
+from dynamo_shared.api.untrusted.reading import integer, items, mapping, nodes, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -25,6 +27,9 @@ SET, GROUP, CLIQUE = "PodCliqueSet", "PodCliqueScalingGroupConfig", "PodCliqueTe
 CONSTRAINT: Final = "topologyConstraint"
 #: Path of the constraint within the value, by the type that the value is a part of.
 PATHS: dict[str, tuple[str, ...]] = {SET: ("spec", "template", CONSTRAINT), GROUP: (CONSTRAINT,), CLIQUE: (CONSTRAINT,)}
+#: Path of the number of replicas that start together, by the type that the override of a component is a part of.
+MINIMA = {GROUP: min_available.OF_GROUP, CLIQUE: min_available.OF_CLIQUE}
+_INT32_MAX = 2**31 - 1
 #: Fields that are refused of one level of a value. A tenant may write thousands.
 _REPORTED = 10
 
@@ -49,6 +54,19 @@ class Override(NamedTuple):
     def constraint(self) -> Any:
         """The topology constraint as it is written; None where there is none."""
         return constraint_in(self.value.get("value"), self.targets[0])
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """Paths within `value` that may be written."""
+        minima = (MINIMA[each] for each in self.targets if self.component and not self.role)
+        return self.path, *minima
+
+    @property
+    def minimum(self) -> tuple[Location, Any] | None:
+        """Where it says how many replicas start together, and what is written there; None where it does not."""
+        value = self.value.get("value")
+        written = ((each, min_available.mapping_at(value, each)) for each in self.paths[1:])
+        return next((((*self.at, "value", *each), number) for each, number in written if number is not None), None)
 
 
 def constraint_in(value: Any, target: str) -> Any:
@@ -105,31 +123,63 @@ def overrides_are_in_the_words_of_grove(graph: GraphView, _facts: Facts) -> Viol
             yield (*override.at, "target"), message
 
 
-_NOT_ALLOWED = "cannot be written here, as the platform writes it: only {constraint} can{instead}"
-_MINIMUM = "; write minAvailable as a field of the {component}"
+_NOT_ALLOWED = "cannot be written here, as the platform writes it: only {fields} can{instead}"
+_MINIMUM = "; write minAvailable in the override of the {component}, for all of its roles"
 _NO_DOMAIN = "required: an object with the domains that pods share, such as pack, with required: rack"
 _WRONG_TYPE = "must be {kind}"
 
 
 @PROVIDER_OVERRIDES.rule(_NOT_ALLOWED, _NO_DOMAIN, _WRONG_TYPE)
 def overrides_are_constraints(graph: GraphView, _facts: Facts) -> Violations:
-    """An override has a topology constraint and nothing else; fields that only a later Grove knows pass within it."""
+    """An override has a topology constraint, that of a component also minAvailable, and nothing else.
+
+    Fields that only a later Grove knows pass within the constraint.
+    """
     for override in overrides_of(graph):
-        if isinstance(override.value.get("value"), dict):
-            yield from _others(override, graph.words.component)
+        value = override.value.get("value")
+        if not isinstance(value, dict):
+            continue
+        instead = _MINIMUM.format(component=graph.words.component) if _asks_for_minimum(override, value) else ""
+        message = _NOT_ALLOWED.format(
+            fields=" and ".join(path(("value", *each)) for each in override.paths), instead=instead
+        )
+        yield from ((at, message) for at in _others(value, override.paths, (*override.at, "value")))
+        if override.minimum is None or override.constraint is not None:
             yield from _constraint(override)
 
 
-def _others(override: Override, component: str) -> Violations:
-    """What an override has besides its constraint. Later releases have `minAvailable` of a component in one."""
-    at, value = (*override.at, "value"), override.value["value"]
-    asks_for_minimum = "minAvailable" in value or "minAvailable" in mapping(value.get("spec"))
-    instead = _MINIMUM.format(component=component) if override.component and asks_for_minimum else ""
-    for step in override.path:
-        others = (name for name in mapping(value) if name != step)
-        for name in sorted(islice(others, _REPORTED)):
-            yield (*at, name), _NOT_ALLOWED.format(constraint=path(("value", *override.path)), instead=instead)
-        at, value = (*at, step), mapping(value).get(step)
+def _asks_for_minimum(override: Override, value: dict[str, Any]) -> bool:
+    """Whether the override of a role says how many replicas start together, which are replicas of the whole component."""
+    return bool(override.role) and min_available.place({FIELD: {"value": value}}) != (min_available.FIELD,)
+
+
+def _others(value: Any, paths: Iterable[tuple[str, ...]], at: Location) -> Iterator[Location]:
+    """Places of the fields of an object that are on none of the paths."""
+    steps = {each[0]: [other[1:] for other in paths if other[0] == each[0] and other[1:]] for each in paths}
+    for name in sorted(islice((each for each in mapping(value) if each not in steps), _REPORTED)):
+        yield *at, name
+    for step, below in steps.items():
+        if below:
+            yield from _others(mapping(value).get(step), below, (*at, step))
+
+
+_NO_NUMBER = "{value} is not a number of replicas: write a whole number, 1 or more"
+_TWICE = "minAvailable of the {component} says it, too: leave one of the two out"
+
+
+@PROVIDER_OVERRIDES.rule(_NO_NUMBER, _TWICE)
+def replicas_that_start_together_are_a_number(graph: GraphView, _facts: Facts) -> Violations:
+    """How many replicas start together is a number, and is said once: as a field, or in the override."""
+    for component in graph.components:
+        for override in overrides_of_component(component):
+            if (minimum := override.minimum) is None:
+                continue
+            at, given = minimum
+            number = integer(given)
+            if number is None or not 1 <= number <= _INT32_MAX:
+                yield at, _NO_NUMBER.format(value=shown(given))
+            elif component.spec.get(min_available.FIELD) is not None:
+                yield at, _TWICE.format(component=component.words.component)
 
 
 #: Fields of a constraint that every Grove reads in the same way.
@@ -159,7 +209,8 @@ def constraints_are_written_in_one_way(graph: GraphView, _facts: Facts) -> Viola
     """The constraints of a graph are fields of the graph, or written in the words of Grove."""
     if any(spec.get(CONSTRAINT) is not None for spec in (graph.spec, *(each.spec for each in graph.components))):
         for override in overrides_of(graph):
-            yield broken(override.at, components=graph.words.components)
+            if override.constraint is not None:
+                yield broken(override.at, components=graph.words.components)
 
 
 @PROVIDER_OVERRIDES.rule(

@@ -95,4 +95,5 @@ def constraints_without_grove_do_nothing(graph: GraphView, facts: Facts) -> Viol
         if graph.spec.get("topologyConstraint") is not None:
             yield broken(AT)
         for override in overrides_of(graph):
-            yield broken(override.at)
+            if override.minimum is None or override.constraint is not None:
+                yield broken(override.at)

@@ -1,8 +1,10 @@
-"""Topology constraints that a graph writes in the words of Grove: put into its PodCliqueSet as they are.
+"""What a graph writes in the words of Grove: topology constraints, which are put into its PodCliqueSet as they are, and how
+many replicas start together.
 
-Of an override, only the constraint is read, whatever else it has: the platform writes the rest of the set.
+Nothing else of an override is read, whatever it has: the platform writes the rest of the set.
 """
 
+from dynamo_shared.api import min_available
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 from dynamo_shared.api.v1beta1.provider_override import ProviderOverride
@@ -17,7 +19,12 @@ _ROLES = {LEADER: layout.LEADER, WORKER: layout.WORKER}
 
 
 def drop_overrides(spec: KubeObject) -> None:
-    """Leave a component, which is changed in place, without overrides: pods do not differ by them, and only Grove reads them."""
+    """Leave a component, which is changed in place, without overrides: pods do not differ by them, and only Grove reads them.
+
+    How many replicas start together is a field of the component from then on.
+    """
+    if len(min_available.place(spec)) > 1:
+        spec[min_available.FIELD] = min_available.min_available(spec)
     spec.pop(FIELD, None)
     for role in spec.get("roles") or ():
         role.pop(FIELD, None)
