@@ -57,6 +57,8 @@ class RuntimeFeatures(NamedTuple):
     ray_head: bool = False
     #: Nodes of an engine that is spread by Ray wait for its head.
     ray_waits: bool = False
+    #: Nodes of one replica have their rank, and the address of the leader, in variables that no orchestrator names.
+    topology_names: bool = False
 
 
 def features_of(override: str | None) -> RuntimeFeatures:
@@ -64,8 +66,8 @@ def features_of(override: str | None) -> RuntimeFeatures:
     version = _core(override) if override else None
     if version is None:
         return RuntimeFeatures()
-    later = version >= OF_1_5
-    return RuntimeFeatures(canary=later, lenient=later, compilers=later, ray_head=later, ray_waits=version >= OF_1_6)
+    later, latest = version >= OF_1_5, version >= OF_1_6
+    return RuntimeFeatures(later, later, later, later, latest, latest)
 
 
 def _core(text: str) -> RuntimeVersion | None:

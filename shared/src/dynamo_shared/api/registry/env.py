@@ -72,6 +72,22 @@ CONTAINER_NAME = _add(
     where="main containers and frontend sidecars with discovery mode `container`",
 )
 
+_ON_NODES = "main containers of components on several nodes that read one of the two, or whose `runtimeVersionOverride` is 1.6.0 or later"
+DYNAMO_RANK = _evolving(
+    "DYNAMO_RANK",
+    "Which node of its replica the container is on. With Grove and more than two nodes it needs Grove 0.1.0-alpha.14.",
+    read_by="commands of the user",
+    values="integer from 0, which is the leader",
+    where=_ON_NODES,
+)
+DYNAMO_LEADER_ADDRESS = _evolving(
+    "DYNAMO_LEADER_ADDRESS",
+    "Host name of the leader, without a port. With Grove it needs Grove 0.1.0-alpha.14.",
+    read_by="commands of the user",
+    values="host name",
+    where=_ON_NODES,
+)
+
 # Discovery and infrastructure
 DYN_DISCOVERY_BACKEND = _add(
     "DYN_DISCOVERY_BACKEND",
@@ -382,6 +398,14 @@ GROVE_PCLQ_POD_INDEX = _evolving(
     read_by="commands that pod-builder writes",
     values="integer from 0",
     where="pods of PodCliques",
+)
+GROVE_PCSG_POD_INDEX = _evolving(
+    "GROVE_PCSG_POD_INDEX",
+    "Index of a pod among all pods of its replica, from Grove 0.1.0-alpha.14 on.",
+    set_by="Grove",
+    read_by="DYNAMO_RANK",
+    values="integer from 0",
+    where="pods of PodCliqueScalingGroups",
 )
 GROVE_HEADLESS_SERVICE = _evolving(
     "GROVE_HEADLESS_SERVICE",

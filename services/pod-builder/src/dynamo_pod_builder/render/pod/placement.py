@@ -29,6 +29,8 @@ class Group:
     #: The same rank within a shell's `$(( ))`, where Kubernetes puts no variables in.
     shell_rank: str
     rank_needs_shell: bool
+    #: The same rank as the value of a container's variable, in which Kubernetes puts others, and computes nothing.
+    rank_value: str
     #: Whether names of workers resolve only some time after the leader has started.
     names_come_late: bool
 
@@ -47,6 +49,11 @@ class PodPlacement:
     def rank(self) -> str:
         """Rank of the pod in its group, as its command line writes it."""
         return self.group.worker_rank if self.group is not None and self.role is PodRole.WORKER else "0"
+
+    @property
+    def rank_value(self) -> str:
+        """The same as the value of a variable."""
+        return self.group.rank_value if self.group is not None and self.role is PodRole.WORKER else "0"
 
     @property
     def rank_needs_shell(self) -> bool:
@@ -80,6 +87,7 @@ def leader_worker_set(nodes: int) -> Group:
         worker_rank="$(LWS_WORKER_INDEX)",
         shell_rank="LWS_WORKER_INDEX",
         rank_needs_shell=False,
+        rank_value="$(LWS_WORKER_INDEX)",
         names_come_late=True,
     )
 
@@ -93,6 +101,8 @@ def grove(component: str, nodes: int) -> Group:
         worker_rank=rank,
         shell_rank=rank,
         rank_needs_shell=True,
+        # Only a later Grove counts over all cliques of a group. A single worker needs no counting.
+        rank_value="1" if nodes == 2 else f"$({env.GROVE_PCSG_POD_INDEX})",
         names_come_late=False,
     )
 
@@ -106,6 +116,7 @@ def grove_by_rank(component: str, nodes: int, rank: int) -> Group:
         worker_rank=str(rank),
         shell_rank=str(rank),
         rank_needs_shell=False,
+        rank_value=str(rank),
         names_come_late=False,
     )
 

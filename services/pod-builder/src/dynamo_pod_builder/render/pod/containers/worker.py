@@ -8,6 +8,7 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod import probes
 from dynamo_pod_builder.render.pod.containers import common
 from dynamo_pod_builder.render.pod.env import var
+from dynamo_pod_builder.render.pod.topology_names import topology_names
 
 pod = common.pod
 
@@ -28,7 +29,7 @@ def container(context: PodContext) -> KubeObject:
     """Main container of an engine; generations of a rolling update register under different suffixes."""
     base = common.container(context)
     features = features_of(context.spec.runtime_version_override)
-    variables = [*base["env"], *_engine(features)]
+    variables = [*base["env"], *_engine(features), *topology_names(context)]
     if context.worker_hash:
         variables.append(var(env.DYN_NAMESPACE_WORKER_SUFFIX, context.worker_hash))
     return {

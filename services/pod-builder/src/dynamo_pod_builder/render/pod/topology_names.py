@@ -1,0 +1,45 @@
+"""Where an engine's container is among the nodes of its replica, in variables that are called the same under each orchestrator.
+
+Dynamo 1.6 gives them to graphs that are new to it ("Portable Topology Environment Variables").
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import env
+from dynamo_shared.api.runtime_version import features_of
+
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.pod.env import EnvVar, var
+from dynamo_pod_builder.render.pod.template import main_container
+
+_NAMES = (env.DYNAMO_RANK, env.DYNAMO_LEADER_ADDRESS)
+
+
+def topology_names(context: PodContext) -> list[EnvVar]:
+    """Rank of the node, and address of the leader, for a container on one of several nodes.
+
+    Only where its template reads one of them, or states a runtime that knows them: an upgrade replaces no other pods.
+    """
+    group = context.placement.group
+    if group is None or not _is_asked_for(context):
+        return []
+    return [
+        var(env.DYNAMO_RANK, context.placement.rank_value),
+        var(env.DYNAMO_LEADER_ADDRESS, group.leader_host),
+    ]
+
+
+def _is_asked_for(context: PodContext) -> bool:
+    if features_of(context.spec.runtime_version_override).topology_names:
+        return True
+    return any(name in text for text in _texts(main_container(context.template) or {}) for name in _NAMES)
+
+
+def _texts(container: KubeObject) -> Iterator[str]:
+    """Texts of a container in which a variable may be read."""
+    values: Iterator[Any] = (each.get("value") for each in container.get("env") or ())
+    for text in (*(container.get("command") or ()), *(container.get("args") or ()), *values):
+        if isinstance(text, str):
+            yield text
