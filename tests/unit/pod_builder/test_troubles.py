@@ -139,6 +139,15 @@ def test_a_trouble_has_a_reason_and_says_what_it_is(observed, says) -> None:
     assert (only.pod, f"{only.reason}: {only.message}") == ("a", says)
 
 
+def test_a_sidecar_that_does_not_get_ready_is_trouble() -> None:
+    running = {"startedAt": ago(9000)}
+    sidecar = runs(9000, unready(650), ready=True)
+    sidecar["status"]["initContainerStatuses"] = [status("runtime", running=running, started=True)]
+    sidecar["spec"]["initContainers"].append({"name": "runtime", "restartPolicy": "Always", **READINESS})
+    (only,) = troubles([sidecar], NOW)
+    assert (only.reason, only.message.split(" runs")[0]) == ("ReadinessProbeFailing", "container runtime")
+
+
 READY = {"type": "Ready", "status": "True"}
 BROKEN = [waiting("ImagePullBackOff", "not found")]
 

@@ -12,6 +12,8 @@ import msgspec
 KubeObject: TypeAlias = dict[str, Any]
 #: Name of the container that runs a component, in its pods and in their templates.
 MAIN = "main"
+#: Init container that runs the Dynamo runtime next to an engine that has none, as from Dynamo 1.6 on. It does not end.
+RUNTIME = "runtime"
 
 
 def name(obj: KubeObject) -> str:

@@ -10,6 +10,7 @@ from . import (
     cases_pods,
     cases_provider_override,
     cases_running,
+    cases_sidecar,
     cases_unused,
 )
 from .building import Case
@@ -22,6 +23,7 @@ CASES: list[Case] = [
     *cases_gpu_memory.CASES,
     *cases_pods.CASES,
     *cases_running.CASES,
+    *cases_sidecar.CASES,
     *cases_changes.CASES,
     *cases_others.CASES,
     *cases_unused.CASES,

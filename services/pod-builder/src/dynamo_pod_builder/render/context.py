@@ -14,6 +14,7 @@ from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, 
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.pod.discovery import PodDiscovery, discovery_of
 from dynamo_pod_builder.render.pod.placement import ALONE, PodPlacement
+from dynamo_pod_builder.render.pod.template import runtime_sidecar
 from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 
 WORKERS = (ComponentType.WORKER, ComponentType.PREFILL, ComponentType.DECODE)
@@ -60,6 +61,11 @@ class PodContext:
         if fails_over_within_pod(self.spec):
             return tuple(map(engine_name, range(ENGINES_WITHIN_POD)))
         return (MAIN,)
+
+    @property
+    def runtime_sidecar(self) -> KubeObject | None:
+        """The init container that runs the Dynamo runtime, as its author wrote it; None where main runs it."""
+        return runtime_sidecar(self.template) if self.is_worker else None
 
     @property
     def is_worker(self) -> bool:

@@ -1,6 +1,8 @@
 """What can be asked of a component but not be run here: refused by name, rather than half done."""
 
-from dynamo_shared.api.objects import KubeObject
+from collections.abc import Iterator
+
+from dynamo_shared.api.objects import RUNTIME, KubeObject
 from dynamo_shared.api.replica_limits import MOST_NODES
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import BackendFramework, ComponentSpec, ComponentType
@@ -9,6 +11,7 @@ from dynamo_pod_builder.render.backends import backend_named
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.context import WORKERS
 from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.pod.template import runtime_sidecar
 from dynamo_pod_builder.render.sharing.spec import fails_over, memory_has_pods, memory_service
 
 #: Of one replica, where each node has cliques of its own, for its GPU memory: the API server stores no PodCliqueSet of many more.
@@ -35,6 +38,28 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             f"{spec.multinode.node_count} nodes a replica are more than {most}",
             "write a smaller number",
         )
+
+    if spec.type in WORKERS and runtime_sidecar(spec.pod_template or {}) is not None:
+        for field in _changing_engines(spec):
+            raise RenderError(
+                name, field, f"not with the init container {RUNTIME}: {CHANGES_ENGINES}", "leave one of the two out"
+            )
+
+
+#: Why an engine that Dynamo does not start cannot have some features.
+CHANGES_ENGINES = "it changes the command of the engine, or the pod around it, and the engine is not Dynamo's then"
+
+
+def _changing_engines(spec: ComponentSpec) -> Iterator[str]:
+    """Fields of a component that ask for other engines than those that its author starts."""
+    if spec.multinode is not None and spec.multinode.node_count > 1:
+        yield "multinode"
+    if memory_service(spec) is not None:
+        yield "experimental.gpuMemoryService"
+    if fails_over(spec) is not None:
+        yield "experimental.failover"
+    if spec.experimental is not None and spec.experimental.start is not None:
+        yield "experimental.checkpoint"
 
 
 def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, grove: bool) -> None:

@@ -201,9 +201,13 @@ _CHANGING = (
 )
 
 
+#: Containers of a pod, and where its status has theirs.
+_PARTS = {"initContainers": "initContainerStatuses", "containers": "containerStatuses"}
+
+
 def _of_containers(pod: KubeObject, now: datetime | None) -> Iterator[_Cause | None]:
     spec, status = pod.get("spec", {}), pod.get("status", {})
-    for part, of_part in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
+    for part, of_part in _PARTS.items():
         written = {each["name"]: each for each in spec.get(part, ())}
         # The component's own container first: the others are there for its sake.
         for each in sorted(status.get(of_part, ()), key=lambda each: (each["name"] != MAIN, each["name"])):
@@ -268,8 +272,10 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         yield _Late(Rank.NOT_STARTED, NOT_STARTED, message, since, timedelta(seconds=START_WITHIN))
         return
     turned = (objects.condition(pod, "Ready") or {}).get("lastTransitionTime")
-    written = {each["name"]: each for each in spec.get("containers", ())}
-    for each in sorted(status.get("containerStatuses", ()), key=lambda each: (each["name"] != MAIN, each["name"])):
+    # Of init containers only those have probes that do not end.
+    written = {each["name"]: each for part in _PARTS for each in spec.get(part, ())}
+    reported = [each for part in _PARTS for each in status.get(_PARTS[part], ())]
+    for each in sorted(reported, key=lambda each: (each["name"] != MAIN, each["name"])):
         running = (each.get("state") or {}).get("running")
         if not running or each.get("ready"):
             continue

@@ -72,7 +72,10 @@ CONTAINER_NAME = _add(
     where="main containers and frontend sidecars with discovery mode `container`",
 )
 
-_ON_NODES = "main containers of components on several nodes that read one of the two, or whose `runtimeVersionOverride` is 1.6.0 or later"
+_ON_NODES = (
+    "main containers of components on several nodes that read one of the two, "
+    "or whose `runtimeVersionOverride` is 1.6.0 or later"
+)
 DYNAMO_RANK = _evolving(
     "DYNAMO_RANK",
     "Which node of its replica the container is on. With Grove and more than two nodes it needs Grove 0.1.0-alpha.14.",

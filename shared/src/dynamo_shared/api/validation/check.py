@@ -63,6 +63,7 @@ from dynamo_shared.api.validation.rule_set import (
     RuleSet,
 )
 from dynamo_shared.api.validation.running import ABOUT_RUNNING, RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS
+from dynamo_shared.api.validation.sidecar import ABOUT_SIDECARS, SIDECARS
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
 from dynamo_shared.api.validation.unused import UNUSED, UNUSED_IN_COMPONENTS_OF_GRAPHS, UNUSED_IN_GRAPHS
 
@@ -77,6 +78,7 @@ _OF_COMPONENTS = (
     PICKERS,
     RUNNING,
     ENGINES,
+    SIDECARS,
     DEVICES,
 )
 #: Of each component, what is only warned of.
@@ -85,6 +87,7 @@ _ABOUT_COMPONENTS = (
     PODS_WORTH_KNOWING,
     ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT,
     ABOUT_RUNNING,
+    ABOUT_SIDECARS,
     UNUSED,
 )
 

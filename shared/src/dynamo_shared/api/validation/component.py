@@ -216,9 +216,9 @@ def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
     "has no port {name}, which probes and the Service name: add containerPort {number} of that name", added=True
 )
 def ports_have_the_one_that_is_asked(component: ComponentView, _facts: Facts) -> Violations:
-    """Ports of the engine's container replace the platform's, and one of these is what probes and the Service ask by name."""
+    """Ports of a container replace the platform's, and one of these is what probes and the Service ask by name."""
     port, _ = _asked(component)
-    container, at = component.main
+    container, at = component.runtime
     own = items(container.get("ports"))
     if own and port is not None and all(mapping(each).get("name") != port.name for each in own):
         yield broken((*at, "ports"), name=port.name, number=port.number)
@@ -237,7 +237,7 @@ def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts)
     port, variable = _asked(component)
     if port is None:
         return
-    container, at = component.main
+    container, at = component.runtime
     named = (mapping(each) for each in items(container.get("ports")))
     number = next((each.get("containerPort") for each in named if each.get("name") == port.name), port.number)
     if component.type == "frontend":
@@ -248,7 +248,7 @@ def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts)
                     yield broken((*at, field), name=port.name, number=number, variable=_PORT_FLAG)
                 return
     places = [(container.get("env"), (*at, "env"))]
-    if component.is_alpha:
+    if component.is_alpha and not component.runtime_is_sidecar:
         places.append((component.spec.get("envs"), component.field("envs")))
     for variables, place in places:
         for index, each in enumerate(map(mapping, items(variables))):

@@ -10,7 +10,7 @@ from dynamo_shared.api.conversion import amounts
 from dynamo_shared.api.embedded.rules import names, objects, templates
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
-from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.objects import MAIN, RUNTIME
 from dynamo_shared.api.pods import DRAIN_SECONDS, DRAIN_VARIABLE, GRACE_PERIOD
 from dynamo_shared.api.probes import PROBES, asks
 from dynamo_shared.api.rules import Location
@@ -135,7 +135,8 @@ def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
     for probe in PROBES:
         own = mapping(main.get(probe))
         of_service = mapping(component.spec.get(probe)) if component.is_alpha else {}
-        if (own or of_service) and not _has_default(component.type, probe) and not (asks(own) or asks(of_service)):
+        has_default = _has_default(component.type, probe) and not component.runtime_is_sidecar
+        if (own or of_service) and not has_default and not (asks(own) or asks(of_service)):
             yield broken((*at, probe) if own else component.field(probe))
 
 
@@ -234,7 +235,7 @@ _PERIOD = "terminationGracePeriodSeconds"
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?")
 _ABORTED = (
     "requests of a worker that leaves are aborted after {seconds} seconds all the same: to give them longer, set {name} in "
-    "the env of main, below this number"
+    "the env of {container}, below this number"
 )
 _KILLED = "a worker that leaves is killed after {period} seconds: make terminationGracePeriodSeconds longer than this"
 
@@ -242,7 +243,7 @@ _KILLED = "a worker that leaves is killed after {period} seconds: make terminati
 @PODS_WORTH_KNOWING.rule(_ABORTED, _KILLED, versions=(BETA,), added=True)
 def workers_that_leave_finish_their_requests(component: ComponentView, _facts: Facts) -> Violations:
     """How long a worker that is ended goes on with its requests is its own matter, within the time that its pod has."""
-    main, at = component.main
+    main, at = component.runtime
     pod, pod_at = component.pod
     period = pod.get(_PERIOD)
     if not component.is_worker or main.get("envFrom") or not isinstance(period, int | None):
@@ -251,7 +252,14 @@ def workers_that_leave_finish_their_requests(component: ComponentView, _facts: F
     index = next((index for index, each in enumerate(variables) if each.get("name") == DRAIN_VARIABLE), None)
     if index is None:
         if period is not None and period > GRACE_PERIOD:
-            yield (*pod_at, _PERIOD), _ABORTED.format(seconds=DRAIN_SECONDS, name=DRAIN_VARIABLE)
+            yield (
+                (*pod_at, _PERIOD),
+                _ABORTED.format(
+                    seconds=DRAIN_SECONDS,
+                    name=DRAIN_VARIABLE,
+                    container=RUNTIME if component.runtime_is_sidecar else MAIN,
+                ),
+            )
         return
     seconds = text(variables[index].get("value"))
     if _SECONDS.fullmatch(seconds) and float(seconds) >= (period or GRACE_PERIOD):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dynamo_shared.api.engines.started import SHELL, engines_started, takes_flags
 from dynamo_shared.api.gpus import NVIDIA_GPU
-from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.objects import MAIN, RUNTIME
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, WORKLOAD_PROVIDER
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import annotation, integer, items, mapping, nodes, text
@@ -196,6 +196,25 @@ class ComponentView:
             if mapping(container).get("name") == MAIN:
                 return FieldValue(container, (*at, "containers", index))
         return FieldValue({}, at)
+
+    @property
+    def sidecar(self) -> FieldValue | None:
+        """The init container `runtime`, whatever it does; None where there is none."""
+        pod, at = self.pod
+        for index, container in enumerate(items(pod.get("initContainers"))):
+            if mapping(container).get("name") == RUNTIME:
+                return FieldValue(container, (*at, "initContainers", index))
+        return None
+
+    @property
+    def runtime_is_sidecar(self) -> bool:
+        """Whether an init container runs the Dynamo runtime, next to an engine that knows nothing of it."""
+        return self.is_worker and self.sidecar is not None and self.sidecar.value.get("restartPolicy") == "Always"
+
+    @property
+    def runtime(self) -> FieldValue:
+        """The container that runs the Dynamo runtime: the engine's own, or a sidecar."""
+        return self.sidecar if self.sidecar is not None and self.runtime_is_sidecar else self.main
 
     def field(self, *steps: int | str) -> Location:
         """Place of a field below the component."""

@@ -146,6 +146,9 @@ def has_ray_head(container: KubeObject, context: PodContext) -> bool:
     """
     if context.nodes > 1 or memory_has_pods(context.spec) or not container.get("command"):
         return False
+    if context.runtime_sidecar is not None:
+        # The engine is not Dynamo's, and starts as its author wrote it.
+        return False
     if not features_of(context.spec.runtime_version_override).ray_head:
         return False
     line = _as_it_is(container, context)

@@ -14,6 +14,7 @@ from dynamo_shared.api.v1beta1.kv_transfer import KvTransferPolicy
 
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import EnvVar, var, with_vars, without_vars
+from dynamo_pod_builder.render.pod.template import runtime_sidecar
 
 VOLUME, DIRECTORY = "topology-labels", "/etc/dynamo/topology"
 _NAMES = (
@@ -43,9 +44,6 @@ def with_topology(template: KubeObject, policy: KvTransferPolicy | None) -> Kube
     if policy is None:
         return template
     metadata, pod = template.get("metadata") or {}, template.get("spec") or {}
-    containers = pod.get("containers") or ()
-    if all(each["name"] != MAIN for each in containers):
-        containers = ({"name": MAIN}, *containers)
     field = {"fieldPath": f"metadata.labels['{policy.label_key}']"}
     volume = {"name": VOLUME, "downwardAPI": {"items": [{"path": policy.domain, "fieldRef": field}]}}
     others = [each for each in pod.get("volumes") or () if each["name"] != VOLUME]
@@ -57,10 +55,22 @@ def with_topology(template: KubeObject, policy: KvTransferPolicy | None) -> Kube
         },
         "spec": {
             **pod,
-            "containers": [_reading(each, policy) if each["name"] == MAIN else each for each in containers],
+            **_of_runtime(pod, policy),
             "volumes": [*others, volume],
         },
     }
+
+
+def _of_runtime(pod: KubeObject, policy: KvTransferPolicy) -> KubeObject:
+    """The containers of a pod, of which the one that runs the Dynamo runtime reads the policy."""
+    if (runtime := runtime_sidecar({"spec": pod})) is not None:
+        return {
+            "initContainers": [_reading(each, policy) if each is runtime else each for each in pod["initContainers"]]
+        }
+    containers = pod.get("containers") or ()
+    if all(each["name"] != MAIN for each in containers):
+        containers = ({"name": MAIN}, *containers)
+    return {"containers": [_reading(each, policy) if each["name"] == MAIN else each for each in containers]}
 
 
 def _reading(container: KubeObject, policy: KvTransferPolicy) -> KubeObject:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.objects import MAIN, RUNTIME, KubeObject
 from dynamo_shared.api.probes import PROBES, asks
 
 from dynamo_pod_builder.render import names
@@ -13,7 +13,7 @@ from dynamo_pod_builder.render.checkpoint.restore import start_from
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod import volumes
-from dynamo_pod_builder.render.pod.containers import defaults_of, frontend
+from dynamo_pod_builder.render.pod.containers import Defaults, defaults_of, frontend, worker
 from dynamo_pod_builder.render.pod.env import merge_env, standard
 from dynamo_pod_builder.render.pod.merge import merge, merge_container
 from dynamo_pod_builder.render.sharing import failover, gpu_memory
@@ -26,17 +26,10 @@ def pod_spec(context: PodContext) -> KubeObject:
     """Pod spec of one component: defaults of its type, the user's template over them, then what the backend needs."""
     user: Mapping[str, Any] = context.template.get("spec") or {}
     containers: list[KubeObject] = user.get("containers") or []
-    user_main = next((each for each in containers if each["name"] == MAIN), None)
     backend = backend_of(context)
     defaults = defaults_of(context.type)
 
-    main = _container(context, defaults.container(context), user_main or {})
-    if not main.get("image"):
-        path = f"podTemplate.spec.containers[{MAIN}].image"
-        how = "name the image that the component runs"
-        if containers and user_main is None:
-            how += f"; the container that runs it is called {MAIN}, and there is {', '.join(each['name'] for each in containers)}"
-        raise RenderError(context.component, path, "is required", how)
+    main = _main(context, defaults, containers)
     cache = volumes.cache_mount(context, backend)
     if cache is not None:
         main["volumeMounts"] = volumes.with_cache(context.component, main.get("volumeMounts", []), cache)
@@ -45,6 +38,7 @@ def pod_spec(context: PodContext) -> KubeObject:
     backend.update_container(main, context)
 
     pod = merge(defaults.pod(context), {key: value for key, value in user.items() if key != "containers"})
+    _with_runtime(context, pod)
     # Even an empty security context of the user's is a decision: it takes the default's place.
     if "securityContext" not in user:
         pod["securityContext"] = {"fsGroup": FS_GROUP}
@@ -74,6 +68,29 @@ def pod_spec(context: PodContext) -> KubeObject:
     return pod
 
 
+def _main(context: PodContext, defaults: Defaults, containers: list[KubeObject]) -> KubeObject:
+    """The engine's container. With the Dynamo runtime next to it, it runs as its image does without Dynamo."""
+    user = next((each for each in containers if each["name"] == MAIN), None)
+    if context.runtime_sidecar is None:
+        main = _container(context, defaults.container(context), user or {})
+    else:
+        main = _merged(context, {"name": MAIN, "env": []}, user or {})
+    if not main.get("image"):
+        path = f"podTemplate.spec.containers[{MAIN}].image"
+        how = "name the image that the component runs"
+        if containers and user is None:
+            how += f"; the container that runs it is called {MAIN}, and there is {', '.join(each['name'] for each in containers)}"
+        raise RenderError(context.component, path, "is required", how)
+    return main
+
+
+def _with_runtime(context: PodContext, pod: KubeObject) -> None:
+    """Put the defaults of the Dynamo runtime beneath the init container that runs it, if one does."""
+    if (runtime := context.runtime_sidecar) is not None:
+        made = _container(context, worker.runtime(context), runtime)
+        pod["initContainers"] = [made if each is runtime else each for each in pod["initContainers"]]
+
+
 def _as_kubernetes_writes(container: KubeObject) -> KubeObject:
     """With resources, also empty ones, and without nulls: Grove keeps what it is given."""
     if "resources" in container and all(container.get(probe, True) is not None for probe in PROBES):
@@ -92,12 +109,17 @@ def _with_each_variable_once(container: KubeObject) -> KubeObject:
 
 def _container(context: PodContext, base: KubeObject, user: KubeObject) -> KubeObject:
     """`user` over `base`, with the addresses of the infrastructure beneath both environments."""
+    return _merged(context, {**base, "env": merge_env(standard(context.config), base["env"])}, user)
+
+
+def _merged(context: PodContext, base: KubeObject, user: KubeObject) -> KubeObject:
     container = merge_container(base, user)
-    container["env"] = merge_env(standard(context.config), base["env"], user.get("env") or ())
+    container["env"] = merge_env(base["env"], user.get("env") or ())
     volumes.check_mounts(context.component, container)
     for probe in PROBES:
         if probe in container and not asks(container[probe]):
-            path = f"podTemplate.spec.containers[{container['name']}].{probe}"
+            part = "initContainers" if container["name"] == RUNTIME else "containers"
+            path = f"podTemplate.spec.{part}[{container['name']}].{probe}"
             raise RenderError(
                 context.component, path, "does not say what to ask", "give it httpGet, exec, tcpSocket or grpc"
             )

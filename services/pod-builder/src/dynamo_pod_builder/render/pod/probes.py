@@ -48,6 +48,12 @@ LENIENT_WORKER: dict[str, Probe] = {
     **WORKER,
     "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=3),
 }
+#: The runtime next to an engine answers at once, whatever the engine loads; it is ready when the engine is.
+RUNTIME: dict[str, Probe] = {
+    "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=3),
+    "readinessProbe": http("/health", _SYSTEM, period=5, timeout=4, failures=3),
+    "startupProbe": http("/live", _SYSTEM, period=2, timeout=1, failures=30),
+}
 EPP: dict[str, Probe] = {
     "livenessProbe": _picker(delay=5),
     "readinessProbe": _picker(delay=5),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.objects import MAIN, RUNTIME, KubeObject
 from dynamo_shared.api.registry.annotations import (
     DISCOVERY_BACKEND,
     ENABLE_METRICS,
@@ -42,7 +42,7 @@ def graph_template(
 ) -> KubeObject:
     """A component's pod template with the graph's annotations, labels and variables beneath its own.
 
-    Variables reach the containers that run Dynamo: main, and the frontend next to it, where `sidecar` names one.
+    Variables reach the containers that run Dynamo: main, and next to it the frontend, where `sidecar` names one, and the runtime.
     """
     metadata = template.get("metadata") or {}
     return {
@@ -81,6 +81,17 @@ def main_container(template: KubeObject) -> KubeObject | None:
     return next((each for each in containers if each["name"] == MAIN), None)
 
 
+def runtime_sidecar(template: KubeObject) -> KubeObject | None:
+    """The init container that runs the Dynamo runtime next to the engine in main; None where main runs both.
+
+    Only one that does not end can: another of that name prepares something, as its author wrote it before there was this mode.
+    """
+    containers = (template.get("spec") or {}).get("initContainers") or ()
+    return next(
+        (each for each in containers if each["name"] == RUNTIME and each.get("restartPolicy") == "Always"), None
+    )
+
+
 def _metadata(metadata: KubeObject, annotations: dict[str, str], graph_labels: Mapping[str, str]) -> KubeObject:
     label_set = {**graph_labels, **(metadata.get("labels") or {})}
     merged = {**metadata}
@@ -101,7 +112,11 @@ def _spec(spec: KubeObject, graph_env: list[KubeObject], sidecar: str | None) ->
     ]
     if all(each["name"] != MAIN for each in merged):
         merged = [{"name": MAIN, "env": merge_env(graph_env)}, *merged]
-    return {"spec": {**spec, "containers": merged}}
+    made = {**spec, "containers": merged}
+    if (runtime := runtime_sidecar({"spec": spec})) is not None:
+        with_env = {**runtime, "env": merge_env(graph_env, runtime.get("env") or ())}
+        made["initContainers"] = [with_env if each is runtime else each for each in spec["initContainers"]]
+    return {"spec": made}
 
 
 def _as_stored(spec: KubeObject) -> KubeObject:

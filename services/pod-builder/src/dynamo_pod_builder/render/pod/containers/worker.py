@@ -1,17 +1,18 @@
 """Worker, prefill, decode: an inference engine."""
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import RUNTIME, KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.runtime_version import RuntimeFeatures, features_of
 
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod import probes
 from dynamo_pod_builder.render.pod.containers import common
-from dynamo_pod_builder.render.pod.env import var
+from dynamo_pod_builder.render.pod.env import EnvVar, var
 from dynamo_pod_builder.render.pod.topology_names import topology_names
 
 pod = common.pod
 
+_SYSTEM = (var(env.DYN_SYSTEM_ENABLED, "true"), var(env.DYN_SYSTEM_PORT, str(ports.SYSTEM.number)))
 _CANARY = var(env.DYN_HEALTH_CHECK_ENABLED, "false")
 _ENGINE = (
     var(env.DYN_SYSTEM_ENABLED, "true"),
@@ -29,15 +30,29 @@ def container(context: PodContext) -> KubeObject:
     """Main container of an engine; generations of a rolling update register under different suffixes."""
     base = common.container(context)
     features = features_of(context.spec.runtime_version_override)
-    variables = [*base["env"], *_engine(features), *topology_names(context)]
-    if context.worker_hash:
-        variables.append(var(env.DYN_NAMESPACE_WORKER_SUFFIX, context.worker_hash))
+    variables = [*base["env"], *_engine(features), *_generation(context), *topology_names(context)]
     return {
         **base,
         "ports": [ports.SYSTEM.container_port(), ports.NIXL.container_port()],
         **(probes.LENIENT_WORKER if features.lenient else probes.WORKER),
         "env": variables,
     }
+
+
+def runtime(context: PodContext) -> KubeObject:
+    """The Dynamo runtime as a sidecar of an engine that knows nothing of it: it starts first, and ends last."""
+    variables = [*common.environment(context, context.type, RUNTIME), *_SYSTEM, *_generation(context)]
+    return {
+        "name": RUNTIME,
+        "restartPolicy": "Always",
+        "ports": [ports.SYSTEM.container_port()],
+        **probes.RUNTIME,
+        "env": variables,
+    }
+
+
+def _generation(context: PodContext) -> list[EnvVar]:
+    return [var(env.DYN_NAMESPACE_WORKER_SUFFIX, context.worker_hash)] if context.worker_hash else []
 
 
 def _engine(features: RuntimeFeatures) -> list[KubeObject]:

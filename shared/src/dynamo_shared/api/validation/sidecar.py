@@ -1,0 +1,62 @@
+"""The Dynamo runtime as a sidecar: an init container `runtime` that does not end, next to an engine that is not Dynamo's.
+
+Rules of Dynamo 1.6 ("Dynamo Sidecar Mode"). There the name alone selects the mode; here an init container of that name that ends
+still prepares something, as before there was the mode.
+"""
+
+from collections.abc import Iterator
+
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.objects import RUNTIME
+from dynamo_shared.api.rules import Location
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken
+from dynamo_shared.api.validation.view import ComponentView
+
+SIDECARS = RuleSet("Runtime as a sidecar", (GRAPH, COMPONENT), "always")
+ABOUT_SIDECARS = RuleSet("Runtime as a sidecar", (GRAPH, COMPONENT), "always")
+
+
+@SIDECARS.rule(
+    f"an init container {RUNTIME} that does not end is the Dynamo runtime of an engine, and {{type}} is {{observed}}: "
+    "give it another name, or write worker, prefill or decode"
+)
+def only_workers_have_the_runtime_as_a_sidecar(component: ComponentView, _facts: Facts) -> Violations:
+    """Only a worker has an engine next to which the runtime could be."""
+    if (sidecar := component.sidecar) is None or component.is_worker or sidecar.value.get("restartPolicy") != "Always":
+        return
+    observed = shown(component.type) if component.type else "not set"
+    yield broken((*sidecar.at, "name"), type=component.words.type, observed=observed)
+
+
+@SIDECARS.rule(
+    f"not together with an init container {RUNTIME} that does not end: the engine is not Dynamo's then, and keeps its command "
+    "and its pod as they are written; leave one of the two out"
+)
+def engines_next_to_the_runtime_stay_as_they_are(component: ComponentView, _facts: Facts) -> Violations:
+    """An engine next to the runtime runs on one node, has its GPU memory to itself, and starts from no checkpoint."""
+    if component.runtime_is_sidecar:
+        for at in _changing_engines(component):
+            yield broken(at)
+
+
+def _changing_engines(component: ComponentView) -> Iterator[Location]:
+    if component.nodes > 1:
+        yield component.field("multinode")
+    if component.gms is not None:
+        yield component.gms.at
+    if component.failover is not None:
+        yield component.failover.at
+    if component.checkpoint is not None:
+        yield component.checkpoint
+
+
+@ABOUT_SIDECARS.rule(
+    "ends before main starts. From Dynamo 1.6 on this is the name of its runtime as a sidecar: if it is that, write "
+    "restartPolicy: Always, else give it another name",
+    added=True,
+)
+def sidecars_do_not_end(component: ComponentView, _facts: Facts) -> Violations:
+    """An init container that is the runtime by its name does not end."""
+    if (sidecar := component.sidecar) is not None and sidecar.value.get("restartPolicy") != "Always":
+        yield broken(sidecar.at)

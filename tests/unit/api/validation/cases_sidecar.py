@@ -1,0 +1,107 @@
+# ruff: noqa: E501 - messages stand here whole
+"""Cases about the Dynamo runtime as a sidecar: who has it, what goes with it, and which container is asked of the runtime."""
+
+from typing import Any
+
+from .building import Case, alone, alpha_pod, beta_pod, component, components, service, services
+
+STAYS = {"name": "runtime", "image": "sidecar:1", "restartPolicy": "Always"}
+ENDS = {"name": "runtime", "image": "setup:1"}
+NOT_WITH = "not together with an init container runtime that does not end: the engine is not Dynamo's then, and keeps its command and its pod as they are written; leave one of the two out"
+NO_WORKER = "an init container runtime that does not end is the Dynamo runtime of an engine"
+ENDS_BEFORE = "ends before main starts. From Dynamo 1.6 on this is the name of its runtime as a sidecar: if it is that, write restartPolicy: Always, else give it another name"
+DRAIN = "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"
+
+
+def beta(
+    name: str, sidecar: dict[str, Any] | None = None, main: Any = None, kind: str = "worker", **fields: Any
+) -> Any:
+    """A component with the runtime next to its engine."""
+    pod = fields.pop("pod", {})
+    return {**beta_pod(name, main, kind, initContainers=[{**STAYS, **(sidecar or {})}], **pod), **fields}
+
+
+def alpha(sidecar: dict[str, Any] | None = None, main: Any = None, kind: str = "worker", **fields: Any) -> Any:
+    """A service with the runtime next to its engine."""
+    return {**alpha_pod(main, kind, initContainers=[{**STAYS, **(sidecar or {})}]), **fields}
+
+
+CASES = [
+    Case(
+        "beta: the runtime as a sidecar", components(beta("a"), beta("b", kind="prefill"), component("c", "frontend"))
+    ),
+    Case("alpha: the runtime as a sidecar", services({"a": alpha(), "b": service("frontend")})),
+    Case(
+        "beta: the runtime as a sidecar of no worker",
+        components(beta("a", kind="frontend"), beta("b", ENDS, kind="planner")),
+        f"error: spec.components[0].podTemplate.spec.initContainers[0].name: {NO_WORKER}, and type is 'frontend': give it another name, or write worker, prefill or decode",
+        f"error: spec.components[1].podTemplate.spec.initContainers[0].name: {NO_WORKER}, and type is 'planner': give it another name, or write worker, prefill or decode",
+    ),
+    Case(
+        "beta: an init container that ends",
+        components(beta_pod("a", initContainers=[ENDS]), beta_pod("b", kind="frontend", initContainers=[ENDS])),
+        f"warning: spec.components[0].podTemplate.spec.initContainers[0]: {ENDS_BEFORE}",
+        f"warning: spec.components[1].podTemplate.spec.initContainers[0]: {ENDS_BEFORE}",
+    ),
+    Case(
+        "alpha: an init container that ends",
+        services({"a": alpha_pod(initContainers=[ENDS])}),
+        f"warning: spec.services.a.extraPodSpec.initContainers[0]: {ENDS_BEFORE}",
+    ),
+    Case(
+        "beta: what changes engines, of a component deployment",
+        alone(
+            "v1beta1",
+            **beta(
+                "a",
+                main={"resources": {"limits": {"nvidia.com/gpu": "1"}}, "command": ["python3", "-m", "dynamo.vllm"]},
+                multinode={},
+                experimental={
+                    "gpuMemoryService": {"mode": "IntraPod"},
+                    "failover": {"mode": "IntraPod"},
+                },
+            ),
+        ),
+        f"error: spec.multinode: {NOT_WITH}",
+        f"error: spec.experimental.gpuMemoryService: {NOT_WITH}",
+        f"error: spec.experimental.failover: {NOT_WITH}",
+    ),
+    Case(
+        "beta: a checkpoint of an engine next to the runtime, and one that is switched off",
+        components(
+            beta("a", experimental={"checkpoint": {"checkpointRef": "x"}}),
+            beta("b", experimental={"checkpoint": {"enabled": False}}),
+        ),
+        f"error: spec.components[0].experimental.checkpoint: {NOT_WITH}",
+    ),
+    Case(
+        "alpha: GPU memory of an engine next to the runtime",
+        services({"a": alpha(resources={"limits": {"gpu": "1"}}, gpuMemoryService={"enabled": True})}),
+        f"error: spec.services.a.gpuMemoryService: {NOT_WITH}",
+    ),
+    Case(
+        "beta: ports and variables of the runtime's container count, not those of the engine's",
+        components(
+            beta(
+                "a",
+                {"ports": [{"containerPort": 1}], "env": [{"name": "DYN_SYSTEM_PORT", "value": "1"}]},
+                {"ports": [{"containerPort": 50051}], "env": [{"name": "DYN_SYSTEM_PORT", "value": "2"}]},
+            ),
+            beta("b", main={"ports": [{"containerPort": 50051}]}, pod={"terminationGracePeriodSeconds": 90}),
+            beta(
+                "c",
+                {"env": [{"name": DRAIN, "value": "80"}]},
+                {"envFrom": [{"configMapRef": {"name": "c"}}]},
+                pod={"terminationGracePeriodSeconds": 90},
+            ),
+        ),
+        "warning: spec.components[0].podTemplate.spec.initContainers[0].ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
+        "warning: spec.components[0].podTemplate.spec.initContainers[0].env[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
+        f"warning: spec.components[1].podTemplate.spec.terminationGracePeriodSeconds: requests of a worker that leaves are aborted after 5 seconds all the same: to give them longer, set {DRAIN} in the env of runtime, below this number",
+    ),
+    Case(
+        "beta: an engine next to the runtime has no default probes",
+        components(beta("a", main={"readinessProbe": {"periodSeconds": 5}})),
+        "error: spec.components[0].podTemplate.spec.containers[0].readinessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+    ),
+]
