@@ -20,6 +20,24 @@ def asking(**amounts: Any) -> dict[str, Any]:
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="8")]}}, "multinode": {"nodeCount": 3}}, 24),
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="8")]}}, "multinode": {}}, 16),
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="many")]}}}, 0),
+        (
+            {
+                "multinode": {"nodeCount": 3},
+                "roles": [
+                    {"name": "leader", "podTemplate": {"spec": {"containers": [asking(nvidia__gpu=1)]}}},
+                    {"name": "worker", "podTemplate": {"spec": {"containers": [asking(nvidia__gpu=4)]}}},
+                ],
+            },
+            9,
+        ),
+        (
+            {
+                "podTemplate": {"spec": {"containers": [asking(nvidia__gpu=2)]}},
+                "multinode": {},
+                "roles": [{"name": "leader"}, {"name": "worker", "podTemplate": {"spec": {"containers": []}}}],
+            },
+            2,
+        ),
         # What no pod would get; less than none would give others' GPUs away.
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="-8"), asking(nvidia__gpu=1)]}}}, 1),
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="1")]}}, "multinode": {"nodeCount": -3}}, 1),

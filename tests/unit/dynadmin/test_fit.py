@@ -69,6 +69,20 @@ def test_each_pod_gets_what_its_template_says() -> None:
     assert (result["fits"], result["needed"], result["missing"][0]["gpus"]) == (False, 8, 4)
 
 
+def test_leaders_and_workers_may_have_pods_of_their_own() -> None:
+    roles = [
+        {"name": name, "podTemplate": {"spec": {"nodeSelector": {"kind": name}, "containers": [{"resources": asks}]}}}
+        for name, asks in (
+            ("leader", {"limits": {"nvidia.com/gpu": 1}}),
+            ("worker", {"limits": {"nvidia.com/gpu": 4}}),
+        )
+    ]
+    of = {"spec": {"components": [{"name": "w", "replicas": 2, "multinode": {"nodeCount": 3}, "roles": roles}]}}
+    leader, worker = fit.demands_of(of)
+    assert (leader.pods, leader.gpus, leader.selector) == (2, 1, {"kind": "leader"})
+    assert (worker.pods, worker.gpus, worker.selector) == (4, 4, {"kind": "worker"})
+
+
 def test_all_pods_that_share_a_claim_go_to_the_node_that_has_its_gpus() -> None:
     shared = graph(("w", 3, SHARED), ("x", 2, SHARED))
     result = fitted(shared, known(c=claim(count=6)), room("a", 5), room("b", 7))

@@ -100,6 +100,15 @@ test("what a graph serves, and on how many GPUs", () => {
   equal(gpusOf(graph), 24);
 });
 
+test("a leader and its workers may have pods of their own", () => {
+  const template = (gpus: number, model: string): object => ({
+    spec: { containers: [{ name: "main", args: ["--model", model], resources: { limits: { "nvidia.com/gpu": gpus } } }] },
+  });
+  const roles = [{ name: "leader", podTemplate: template(1, "a/b") }, { name: "worker", podTemplate: template(4, "c/d") }];
+  const graph = { metadata: { name: "g" }, spec: { components: [{ name: "w", replicas: 2, multinode: { nodeCount: 3 }, roles }] } };
+  deepEqual([gpusOf(graph), modelOf(graph)], [18, "a/b"]);
+});
+
 test("GPUs by any name and by claims, and nodes that are not counted in the spec", () => {
   const one = (component: unknown) => ({ metadata: { name: "g" }, spec: { components: [component] } });
   const pod = (resources: unknown, more = {}) => ({ podTemplate: { spec: { containers: [{ name: "main", resources }], ...more } } });

@@ -14,6 +14,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
+from dynamo_shared.api.role_templates import serving_template, templates
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
@@ -28,7 +29,7 @@ def claimed(get: Get, namespace: str, component: KubeObject) -> ClaimedGpus:
     """GPUs that the main container of a component of several nodes claims; nothing is read for other components."""
     if component.get("multinode") is None:
         return NO_CLAIMS
-    pod = _pod(component)
+    pod = serving_template(component).get("spec") or {}
     main: KubeObject = next((each for each in pod.get("containers") or () if each.get("name") == MAIN), {})
 
     def find(resource: Resource) -> Callable[[str], KubeObject | None]:
@@ -45,7 +46,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
             for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
                 for key in cache.keys(resource, change.key.namespace):
                     obj = cache.get(resource, key) or {}
-                    if any(change.key.name in names(_pod(each)) for each in _components(obj.get("spec") or {})):
+                    if any(change.key.name in names(pod) for pod in _pods(obj.get("spec") or {})):
                         yield Task.of(resource, key)
 
         return tasks
@@ -71,10 +72,8 @@ def _of_pod(change: CacheChange) -> bool:
     return owner is not None and owner.get("kind") == "Pod"
 
 
-def _components(spec: KubeObject) -> Iterator[KubeObject]:
-    """Components of several nodes, of a graph's spec or of a component deployment's."""
-    return (each for each in (spec, *(spec.get("components") or ())) if each.get("multinode") is not None)
-
-
-def _pod(component: KubeObject) -> dict[str, Any]:
-    return (component.get("podTemplate") or {}).get("spec") or {}
+def _pods(spec: KubeObject) -> Iterator[dict[str, Any]]:
+    """Pod specs of components of several nodes, of a graph's spec or of a component deployment's."""
+    for each in (spec, *(spec.get("components") or ())):
+        if each.get("multinode") is not None:
+            yield from (template.get("spec") or {} for template, _ in templates(each))

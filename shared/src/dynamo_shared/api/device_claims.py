@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from dynamo_shared.api.role_templates import templates
+
 #: An object of the pods' namespace by its name; None where there is none.
 Lookup = Callable[[str], Mapping[str, Any] | None]
 
@@ -190,7 +192,8 @@ def is_gpu_class(name: str) -> bool:
 
 def _pod_specs(graph: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for component in (graph.get("spec") or {}).get("components") or ():
-        yield (component.get("podTemplate") or {}).get("spec") or {}
+        for template, _ in templates(component):
+            yield template.get("spec") or {}
 
 
 def _named(pod: Mapping[str, Any], by: str) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_shared.api import device_claims, quantity
+from dynamo_shared.api.role_templates import templates
 from dynamo_shared.api.wording import many
 
 NVIDIA_GPU = "nvidia.com/gpu"
@@ -49,11 +50,14 @@ def of_replica(component: Mapping[str, Any], claims: device_claims.KnownClaims |
 
     `claims` is what is known of its claims; None, for those who read nothing but the graph, counts only containers.
     """
-    template = (component.get("podTemplate") or {}).get("spec") or {}
-    claimed = device_claims.ClaimedGpus() if claims is None else device_claims.of_pods(template, claims)
-    each = sum(count(container) for container in template.get("containers") or ()) + claimed.own
-    shared = {name: min(MOST, number) for name, number in claimed.shared.items()}
-    return ReplicaGpus(min(MOST, nodes(component) * each), shared, claimed.unknown)
+    own, shared, unknown = 0, dict[str, int](), list[device_claims.UncountedClaim]()
+    for template, pods in templates(component):
+        pod = template.get("spec") or {}
+        claimed = device_claims.ClaimedGpus() if claims is None else device_claims.of_pods(pod, claims)
+        own += pods * (sum(count(container) for container in pod.get("containers") or ()) + claimed.own)
+        shared |= {name: min(MOST, number) for name, number in claimed.shared.items()}
+        unknown += (each for each in claimed.unknown if each not in unknown)
+    return ReplicaGpus(min(MOST, own), shared, tuple(unknown))
 
 
 def nodes(component: Mapping[str, Any]) -> int:

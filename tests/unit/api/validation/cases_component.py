@@ -9,6 +9,15 @@ EPP_CONFIG: dict[str, Any] = {"config": {"plugins": [], "schedulingProfiles": []
 
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "main", "image": "engine:1"}]}}
 
+MAIN = {"name": "main", "image": "engine:1"}
+#: Each role has a pod template, and its command is its author's.
+OWN: list[dict[str, Any]] = [
+    {"name": name, "podTemplate": {"spec": {"containers": [{**MAIN, "command": ["torchrun"], "args": [name]}]}}}
+    for name in ("leader", "worker")
+]
+SHARED = {"gpuMemoryService": {"mode": "IntraPod"}, "failover": {"mode": "IntraPod"}}
+LACKS = "required: another role has a template of its own, and the"
+
 CASES = [
     Case(
         "alpha: a picker of a later runtime",
@@ -71,11 +80,94 @@ CASES = [
         ),
         "error: spec.components[0].roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
         "error: spec.components[1].roles[1].replicas: 4 is not allowed for the worker of 4 nodes: write 3, which follows from multinode",
-        "error: spec.components[1].roles[1].podTemplate: no component takes a pod template for one role: write podTemplate of the component, which the pods of all roles get",
         "error: spec.components[3].roles[1].name: 'worker' is the role of [0] already; name each role once",
         "error: spec.components[3].roles[2].name: 'x' is not a role; one of 'leader', 'worker'",
         "error: spec.components[3].roles: lacks leader: name leader and worker, or leave roles out",
         facts=GROVE,
+    ),
+    Case(
+        "beta: templates of roles, of one and of both",
+        components(
+            {"name": "a", "type": "worker", "multinode": {}, "roles": OWN},
+            component("b", multinode={}, roles=[OWN[0], {"name": "worker"}]),
+            component("c", multinode={}, roles=[{"name": "leader"}, OWN[1]]),
+        ),
+    ),
+    Case(
+        "alpha: templates of roles",
+        services({"a": {"componentType": "worker", "multinode": {}, "roles": OWN}}),
+    ),
+    Case(
+        "alpha: the template of a role next to that of the service, as component deployments of graphs have it",
+        alone("v1alpha1", **service(multinode={}, roles=[{"name": "leader"}, OWN[1]])),
+    ),
+    Case(
+        "beta: templates of roles that are not whole",
+        components(
+            {"name": "a", "type": "worker", "multinode": {}, "roles": [OWN[0], {"name": "worker"}]},
+            component("b", multinode={}, roles=OWN),
+            {"name": "c", "type": "worker", "multinode": {}, "roles": [OWN[0], {"name": "worker", "podTemplate": {}}]},
+            component("d", gpus="1", multinode={}, roles=[{"name": "leader"}, OWN[1]], experimental=SHARED),
+            metadata={"annotations": {"nvidia.com/dynamo-kube-discovery-mode": "container"}},
+        ),
+        f"error: spec.components[0].roles[1].podTemplate: {LACKS} component has none for this one; write it here, or podTemplate of the component",
+        "error: spec.components[1].podTemplate: not together with templates of all roles, which take its place: leave it out",
+        "error: spec.components[2].roles[1].podTemplate.spec.containers: needs a container main with an image: the pods of a role are made of its template alone",
+        "error: spec.components[3].experimental.gpuMemoryService: not together with pod templates of roles, whose commands stay as they are written: leave it out, or write podTemplate of the component for all",
+        "error: spec.components[3].experimental.failover: not together with pod templates of roles, whose commands stay as they are written: leave it out, or write podTemplate of the component for all",
+        facts=GROVE,
+    ),
+    Case(
+        "alpha: fields of a service whose roles have templates",
+        services({"a": service(gpus="1", multinode={}, roles=OWN)}),
+        "error: spec.services.a.extraPodSpec: not together with templates of all roles, which take its place: leave it out",
+        "error: spec.services.a.resources: not together with templates of all roles, which take its place: leave it out",
+    ),
+    Case(
+        "beta: templates of roles are checked as others are",
+        components(
+            {
+                "name": "a",
+                "type": "worker",
+                "multinode": {},
+                "frontendSidecar": "front",
+                "roles": [
+                    {
+                        "name": "leader",
+                        "podTemplate": {
+                            "spec": {
+                                "containers": [
+                                    {**MAIN, "ports": [{"containerPort": 1}]},
+                                    {"name": "front", "image": "f"},
+                                ]
+                            }
+                        },
+                    },
+                    {
+                        "name": "worker",
+                        "podTemplate": {
+                            "spec": {
+                                "containers": [
+                                    {
+                                        **MAIN,
+                                        "env": [
+                                            {
+                                                "name": "A",
+                                                "value": "1",
+                                                "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
+                                            }
+                                        ],
+                                    }
+                                ]
+                            }
+                        },
+                    },
+                ],
+            }
+        ),
+        "error: spec.components[0].frontendSidecar: 'front' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].env[0].valueFrom: must not stand next to a value; keep one of them",
+        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
     ),
     Case(
         "alpha: mounts",

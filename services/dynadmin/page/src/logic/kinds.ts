@@ -127,11 +127,23 @@ function readyOf(graph: KubeObject): string {
 /** GPUs that all replicas of a graph hold together. */
 export function gpusOf(graph: KubeObject): number {
   return (spec(graph).components ?? []).reduce((total: number, each: Any) => {
-    const containers = each.podTemplate?.spec?.containers ?? [];
-    const one = containers.reduce((sum: number, container: Any) => sum + gpusOfContainer(container), 0);
-    // A multi-node replica without a number has two nodes, as the platform counts.
-    return total + one * (each.replicas ?? 1) * (each.multinode ? (each.multinode.nodeCount ?? 2) : 1);
+    const one = podsOf(each).reduce((sum, [pod, count]) => sum + count * gpusOfPod(pod), 0);
+    return total + one * (each.replicas ?? 1);
   }, 0);
+}
+
+/** Specs of the pods of one replica, and how many there are of each: a leader and its workers may have templates of their own. */
+function podsOf(component: Any): [Any, number][] {
+  const own = (role: string): Any => (component.roles ?? []).find((each: Any) => each.name === role)?.podTemplate;
+  const leader = own("leader") ?? component.podTemplate;
+  const workers = own("worker") ?? component.podTemplate;
+  // A multi-node replica without a number has two nodes, as the platform counts.
+  const nodes = component.multinode ? (component.multinode.nodeCount ?? 2) : 1;
+  return [[leader?.spec ?? {}, 1], [workers?.spec ?? {}, nodes - 1]];
+}
+
+function gpusOfPod(pod: Any): number {
+  return (pod.containers ?? []).reduce((sum: number, container: Any) => sum + gpusOfContainer(container), 0);
 }
 
 /** NVIDIA's before any other resource that is a GPU by its name, requests before limits: as the platform counts. */
@@ -146,7 +158,7 @@ function gpusOfContainer({ resources }: Any): number {
 /** GPUs in a word; what ResourceClaims have is not in the graph. */
 export function gpuWords(graph: KubeObject): string {
   const gpus = gpusOf(graph);
-  const claims = (spec(graph).components ?? []).some((each: Any) => each.podTemplate?.spec?.resourceClaims?.length);
+  const claims = (spec(graph).components ?? []).some((each: Any) => podsOf(each).some(([pod]) => pod.resourceClaims?.length));
   if (!claims) return String(gpus || "");
   return gpus ? `${gpus} + claims` : "by claims";
 }
@@ -162,7 +174,7 @@ export function deployedBy(request: KubeObject): string {
 export function modelOf(graph: KubeObject): string {
   for (const each of spec(graph).components ?? []) {
     if (each.modelRef?.name) return each.modelRef.name;
-    const container = (each.podTemplate?.spec?.containers ?? []).find((one: Any) => one.name === "main");
+    const container = (podsOf(each)[0]?.[0].containers ?? []).find((one: Any) => one.name === "main");
     const words = [...(container?.command ?? []), ...(container?.args ?? [])];
     const at = words.findIndex((word: string) => word === "--model" || word === "--model-path");
     if (at >= 0 && words[at + 1]) return words[at + 1];

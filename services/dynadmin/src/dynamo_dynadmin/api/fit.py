@@ -13,6 +13,7 @@ from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from dynamo_shared.api.role_templates import templates
 from dynamo_shared.api.wording import many
 
 from dynamo_dynadmin.api.family import gpus_in_use
@@ -127,40 +128,40 @@ def demands_of(graph: KubeObject, claims: KnownClaims | None = None) -> list[Gpu
     rows: list[GpuDemand] = []
     asked: set[str] = set()
     for component in graph["spec"].get("components") or ():
-        spec = (component.get("podTemplate") or {}).get("spec") or {}
-        counted = gpus.of_replica(component, claims)
-        nodes = gpus.nodes(component)
-        replicas = component.get("replicas", 1)
-        names = tuple(str(each.get("name") or "") for each in spec.get("resourceClaims") or ())
-        if not replicas or not (counted != ReplicaGpus() or names):
-            continue
-        # What is allocated is in use already; what several components share is needed once.
-        waiting = {
-            name
-            for name in device_claims.shared_names(spec)
-            if claims is not None
-            and (claim := claims.claim(name)) is not None
-            and device_claims.allocated(claim) is None
-        }
-        of_node = [each for each in counted.unknown if each.why is NotCounted.ALL_OF_A_NODE]
-        shared_of_node = {each.name for each in of_node if each.kind == RESOURCE_CLAIMS.kind}
-        rows.append(
-            GpuDemand(
-                component=component["name"],
-                pods=replicas * nodes,
-                gpus=counted.own // nodes,
-                selector=dict(spec.get("nodeSelector") or {}),
-                tolerations=tuple(spec.get("tolerations") or ()),
-                claims=names,
-                shared=sum(number for name, number in counted.shared.items() if name in waiting - asked),
-                whole_node=len(of_node) > len(shared_of_node) or bool(shared_of_node - asked),
-                together=bool(waiting & (counted.shared.keys() | shared_of_node)),
-                uncounted=_unread(spec)
-                if claims is None
-                else tuple(str(each) for each in counted.unknown if each.why is NotCounted.MISSING),
+        for template, of_replica in templates(component):
+            spec = template.get("spec") or {}
+            counted = gpus.of_replica({"podTemplate": template}, claims)
+            pods = component.get("replicas", 1) * of_replica
+            names = tuple(str(each.get("name") or "") for each in spec.get("resourceClaims") or ())
+            if not pods or not (counted != ReplicaGpus() or names):
+                continue
+            # What is allocated is in use already; what several components share is needed once.
+            waiting = {
+                name
+                for name in device_claims.shared_names(spec)
+                if claims is not None
+                and (claim := claims.claim(name)) is not None
+                and device_claims.allocated(claim) is None
+            }
+            of_node = [each for each in counted.unknown if each.why is NotCounted.ALL_OF_A_NODE]
+            shared_of_node = {each.name for each in of_node if each.kind == RESOURCE_CLAIMS.kind}
+            rows.append(
+                GpuDemand(
+                    component=component["name"],
+                    pods=pods,
+                    gpus=counted.own,
+                    selector=dict(spec.get("nodeSelector") or {}),
+                    tolerations=tuple(spec.get("tolerations") or ()),
+                    claims=names,
+                    shared=sum(number for name, number in counted.shared.items() if name in waiting - asked),
+                    whole_node=len(of_node) > len(shared_of_node) or bool(shared_of_node - asked),
+                    together=bool(waiting & (counted.shared.keys() | shared_of_node)),
+                    uncounted=_unread(spec)
+                    if claims is None
+                    else tuple(str(each) for each in counted.unknown if each.why is NotCounted.MISSING),
+                )
             )
-        )
-        asked |= waiting
+            asked |= waiting
     return rows
 
 

@@ -9,11 +9,17 @@ from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyService, legacy_co
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
-from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoComponentDeploymentSpec
+from dynamo_shared.api.role_templates import LEADER, WORKER
+from dynamo_shared.api.v1beta1 import (
+    ComponentSpec,
+    ComponentType,
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+)
 
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.pod.discovery import PodDiscovery, discovery_of
-from dynamo_pod_builder.render.pod.placement import ALONE, PodPlacement
+from dynamo_pod_builder.render.pod.placement import ALONE, PodPlacement, PodRole
 from dynamo_pod_builder.render.pod.template import runtime_sidecar
 from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 
@@ -52,8 +58,19 @@ class PodContext:
         return self.spec.multinode.node_count if self.spec.multinode is not None else 1
 
     def placed(self, placement: PodPlacement) -> Self:
-        """The same component at one place of its replica."""
-        return replace(self, placement=placement)
+        """The same component at one place of its replica, with the template of the role that it has there."""
+        own = role_template(self.spec, WORKER) if placement.role is PodRole.WORKER else None
+        if own is None:
+            return replace(self, placement=placement)
+        of_labels, annotations = metadata_of(own, self.legacy)
+        return replace(
+            self, placement=placement, template=own, template_labels=of_labels, template_annotations=annotations
+        )
+
+    @property
+    def has_own_commands(self) -> bool:
+        """Whether the pods of a replica run what their author wrote for each role: no flags for engines are put into it."""
+        return any(each.pod_template is not None for each in self.spec.roles or ())
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -78,11 +95,9 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
     metadata, spec = component.metadata, component.spec
     namespace = metadata.namespace or DEFAULT_NAMESPACE
     graph = metadata.labels.get(labels.GRAPH_DEPLOYMENT_NAME) or _owning_graph(component)
-    template = spec.pod_template or {}
-    template_metadata = template.get("metadata") or {}
+    template = role_template(spec, LEADER) or spec.pod_template or {}
     legacy = legacy_component(component)
-    template_labels = {**legacy.labels, **(template_metadata.get("labels") or {})}
-    template_annotations = {**legacy.annotations, **(template_metadata.get("annotations") or {})}
+    template_labels, template_annotations = metadata_of(template, legacy)
     return PodContext(
         spec=spec,
         config=config,
@@ -100,6 +115,20 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         worker_hash=template_labels.get(labels.WORKER_HASH, ""),
         observed=observed,
         legacy=legacy,
+    )
+
+
+def role_template(spec: ComponentSpec, role: str) -> KubeObject | None:
+    """The template that a role of a component has of its own; None where it has none."""
+    return next((each.pod_template for each in spec.roles or () if each.name == role), None)
+
+
+def metadata_of(template: KubeObject, legacy: LegacyService) -> tuple[dict[str, str], dict[str, str]]:
+    """Labels and annotations of the pods of a template."""
+    metadata = template.get("metadata") or {}
+    return (
+        {**legacy.labels, **(metadata.get("labels") or {})},
+        {**legacy.annotations, **(metadata.get("annotations") or {})},
     )
 
 

@@ -39,11 +39,22 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             "write a smaller number",
         )
 
+    if any(each.pod_template is not None for each in spec.roles or ()) and _shares_memory(spec):
+        raise RenderError(
+            name,
+            "roles",
+            "roles with pod templates of their own have no GPU memory service and no failover, which change commands of engines",
+            "write podTemplate of the component",
+        )
     if spec.type in WORKERS and runtime_sidecar(spec.pod_template or {}) is not None:
         for field in _changing_engines(spec):
             raise RenderError(
                 name, field, f"not with the init container {RUNTIME}: {CHANGES_ENGINES}", "leave one of the two out"
             )
+
+
+def _shares_memory(spec: ComponentSpec) -> bool:
+    return memory_service(spec) is not None or fails_over(spec) is not None
 
 
 #: Why an engine that Dynamo does not start cannot have some features.

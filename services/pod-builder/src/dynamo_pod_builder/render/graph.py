@@ -1,6 +1,7 @@
 """DynamoGraphDeployment -> access objects, and one DynamoComponentDeployment a component or one PodCliqueSet."""
 
 from collections.abc import Callable
+from functools import partial
 
 from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
@@ -9,6 +10,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, ISTIO_INJECT, WORKLOAD_PROVIDER
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, controller_reference
+from dynamo_shared.api.role_templates import LEADER, has_own_templates, own_template, templates
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
 
@@ -72,18 +74,20 @@ def graph_children(
     children += scaling_adapters(graph, owner)
     components: list[KubeObject] = []
     registering = [
-        spec.get("podTemplate") or {} for spec in specs if discovery_of(_annotations(spec), config).kubernetes
+        template
+        for spec in specs
+        if discovery_of(_annotations(spec), config).kubernetes
+        for template, _ in templates(spec)
     ]
     if registering:
         children += discovery_access(graph.metadata.name, namespace, owner, registering)
     children += _shared_access(graph, namespace, config)
     if any(component.multinode is not None for component in graph.spec.components):
         children.append(waiting.script(graph.metadata.name, namespace, owner))
-    for component, spec in zip(graph.spec.components, specs, strict=True):
+    for component, unlabelled in zip(graph.spec.components, specs, strict=True):
         is_worker = component.type in WORKERS
         name = names.component_deployment(graph.metadata.name, component.name, named if is_worker else "")
-        if is_worker:
-            spec["podTemplate"] = with_labels(spec.get("podTemplate") or {}, worker_labels)
+        spec = _each_template(unlabelled, partial(with_labels, label_set=worker_labels)) if is_worker else unlabelled
         # Not before the hash: it is of the workers alone, and no pod is replaced when its checkpoint comes.
         _start_from_checkpoint(spec, component.name, observed, observed.running.get(component.name if grove else name))
         backend = observed.backends.get(name) or engine
@@ -203,18 +207,18 @@ def _component_spec(
 ) -> KubeObject:
     spec = to_dict(component)
     drop_overrides(spec)
-    own = with_metadata(spec.get("podTemplate") or {}, legacy.services.get(component.name, NO_SERVICE))
-    template = graph_template(own, graph, annotations, component.frontend_sidecar)
-    if component.type is ComponentType.PLANNER:
-        template = {
-            **template,
-            "spec": {**(template.get("spec") or {}), "serviceAccountName": names.PLANNER_ACCOUNT},
-        }
-    if component.type in WORKERS:
-        template = with_topology(template, policy_of(graph))
-    template = scheduled(template)
-    if template:
-        spec["podTemplate"] = template
+
+    def in_graph(own: KubeObject) -> KubeObject:
+        with_legacy = with_metadata(own, legacy.services.get(component.name, NO_SERVICE))
+        template = graph_template(with_legacy, graph, annotations, component.frontend_sidecar)
+        if component.type is ComponentType.PLANNER:
+            account = {"serviceAccountName": names.PLANNER_ACCOUNT}
+            template = {**template, "spec": {**(template.get("spec") or {}), **account}}
+        if component.type in WORKERS:
+            template = with_topology(template, policy_of(graph))
+        return scheduled(template)
+
+    spec = _each_template(_with_template_of_leader(spec), in_graph)
     if "eppConfig" in spec:
         spec["eppConfig"] = picker.complete(spec["eppConfig"])
     # Wrong rollout annotations are said here, before anything is written.
@@ -225,6 +229,31 @@ def _component_spec(
     place = ConfiguredComponent(space, f"http://{service}.{namespace}.svc:{ports.HTTP.number}")
     # Also where the graph names none: a number that is not applied is whatever another client writes.
     return {"replicas": DEFAULT_REPLICAS, **apply_legacy_config(spec, place)}
+
+
+def _with_template_of_leader(spec: KubeObject) -> KubeObject:
+    """A component whose template is that of its leader, where that has one of its own: what serves is what a component is."""
+    leader = own_template(spec, LEADER)
+    if leader is None:
+        return spec
+    roles = [
+        {name: value for name, value in role.items() if name != "podTemplate"} if role["name"] == LEADER else role
+        for role in spec["roles"]
+    ]
+    return {**spec, "podTemplate": leader, "roles": roles}
+
+
+def _each_template(spec: KubeObject, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
+    """A component with its template changed, and those that roles have of their own."""
+    changed = {**spec}
+    if template := change(spec.get("podTemplate") or {}):
+        changed["podTemplate"] = template
+    if has_own_templates(spec):
+        changed["roles"] = [
+            {**role, "podTemplate": change(role["podTemplate"])} if "podTemplate" in role else role
+            for role in spec["roles"]
+        ]
+    return changed
 
 
 def _component_deployment(

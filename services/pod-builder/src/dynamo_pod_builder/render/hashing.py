@@ -12,10 +12,11 @@ from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
+from dynamo_shared.api.role_templates import ROLES, own_template
 from dynamo_shared.api.runtime_version import features_of
 
 #: Fields of a component that say how many pods there are and what places them, not what they are. The roles of a group follow
-#: from its nodes.
+#: from its nodes, but for templates of their own.
 _SCALE = ("replicas", "minAvailable", "scalingAdapter", "roles", "experimental.grove")
 #: Of a checkpoint, what is the same for all pods that start from it.
 _SAME_FOR_ALL = tuple(
@@ -46,16 +47,24 @@ def _without_scale(spec: KubeObject) -> KubeObject:
     checkpoint = (spec.get("experimental") or {}).get("checkpoint") or {}
     off = ("experimental.checkpoint",) if checkpoint.get("enabled") is False else _SAME_FOR_ALL
     kept = _without(spec, (*_SCALE, *off))
-    template = kept.get("podTemplate") or {}
     stated = features_of(kept.pop("runtimeVersionOverride", None))
     if features := {name: True for name in _FEATURES if getattr(stated, name)}:
         kept["runtimeFeatures"] = features
+    if "podTemplate" in kept:
+        kept["podTemplate"] = _without_origin(kept["podTemplate"])
+    own = {role: template for role in ROLES if (template := own_template(spec, role)) is not None}
+    if own:
+        kept["roleTemplates"] = {role: _without_origin(template) for role, template in own.items()}
+    return kept
+
+
+def _without_origin(template: KubeObject) -> KubeObject:
     metadata = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
-    if OPERATOR_ORIGIN_VERSION in annotations:
-        annotations = {key: value for key, value in annotations.items() if key != OPERATOR_ORIGIN_VERSION}
-        kept["podTemplate"] = {**template, "metadata": {**metadata, "annotations": annotations}}
-    return kept
+    if OPERATOR_ORIGIN_VERSION not in annotations:
+        return template
+    annotations = {key: value for key, value in annotations.items() if key != OPERATOR_ORIGIN_VERSION}
+    return {**template, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _without(spec: KubeObject, fields: Iterable[str]) -> KubeObject:

@@ -26,14 +26,14 @@ class Multinode(ApiModel):
 
 
 class ComponentRole(ApiModel):
-    """A part of each replica that spans nodes: its leader, or its workers. It states how a replica is, and changes nothing."""
+    """A part of each replica that spans nodes: its leader, or its workers."""
 
     name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
     """leader or worker."""
     replicas: Int32 | None = Field(default=None, ge=1)
     """Pods of this role in one replica: 1 for the leader, nodeCount - 1 for the workers. Filled in where absent."""
     pod_template: PodTemplate | None = None
-    """Refused: no component takes a pod template for one role."""
+    """Pods of this role, in place of podTemplate of the component; their command is run as it is written."""
     provider_override: ProviderOverride | None = None
     """Topology constraint of this role's pods, in the words of Grove."""
 

@@ -105,16 +105,18 @@ def frontend_sidecar_has_its_name_alone(component: ComponentView, _facts: Facts)
     added=True,
 )
 def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> Violations:
-    """The frontend sidecar is a container of the pod template, other than the engine's."""
+    """The frontend sidecar is a container of the pod template, and of those of roles, other than the engine's."""
     sidecar = component.spec.get("frontendSidecar")
     if not isinstance(sidecar, str) or not sidecar:
         return
-    pod = mapping(mapping(component.spec.get("podTemplate")).get("spec"))
-    names = [text(mapping(container).get("name")) for container in items(pod.get("containers"))]
-    others = [name for name in names if name and name != MAIN]
-    if sidecar not in others:
-        hint = f" ({listed(others)})" if others else ""
-        yield broken(component.field("frontendSidecar"), name=shown(sidecar), hint=hint)
+    own = [mapping(template.get("spec")) for template, _ in component.role_templates.values()]
+    for pod in (component.pod.value, *(each for each in own if each is not component.pod.value)):
+        names = [text(mapping(container).get("name")) for container in items(pod.get("containers"))]
+        others = [name for name in names if name and name != MAIN]
+        if sidecar not in others:
+            hint = f" ({listed(others)})" if others else ""
+            yield broken(component.field("frontendSidecar"), name=shown(sidecar), hint=hint)
+            return
 
 
 _AMOUNTS = ("cpu", "memory", "gpu")

@@ -34,14 +34,22 @@ def templates_hold_together(component: ComponentView, _facts: Facts) -> Violatio
 
     A template has no ephemeral containers, and only init containers that stay have probes.
     """
+    yield from islice(_problems(component), _REPORTED)
+
+
+def _problems(component: ComponentView) -> Violations:
+    own: list[tuple[Location, Violations]] = [
+        (at, templates.of_template(template)) for template, at in component.role_templates.values()
+    ]
     if component.is_alpha:
-        pod, at = component.pod
-        problems: Iterator[tuple[Location, str]] = iter(templates.of_pod(pod))
+        pod = mapping(component.spec.get("extraPodSpec"))
+        own.insert(0, (component.field("extraPodSpec"), templates.of_pod(pod)))
     else:
-        at = component.field("podTemplate")
-        problems = iter(templates.of_template(mapping(component.spec.get("podTemplate"))))
-    for location, problem in islice(problems, _REPORTED):
-        yield (*at, *location), problem
+        template = mapping(component.spec.get("podTemplate"))
+        own.insert(0, (component.field("podTemplate"), templates.of_template(template)))
+    for at, problems in own:
+        for location, problem in problems:
+            yield (*at, *location), problem
 
 
 _ALWAYS_RESTARTED = (

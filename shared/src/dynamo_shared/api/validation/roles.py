@@ -1,15 +1,18 @@
-"""Roles of a replica that spans nodes: they state what is so anyway, so that what is not so is refused."""
+"""Roles of a replica that spans nodes: they state what is so anyway, and may have pods of their own."""
+
+from collections.abc import Iterator
 
 from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.role_templates import LEADER, WORKER
+from dynamo_shared.api.role_templates import ROLES as ROLE_NAMES
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import integer, items, mapping
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.view import ComponentView
 
 ROLES = RuleSet("Roles", (GRAPH, COMPONENT), "always")
-
-LEADER, WORKER = "leader", "worker"
-_NAMES = (LEADER, WORKER)
 
 _ONE_NODE = "roles are parts of a replica that spans nodes: set multinode, or leave roles out"
 _NO_ROLE = "{value} is not a role; one of 'leader', 'worker'"
@@ -31,11 +34,11 @@ def roles_are_leader_and_worker(component: ComponentView, _facts: Facts) -> Viol
         name = mapping(role).get("name")
         if not isinstance(name, str):
             continue
-        if name not in _NAMES:
+        if name not in ROLE_NAMES:
             yield component.field("roles", index, "name"), _NO_ROLE.format(value=shown(name))
         elif first.setdefault(name, index) != index:
             yield component.field("roles", index, "name"), _TWICE.format(name=shown(name), first=first[name])
-    missing = [name for name in _NAMES if name not in first]
+    missing = [name for name in ROLE_NAMES if name not in first]
     if missing:
         yield component.field("roles"), _LACKS.format(missing=listed(missing))
 
@@ -55,15 +58,55 @@ def roles_have_the_pods_of_their_nodes(component: ComponentView, _facts: Facts) 
             )
 
 
-@ROLES.rule("no {component} takes a pod template for one role: write {template}, which the pods of all roles get")
-def roles_have_no_template(component: ComponentView, _facts: Facts) -> Violations:
-    """The pods of all roles are made of the component's own template."""
-    template = "extraPodSpec of the service" if component.is_alpha else "podTemplate of the component"
+_LACKS_TEMPLATE = (
+    "required: another role has a template of its own, and the {component} has none for this one; write it here, or "
+    "{template}"
+)
+_OF_NO_ROLE = "not together with templates of all roles, which take its place: leave it out"
+_NO_MAIN = "needs a container main with an image: the pods of a role are made of its template alone"
+_CHANGES_COMMANDS = (
+    "not together with pod templates of roles, whose commands stay as they are written: leave it out, or write {template} "
+    "for all"
+)
+#: Fields of a service of v1alpha1 that its pod template is made of.
+_OF_PODS = (
+    *("extraPodSpec", "extraPodMetadata", "resources", "envs", "envFromSecret"),
+    *("livenessProbe", "readinessProbe", "volumeMounts"),
+)
+
+
+@ROLES.rule(_LACKS_TEMPLATE, _OF_NO_ROLE, _NO_MAIN, _CHANGES_COMMANDS)
+def templates_of_roles_are_whole(component: ComponentView, _facts: Facts) -> Violations:
+    """The pods of a role are made of its own template, or of the component's.
+
+    Where one has its own, commands are their author's: the platform puts no flags for engines into them.
+    """
+    own = component.role_templates
+    if not own:
+        return
+    name = "extraPodSpec" if component.is_alpha else "podTemplate"
+    words = {"component": component.words.component, "template": f"{name} of the {component.words.component}"}
+    if len(own) == len(ROLE_NAMES):
+        for field in _OF_PODS if component.is_alpha else (name,):
+            if component.spec.get(field):
+                yield component.field(field), _OF_NO_ROLE
+    elif not isinstance(component.spec.get(name), dict):
+        for at in _without_template(component):
+            yield at, _LACKS_TEMPLATE.format(**words)
+    for template, at in own.values():
+        containers = items(mapping(template.get("spec")).get("containers"))
+        mains = (each for each in containers if mapping(each).get("name") == MAIN)
+        if not any(mapping(each).get("image") for each in mains):
+            yield (*at, "spec", "containers"), _NO_MAIN
+    for feature in (component.gms, component.failover):
+        if feature is not None:
+            yield feature.at, _CHANGES_COMMANDS.format(**words)
+
+
+def _without_template(component: ComponentView) -> Iterator[Location]:
     for index, role in enumerate(items(component.spec.get("roles"))):
-        if mapping(role).get("podTemplate") is not None:
-            yield broken(
-                component.field("roles", index, "podTemplate"), component=component.words.component, template=template
-            )
+        if mapping(role).get("name") in ROLE_NAMES and not isinstance(mapping(role).get("podTemplate"), dict):
+            yield component.field("roles", index, "podTemplate")
 
 
 def pods_of_role(name: object, nodes: int) -> int | None:

@@ -73,13 +73,14 @@ def nodes_are_connected_by_an_engine(component: ComponentView, _facts: Facts) ->
     # Endpoint pickers have a rule of their own.
     if component.nodes < 2 or component.type == "epp":
         return
+    # With templates of roles, their author connects the nodes.
     if not component.is_worker:
         observed = shown(component.type) if component.type else "none"
         yield (
             component.field("multinode"),
             _NO_ENGINE_TYPE.format(type=component.words.type, observed=observed),
         )
-    elif not component.engine and not component.started:
+    elif not component.engine and not component.started and not component.role_templates:
         yield component.field("multinode"), _NO_ENGINE.format(nodes=component.nodes, choice=CHOICE)
 
 
@@ -91,6 +92,8 @@ _COUNT_GPUS = frozenset({"vllm", "trtllm"})
 def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Violations:
     """How vLLM and TensorRT-LLM spread over nodes follows from the number of GPUs of one, counted or claimed."""
     if component.nodes < 2 or component.engine not in _COUNT_GPUS or component.gms is not None:
+        return
+    if component.role_templates:
         return
     # What claims ask for may not be there yet: the pods' maker reads it, and reports claims without GPUs.
     if not gpus.count({"resources": main_resources(component)}) and not main_claims(component):
@@ -113,7 +116,7 @@ def flags_have_a_place(component: ComponentView, _facts: Facts) -> Violations:
 
 
 def _features_with_flags(component: ComponentView) -> Iterator[str]:
-    if component.nodes > 1:
+    if component.nodes > 1 and not component.role_templates:
         yield "multinode"
     if component.engine == "vllm" and component.gms is not None and component.gms.inter_pod:
         yield "gpuMemoryService"

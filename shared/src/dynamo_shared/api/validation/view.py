@@ -11,6 +11,7 @@ from dynamo_shared.api.engines.started import SHELL, engines_started, takes_flag
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN, RUNTIME
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, WORKLOAD_PROVIDER
+from dynamo_shared.api.role_templates import FIELD, LEADER, ROLES
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import annotation, integer, items, mapping, nodes, text
 from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
@@ -179,8 +180,20 @@ class ComponentView:
         return takes_flags(self.line)
 
     @property
+    def role_templates(self) -> dict[str, FieldValue]:
+        """Pod templates that leader or workers have of their own, by the name of the role."""
+        templates: dict[str, FieldValue] = {}
+        for index, role in enumerate(items(self.spec.get("roles"))):
+            name, template = text(mapping(role).get("name")), mapping(role).get(FIELD)
+            if name in ROLES and isinstance(template, dict):
+                templates.setdefault(name, FieldValue(template, self.field("roles", index, FIELD)))
+        return templates
+
+    @property
     def pod(self) -> FieldValue:
-        """What it says of its pods, {} for nothing."""
+        """What it says of its pods, {} for nothing. Of a replica that spans nodes: of the pod that serves."""
+        if (leader := self.role_templates.get(LEADER)) is not None:
+            return FieldValue(mapping(leader.value.get("spec")), (*leader.at, "spec"))
         if self.is_alpha:
             return FieldValue(mapping(self.spec.get("extraPodSpec")), self.field("extraPodSpec"))
         template = mapping(self.spec.get("podTemplate"))
@@ -190,7 +203,7 @@ class ComponentView:
     def main(self) -> FieldValue:
         """The engine's container, {} where it is not written."""
         pod, at = self.pod
-        if self.is_alpha:
+        if self.is_alpha and LEADER not in self.role_templates:
             return FieldValue(mapping(pod.get("mainContainer")), (*at, "mainContainer"))
         for index, container in enumerate(items(pod.get("containers"))):
             if mapping(container).get("name") == MAIN:

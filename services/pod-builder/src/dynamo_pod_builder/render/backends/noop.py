@@ -12,8 +12,8 @@ class Noop(EngineBackend):
     """Leaves pods as they are."""
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:  # noqa: ARG002 - of the interface
-        """RenderError where a replica spans nodes: its pods would not know each other."""
-        if context.placement.group is None:
+        """RenderError where a replica spans nodes, unless its author wrote what each runs: its pods would not know each other."""
+        if context.placement.group is None or context.has_own_commands:
             return
         if context.is_worker:
             raise RenderError(

@@ -17,7 +17,7 @@ class Sglang(EngineBackend):
     def update_container(self, container: KubeObject, context: PodContext) -> None:
         """On several nodes: where the leader is, how many there are, and which one this is (behaviour, section 4.4)."""
         placement = context.placement
-        if placement.group is None:
+        if placement.group is None or context.has_own_commands:
             return
         flags = ["--dist-init-addr", f"{placement.group.leader_host}:{ports.SGLANG_DIST_INIT.number}"]
         flags += ["--nnodes", str(placement.nodes), "--node-rank", placement.rank]

@@ -66,6 +66,10 @@ class TrtLlm(EngineBackend):
         container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
         # A name that mpirun cut at its first dot would mean nothing in the cluster's DNS.
         container["env"].append(var(env.OMPI_MCA_ORTE_KEEP_FQDN_HOSTNAMES, "1"))
+        if context.has_own_commands:
+            if placement.role is PodRole.WORKER:
+                container["readinessProbe"] = {**_SSHD_ANSWERS}
+            return
         if placement.role is PodRole.LEADER:
             script = _leader(container, context, placement.group)
         else:
@@ -97,9 +101,14 @@ def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
         'mpirun $([ "$(id -u)" = "0" ] && echo --allow-run-as-root) --oversubscribe '
         f"-n {nodes * count} -H {','.join((group.leader_host, *group.worker_hosts))} --mca pml ob1 "
         f'--mca plm_rsh_args "-p {_PORT} -o StrictHostKeyChecking=no -i {_HOME}/id_rsa" '
-        f"{_variables([*(each['name'] for each in container['env']), *compilers])} bash -c '{launched}'"
+        f"{_variables([*_passed_on(container), *compilers])} bash -c '{launched}'"
     )
     return " && ".join(steps)
+
+
+def _passed_on(container: KubeObject) -> Iterable[str]:
+    """Variables of the leader's container that ranks on other nodes have, too: not its own rank."""
+    return (each["name"] for each in container["env"] if each["name"] != env.DYNAMO_RANK)
 
 
 def _worker() -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dynamo_shared.api import semver
-from dynamo_shared.api.engines.started import SHELL, script_at
+from dynamo_shared.api.engines.started import SHELL, script_at, takes_flags
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION, VLLM_DISTRIBUTED_EXECUTOR_BACKEND
@@ -19,7 +19,7 @@ from dynamo_pod_builder.render.backends.commandline import CommandLine
 from dynamo_pod_builder.render.backends.node_gpus import gpus_of_node
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
-from dynamo_pod_builder.render.pod.env import from_field, var, with_vars
+from dynamo_pod_builder.render.pod.env import EnvVar, from_field, var, with_vars
 from dynamo_pod_builder.render.pod.placement import Group, PodRole
 from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, fails_over_within_pod, memory_has_pods
 from dynamo_pod_builder.render.workloads import waiting
@@ -82,15 +82,17 @@ class Vllm(EngineBackend):
             # With it an engine waits for another one to fail, also where there is none.
             if fails_over_between_pods(context.spec):
                 container["env"] = with_vars(container["env"], _SHADOW_MODE)
-        if placement.group is not None:
+        if placement.group is not None and context.has_own_commands:
+            _meet_at_port(container, context)
+            container["env"] += _side_channel(context)
+        elif placement.group is not None:
             layout = _layout(container, context)
             mode = mode_of(layout, context)
             _check_engines(context, mode)
             _distribute(container, context, layout, placement.group, mode)
             if placement.role is PodRole.WORKER:
                 without_probes(container)
-            if multiprocessing(context):
-                container["env"].append(from_field(env.VLLM_NIXL_SIDE_CHANNEL_HOST, "status.podIP"))
+            container["env"] += _side_channel(context)
         elif has_ray_head(container, context):
             _check_engines(context, MultinodeMode.ELASTIC)
             _head_alone(container, context)
@@ -121,13 +123,30 @@ class Vllm(EngineBackend):
             return
         main = next(each for each in pod["containers"] if each["name"] == MAIN)
         words = [*(main.get("command") or ()), *(main.get("args") or ())]
-        if _BY_PROCESSES in " ".join(words):
+        if _meets_at_port(main, context) if context.has_own_commands else _BY_PROCESSES in " ".join(words):
             port, how = ports.VLLM_MASTER, MultinodeMode.PROCESSES
         elif _ray_worker(placement.group) in words and features_of(context.spec.runtime_version_override).ray_waits:
             port, how = ports.VLLM_RAY, MultinodeMode.RAY
         else:
             return
         waiting.for_leader(pod, context.graph, main["image"], placement.group, port, how=how)
+
+
+def _side_channel(context: PodContext) -> list[EnvVar]:
+    return [from_field(env.VLLM_NIXL_SIDE_CHANNEL_HOST, "status.podIP")] if multiprocessing(context) else []
+
+
+def _meet_at_port(container: KubeObject, context: PodContext) -> None:
+    """Say at which port processes meet, where the author of the command leaves it out: workers wait for their leader there."""
+    line = _as_it_is(container, context)
+    if line.flag(_EXECUTOR) == "mp" and line.flag(_MASTER_PORT) is None and takes_flags([*line.command, *line.args]):
+        port = [_MASTER_PORT, str(ports.VLLM_MASTER.number)]
+        container["command"], container["args"] = line.with_flags(port, Vllm.name)
+
+
+def _meets_at_port(container: KubeObject, context: PodContext) -> bool:
+    line = _as_it_is(container, context)
+    return line.flag(_EXECUTOR) == "mp" and line.flag(_MASTER_PORT) == str(ports.VLLM_MASTER.number)
 
 
 def multiprocessing(context: PodContext) -> bool:

@@ -20,7 +20,8 @@ _NAMES = (env.DYNAMO_RANK, env.DYNAMO_LEADER_ADDRESS)
 def topology_names(context: PodContext) -> list[EnvVar]:
     """Rank of the node, and address of the leader, for a container on one of several nodes.
 
-    Only where its template reads one of them, or states a runtime that knows them: an upgrade replaces no other pods.
+    Only where its template reads one of them, is that of its role alone, or states a runtime that knows them: an upgrade replaces
+    no other pods.
     """
     group = context.placement.group
     if group is None or not _is_asked_for(context):
@@ -32,7 +33,7 @@ def topology_names(context: PodContext) -> list[EnvVar]:
 
 
 def _is_asked_for(context: PodContext) -> bool:
-    if features_of(context.spec.runtime_version_override).topology_names:
+    if context.has_own_commands or features_of(context.spec.runtime_version_override).topology_names:
         return True
     return any(name in text for text in _texts(main_container(context.template) or {}) for name in _NAMES)
 

@@ -24,8 +24,8 @@ def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner:
         "leaderWorkerTemplate": {
             "size": nodes,
             "restartPolicy": "RecreateGroupOnPodRestart",
-            "leaderTemplate": _template(context, own_labels, annotations, placement.leader(group, nodes)),
-            "workerTemplate": _template(context, own_labels, annotations, placement.worker(group, nodes)),
+            "leaderTemplate": _template(context, own_labels, placement.leader(group, nodes)),
+            "workerTemplate": _template(context, own_labels, placement.worker(group, nodes)),
         },
     }
     return {
@@ -53,13 +53,15 @@ def addressed(desired: KubeObject, stored: KubeObject) -> KubeObject:
     return {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "UniquePerReplica"}}}
 
 
-def _template(
-    context: PodContext, own_labels: Mapping[str, str], annotations: dict[str, str], place: PodPlacement
-) -> KubeObject:
-    label_set = {**pod_labels(context, own_labels), labels.ROLE: place.role.value}
+def _template(context: PodContext, own_labels: Mapping[str, str], place: PodPlacement) -> KubeObject:
+    placed = context.placed(place)
+    # A component deployment of a graph has the labels of its leader's template; a role with a template of its own has not.
+    of_others = context.template_labels.keys() - placed.template_labels.keys()
+    own = {name: value for name, value in own_labels.items() if name not in of_others}
+    label_set = {**pod_labels(placed, own), labels.ROLE: place.role.value}
     # A LeaderWorkerSet selects its pods by labels of its own.
     del label_set[labels.SELECTOR]
     metadata: KubeObject = {"labels": label_set}
-    if annotations:
+    if annotations := object_annotations(placed):
         metadata["annotations"] = annotations
-    return {"metadata": metadata, "spec": pod_spec(context.placed(place))}
+    return {"metadata": metadata, "spec": pod_spec(placed)}

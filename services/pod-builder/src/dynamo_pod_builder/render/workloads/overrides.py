@@ -6,10 +6,10 @@ Nothing else of an override is read, whatever it has: the platform writes the re
 
 from dynamo_shared.api import min_available
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.role_templates import LEADER, WORKER
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 from dynamo_shared.api.v1beta1.provider_override import ProviderOverride
 from dynamo_shared.api.validation.provider_override import CLIQUE, CONSTRAINT, FIELD, SET, constraint_in
-from dynamo_shared.api.validation.roles import LEADER, WORKER
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.workloads import layout

@@ -149,7 +149,8 @@ def _update_strategy(graph: DynamoGraphDeployment) -> KubeObject:
 
 
 def _clique(context: PodContext, clique: Clique, left_out: Set[str]) -> KubeObject:
-    label_set = pod_labels(context, {})
+    placed = context.placed(clique.placement)
+    label_set = pod_labels(placed, {})
     if clique.placement.role is PodRole.MEMORY:
         # It serves no requests, so discovery must not list it.
         label_set = {name: value for name, value in label_set.items() if name not in context.discovery.labels}
@@ -159,7 +160,7 @@ def _clique(context: PodContext, clique: Clique, left_out: Set[str]) -> KubeObje
         "roleName": clique.name,
         "replicas": clique.replicas,
         "minAvailable": clique.min_available,
-        "podSpec": pod_spec(context.placed(clique.placement)),
+        "podSpec": pod_spec(placed),
     }
     if clique.after:
         spec["startsAfter"] = list(clique.after)
@@ -167,7 +168,7 @@ def _clique(context: PodContext, clique: Clique, left_out: Set[str]) -> KubeObje
         "name": clique.name,
         "labels": label_set,
         "annotations": {
-            **{key: value for key, value in context.template_annotations.items() if key not in left_out},
+            **{key: value for key, value in placed.template_annotations.items() if key not in left_out},
             DISCOVERY_BACKEND: context.discovery.backend,
             **restore_annotations(context),
         },

@@ -8,6 +8,7 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod import probes
 from dynamo_pod_builder.render.pod.containers import common
 from dynamo_pod_builder.render.pod.env import EnvVar, var
+from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.pod.topology_names import topology_names
 
 pod = common.pod
@@ -34,7 +35,7 @@ def container(context: PodContext) -> KubeObject:
     return {
         **base,
         "ports": [ports.SYSTEM.container_port(), ports.NIXL.container_port()],
-        **(probes.LENIENT_WORKER if features.lenient else probes.WORKER),
+        **_probes(context, features),
         "env": variables,
     }
 
@@ -49,6 +50,13 @@ def runtime(context: PodContext) -> KubeObject:
         **probes.RUNTIME,
         "env": variables,
     }
+
+
+def _probes(context: PodContext, features: RuntimeFeatures) -> KubeObject:
+    """What is asked of an engine. Workers of one that spans nodes serve nothing: they are asked what their author wrote."""
+    if context.has_own_commands and context.placement.role is PodRole.WORKER:
+        return {}
+    return probes.LENIENT_WORKER if features.lenient else probes.WORKER
 
 
 def _generation(context: PodContext) -> list[EnvVar]:

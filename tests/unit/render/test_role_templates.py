@@ -1,0 +1,176 @@
+"""Leader and workers of a replica with pod templates of their own, whose commands are their author's, as from Dynamo 1.6 on."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_shared.api.objects import KubeObject
+
+from .building import (
+    CONFIG,
+    component,
+    component_children,
+    component_deployments,
+    graph,
+    graph_children,
+    of_kind,
+    variables,
+    workloads,
+)
+from .test_hashing import hash_of
+
+ON_GROVE = replace(CONFIG, grove=True, discovery_backend="kubernetes")
+SETS = replace(CONFIG, leader_worker_sets=True, ssh_secret="keys")
+MP = ["--distributed-executor-backend", "mp", "--nnodes", "2", "--node-rank", "$(DYNAMO_RANK)"]
+VLLM: dict[str, Any] = {"command": ["python3", "-m", "dynamo.vllm"], "args": MP}
+
+
+def template(role: str, main: KubeObject | None = None, **fields: Any) -> KubeObject:
+    container = {"name": "main", "image": f"{role}:1", **(VLLM if main is None else main)}
+    metadata = {"labels": {"of": role, role: "yes"}, "annotations": {"note": role}}
+    return {"metadata": metadata, "spec": {"containers": [container], "nodeSelector": {"for": role}, **fields}}
+
+
+def roles(leader: KubeObject | None = None, worker: KubeObject | None = None) -> list[KubeObject]:
+    return [
+        {"name": "leader", "podTemplate": leader or template("leader")},
+        {"name": "worker", "podTemplate": worker or template("worker")},
+    ]
+
+
+def spread(nodes: int = 2, given: list[KubeObject] | None = None, **fields: Any) -> KubeObject:
+    fields = {"multinode": {"nodeCount": nodes}, "roles": given or roles(), **fields}
+    return {"name": "Worker", "type": "worker", **fields}
+
+
+def pods_of_set(single: KubeObject, **fields: Any) -> tuple[KubeObject, KubeObject]:
+    (made,) = of_kind(workloads(graph(single, **fields), SETS)["Worker"], "LeaderWorkerSet")
+    of_group = made["spec"]["leaderWorkerTemplate"]
+    return of_group["leaderTemplate"], of_group["workerTemplate"]
+
+
+def mains_of_set(single: KubeObject, **fields: Any) -> tuple[KubeObject, KubeObject]:
+    leader, worker = pods_of_set(single, **fields)
+    return leader["spec"]["containers"][0], worker["spec"]["containers"][0]
+
+
+def test_each_role_has_pods_of_its_template() -> None:
+    for role, pod in zip(("leader", "worker"), pods_of_set(spread()), strict=True):
+        assert (pod["metadata"]["labels"]["of"], pod["metadata"]["annotations"]["note"]) == (role, role)
+        assert len({"leader", "worker"} & pod["metadata"]["labels"].keys()) == 1
+        assert pod["spec"]["nodeSelector"] == {"for": role}
+        assert pod["spec"]["containers"][0]["image"] == f"{role}:1"
+
+
+def test_on_grove_each_clique_has_the_template_of_its_role() -> None:
+    (made,) = of_kind(graph_children(graph(spread(3)), ON_GROVE), "PodCliqueSet")
+    leader, worker = made["spec"]["template"]["cliques"]
+    for role, clique in (("leader", leader), ("worker", worker)):
+        assert {**clique["labels"], "of": role, role: "yes"} == clique["labels"]
+        assert clique["annotations"]["note"] == role
+        assert clique["spec"]["podSpec"]["containers"][0]["image"] == f"{role}:1"
+    assert "leader" not in worker["labels"]
+    assert (leader["spec"]["replicas"], worker["spec"]["replicas"]) == (1, 2)
+
+
+def test_commands_are_the_authors_but_for_the_port_of_vllm() -> None:
+    for main in mains_of_set(spread()):
+        assert (main["command"], main["args"]) == (VLLM["command"], [*MP, "--master-port", "29500"])
+
+
+@pytest.mark.parametrize(
+    "args",
+    [[*MP, "--master-port", "7"], ["--distributed-executor-backend", "ray"], []],
+    ids=["another port", "Ray", "no flags"],
+)
+def test_nothing_else_is_put_into_a_command(args: list[str]) -> None:
+    main = {**VLLM, "args": args}
+    leader, worker = pods_of_set(spread(given=roles(template("leader", main), template("worker", main))))
+    assert [each["spec"]["containers"][0].get("args", []) for each in (leader, worker)] == [args, args]
+    assert "initContainers" not in worker["spec"]
+
+
+def test_another_program_needs_no_place_for_flags() -> None:
+    own = {"command": ["torchrun"], "args": ["serve.py"]}
+    given = roles(template("leader", own), template("worker", own))
+    assert [each["args"] for each in mains_of_set(spread(given=given), backendFramework="vllm")] == [["serve.py"]] * 2
+    assert [each["args"] for each in mains_of_set(spread(given=given))] == [["serve.py"]] * 2
+
+
+def test_sglang_runs_as_it_is_written() -> None:
+    own = {"command": ["python3", "-m", "dynamo.sglang"], "args": ["--model", "m"]}
+    made = mains_of_set(spread(given=roles(template("leader", own), template("worker", own))))
+    assert [each["args"] for each in made] == [["--model", "m"]] * 2
+
+
+def test_tensorrt_llm_keeps_its_keys_and_the_question_to_sshd() -> None:
+    leader_main = {"command": ["mpirun"], "args": ["python3", "-m", "dynamo.trtllm"]}
+    given = roles(template("leader", leader_main), template("worker", {"command": ["/usr/sbin/sshd"], "args": ["-D"]}))
+    leader, worker = pods_of_set(spread(given=given), backendFramework="trtllm")
+    for pod in (leader, worker):
+        assert any(each["name"] == "keys" for each in pod["spec"]["volumes"])
+        assert any(each["mountPath"] == "/ssh-pk" for each in pod["spec"]["containers"][0]["volumeMounts"])
+    assert worker["spec"]["containers"][0]["command"] == ["/usr/sbin/sshd"]
+    assert worker["spec"]["containers"][0]["readinessProbe"]["tcpSocket"] == {"port": 2222}
+    assert leader["spec"]["containers"][0]["command"] == ["mpirun"]
+
+
+def test_workers_are_asked_what_their_author_wrote_and_the_leader_as_ever() -> None:
+    own = {"readinessProbe": {"exec": {"command": ["true"]}}}
+    leader, worker = mains_of_set(spread(given=roles(worker=template("worker", {**VLLM, **own}))))
+    probes = [{name for name in each if name.endswith("Probe")} for each in (leader, worker)]
+    assert probes == [{"livenessProbe", "readinessProbe", "startupProbe"}, {"readinessProbe"}]
+
+
+def test_workers_of_vllm_wait_for_their_leader() -> None:
+    leader, worker = pods_of_set(spread())
+    assert "initContainers" not in leader["spec"]
+    (waiting,) = worker["spec"]["initContainers"]
+    assert (waiting["name"], waiting["image"]) == ("wait-for-leader-mp", "worker:1")
+
+
+def test_both_know_where_they_are_and_what_the_graph_says() -> None:
+    leader, worker = mains_of_set(spread(), env=[{"name": "ALL", "value": "1"}])
+    ranks = [variables(each)["DYNAMO_RANK"] for each in (leader, worker)]
+    assert ranks == ["0", "$(LWS_WORKER_INDEX)"]
+    assert [variables(each)["ALL"] for each in (leader, worker)] == ["1", "1"]
+    suffixes = {variables(each)["DYN_NAMESPACE_WORKER_SUFFIX"] for each in (leader, worker)}
+    assert len(suffixes) == 1
+
+
+def test_a_role_without_a_template_has_that_of_the_component() -> None:
+    single = component(main=VLLM, multinode={"nodeCount": 2})
+    single["roles"] = [{"name": "leader"}, {"name": "worker", "podTemplate": template("worker")}]
+    assert [each["image"] for each in mains_of_set(single)] == ["img:1", "worker:1"]
+
+
+def test_the_generation_is_of_both_templates() -> None:
+    plain = hash_of(graph(spread()))
+    for given in (
+        roles(template("leader", {**VLLM, "image": "x"})),
+        roles(worker=template("worker", {**VLLM, "image": "x"})),
+    ):
+        assert hash_of(graph(spread(given=given))) != plain
+    with_numbers = [{**each, "replicas": 1} for each in roles()]
+    assert hash_of(graph(spread(given=with_numbers))) == plain
+
+
+def test_a_component_deployment_of_a_graph_renders_as_one_of_its_own() -> None:
+    made = component_deployments(graph(spread()), SETS)["Worker"]
+    assert made["spec"]["podTemplate"]["metadata"]["annotations"]["note"] == "leader"
+    assert ["podTemplate" in each for each in made["spec"]["roles"]] == [False, True]
+    own = {**made, "spec": {**made["spec"], "roles": roles()}}
+    del own["spec"]["podTemplate"]
+    (alone,), (of_graph,) = (of_kind(component_children(each, SETS), "LeaderWorkerSet") for each in (own, made))
+    images = [
+        [each["spec"]["containers"][0]["image"] for each in (of["leaderTemplate"], of["workerTemplate"])]
+        for of in (alone["spec"]["leaderWorkerTemplate"], of_graph["spec"]["leaderWorkerTemplate"])
+    ]
+    assert images == [["leader:1", "worker:1"]] * 2
+
+
+def test_accounts_of_both_may_register() -> None:
+    given = roles(template("leader", serviceAccountName="one"), template("worker", serviceAccountName="two"))
+    bindings = of_kind(graph_children(graph(spread(given=given)), ON_GROVE), "RoleBinding")
+    subjects = [{each["name"] for each in binding["subjects"]} for binding in bindings]
+    assert any({"one", "two"} <= each for each in subjects)
