@@ -147,6 +147,24 @@ CASES = [
             ("beta", partial(components, component("a")), {"clusterTopologyName": "dc", "packDomain": "rack"}),
         )
     ),
+    *(
+        Case(
+            f"{version}: a DisaggregatedSet",
+            made(metadata={"annotations": {"nvidia.com/enable-disaggregatedset": value}}),
+            *(
+                [
+                    'warning: metadata.annotations["nvidia.com/enable-disaggregatedset"]: has no effect: no DisaggregatedSet runs graphs here; without Grove each component has a Deployment or a LeaderWorkerSet'
+                ]
+                if value == "True"
+                else []
+            ),
+        )
+        for version, made, value in (
+            ("alpha", partial(services, {"a": service()}), "True"),
+            ("beta", partial(components, component("a")), "True"),
+            ("beta, switched off", partial(components, component("a")), "false"),
+        )
+    ),
     Case(
         "beta: Grove is not used for a graph of components",
         components(component("a", minAvailable=1), metadata=annotated(workload_provider="component")),

@@ -85,12 +85,20 @@ def component_annotations_have_known_values(component: ComponentView, _facts: Fa
             yield from _known_values(values, at)
 
 
-@ANNOTATIONS.rule("{value} is not allowed; one of 'RollingRecreate', 'OnDelete'", added=True)
+_NO_SUCH_STRATEGY = "{value} is not allowed; one of 'RollingRecreate', 'OnDelete'"
+_NOT_COHERENT = (
+    "'Coherent' is not supported: Grove takes no other replicas while it updates in that way, and the platform does not wait for "
+    "that; write 'RollingRecreate', or leave it out"
+)
+
+
+@ANNOTATIONS.rule(_NO_SUCH_STRATEGY, _NOT_COHERENT, added=True)
 def grove_update_strategy_is_known(graph: GraphView, _facts: Facts) -> Violations:
     """How Grove replaces the pods of a graph is an enum, in the case that Grove writes: else pods go that were to stay."""
     value = annotation(graph.annotations, GROVE_UPDATE_STRATEGY)
     if value is not None and value not in GROVE_UPDATE_STRATEGIES:
-        yield broken(("metadata", "annotations", GROVE_UPDATE_STRATEGY), value=shown(value))
+        message = _NOT_COHERENT if value == "Coherent" else _NO_SUCH_STRATEGY.format(value=shown(value))
+        yield ("metadata", "annotations", GROVE_UPDATE_STRATEGY), message
 
 
 _NO_PROVIDER = "{value} is not allowed; one of 'grove', 'component'"
@@ -222,6 +230,20 @@ _NO_SWITCH = "{value} has no effect: only '{switch}' is read"
 #: Annotations that are read for one value, and this.
 _SWITCHES = ((ENABLE_METRICS, "false"), (DISABLE_IMAGE_PULL_SECRET_DISCOVERY, "true"))
 _NO_STRATEGY = "{value} is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used"
+
+
+#: Of Dynamo after 1.5: one object of LeaderWorkerSet's controller for all roles of a graph.
+_DISAGGREGATED_SET = "nvidia.com/enable-disaggregatedset"
+
+
+@ANNOTATIONS_WITHOUT_EFFECT.rule(
+    "has no effect: no DisaggregatedSet runs graphs here; without Grove each component has a Deployment or a LeaderWorkerSet",
+    added=True,
+)
+def no_disaggregated_set_runs_graphs(graph: GraphView, _facts: Facts) -> Violations:
+    """Grove runs a graph as a whole, or Deployments and LeaderWorkerSets run its components."""
+    if str(graph.annotations.get(_DISAGGREGATED_SET, "")).lower() == "true":
+        yield broken(("metadata", "annotations", _DISAGGREGATED_SET))
 
 
 @ANNOTATIONS_WITHOUT_EFFECT.rule("has no effect: the annotation {annotation} says {provider}", added=True)

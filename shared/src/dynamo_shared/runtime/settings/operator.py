@@ -367,6 +367,13 @@ class Security(Section):
     )
 
 
+class Lpx(Section):
+    """Inference on LPUs, of Dynamo 1.6."""
+
+    enabled: bool = Field(False, description="Ignored, with a warning: components of type `lpx` are refused.")
+    model_registry_url: str = Field("", alias="modelRegistryURL", description="Ignored.")
+
+
 class OperatorConfiguration(Section):
     """The whole file."""
 
@@ -389,6 +396,7 @@ class OperatorConfiguration(Section):
     gpu: Gpu = Gpu()
     logging: Logging = Logging()
     security: Security = Security()
+    lpx: Lpx = Lpx()
     platform: Platform = Platform()
     _older_names: tuple[str, ...] = PrivateAttr(())
 
@@ -418,6 +426,8 @@ class OperatorConfiguration(Section):
     def ignored(self) -> tuple[str, ...]:
         """Settings that were given and have no effect, each with the reason: the start logs them as warnings."""
         ignored = []
+        if self.lpx.enabled:
+            ignored.append("lpx is ignored: the platform runs nothing on LPUs, and refuses components of type lpx")
         if self.security.enable_http2:
             ignored.append("security.enableHTTP2 is ignored: servers speak HTTP/1.1")
         if self.leader_election.enabled and self.platform.shares_work:
