@@ -23,6 +23,12 @@ def pod_of(single: KubeObject) -> KubeObject:
     return pod
 
 
+@pytest.mark.parametrize(("version", "strict"), [("1.5.0", None), ("1.6.0", "true")])
+def test_a_picker_serves_its_own_graph_alone_where_its_runtime_can(version: str, strict: str | None) -> None:
+    (main,) = pod_of(picker(runtimeVersionOverride=version))["containers"]
+    assert variables(main).get("DYN_NAMESPACE_PREFIX_STRICT") == strict
+
+
 @pytest.mark.parametrize(("image", "stated"), [("frontend:1.5.0-rc.2", None), ("frontend:latest", "1.5.0")])
 def test_the_image_starts_it_and_variables_configure_it(image: str, stated: str | None) -> None:
     version = {"runtimeVersionOverride": stated} if stated else {}

@@ -14,6 +14,18 @@ ADDRESSES = render.RenderConfig(
 ETCD = render.RenderConfig(discovery_backend="etcd")
 
 
+STRICT = "DYN_NAMESPACE_PREFIX_STRICT"
+
+
+@pytest.mark.parametrize(("version", "strict"), [(None, None), ("1.5.9", None), ("1.6.0", "true")])
+def test_a_frontend_serves_its_own_graph_alone_where_its_runtime_can(version: str | None, strict: str | None) -> None:
+    stated = {"runtimeVersionOverride": version} if version else {}
+    assert variables(main(component("Frontend", "frontend", **stated))).get(STRICT) == strict
+    sidecars = [{"name": "front", "image": "frontend:1"}]
+    _, sidecar = pod(component(sidecars=sidecars, frontendSidecar="front", **stated))["containers"]
+    assert variables(sidecar).get(STRICT) == strict
+
+
 def test_users_variables_win_over_addresses_and_defaults() -> None:
     env = [
         {"name": "NATS_SERVER", "value": "mine"},

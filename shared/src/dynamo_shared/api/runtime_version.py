@@ -45,7 +45,7 @@ def has_native_picker(image: str, override: str | None = None) -> bool:
 
 
 class RuntimeFeatures(NamedTuple):
-    """What pods of workers get by the version of their runtime, where its author states one."""
+    """What pods get by the version of their runtime, where its author states one."""
 
     #: The runtime asks the engine for a token when no request came for a while, and reports an engine that is stuck.
     canary: bool = False
@@ -59,6 +59,8 @@ class RuntimeFeatures(NamedTuple):
     ray_waits: bool = False
     #: Nodes of one replica have their rank, and the address of the leader, in variables that no orchestrator names.
     topology_names: bool = False
+    #: Frontends and pickers distinguish workers of their graph from those of one whose name begins with its name.
+    strict_prefix: bool = False
 
 
 def features_of(override: str | None) -> RuntimeFeatures:
@@ -67,7 +69,7 @@ def features_of(override: str | None) -> RuntimeFeatures:
     if version is None:
         return RuntimeFeatures()
     later, latest = version >= OF_1_5, version >= OF_1_6
-    return RuntimeFeatures(later, later, later, later, latest, latest)
+    return RuntimeFeatures(later, later, later, later, latest, latest, latest)
 
 
 def _core(text: str) -> RuntimeVersion | None:

@@ -35,6 +35,12 @@ DYN_NAMESPACE_PREFIX = _add(
     values="Dynamo namespace",
     where="frontends, endpoint pickers",
 )
+DYN_NAMESPACE_PREFIX_STRICT = _add(
+    "DYN_NAMESPACE_PREFIX_STRICT",
+    "Whether behind that prefix only a generation of the graph's own workers may stand.",
+    values="`true`",
+    where="frontends, and endpoint pickers without `eppConfig`, whose `runtimeVersionOverride` is 1.6.0 or later",
+)
 DYN_NAMESPACE_WORKER_SUFFIX = _of_workers(
     "DYN_NAMESPACE_WORKER_SUFFIX", "Keeps generations of workers apart while a graph is updated.", values="worker hash"
 )

@@ -4,6 +4,7 @@ from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.pods import GRACE_PERIOD
 from dynamo_shared.api.registry import env
+from dynamo_shared.api.runtime_version import features_of
 
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod.discovery import ETCD, KUBERNETES, PER_CONTAINER
@@ -24,6 +25,17 @@ def container(context: PodContext) -> KubeObject:
 def pod(_: PodContext) -> KubeObject:
     """Fields of the pod spec."""
     return {"terminationGracePeriodSeconds": GRACE_PERIOD, "restartPolicy": "Always"}
+
+
+def namespaces(context: PodContext) -> list[EnvVar]:
+    """Which workers a container serves: those of its graph, whatever their generation.
+
+    Without the second variable also those of a graph whose name begins with that of this one (dynamo#10990).
+    """
+    served = [var(env.DYN_NAMESPACE_PREFIX, context.dynamo_namespace)]
+    if features_of(context.spec.runtime_version_override).strict_prefix:
+        served.append(var(env.DYN_NAMESPACE_PREFIX_STRICT, "true"))
+    return served
 
 
 def environment(context: PodContext, component_type: str, name: str = MAIN) -> list[EnvVar]:

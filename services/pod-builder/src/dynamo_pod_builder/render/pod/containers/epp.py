@@ -41,8 +41,11 @@ def container(context: PodContext) -> KubeObject:
             var(env.USE_STREAMING, "true"),
             var(env.RUST_LOG, "info" if native else "debug,dynamo_llm::kv_router=trace"),
             var(env.DYN_ENFORCE_DISAGG, "false"),
-            var(env.DYN_NAMESPACE_PREFIX, context.dynamo_namespace),
-            *([var(env.HOME, _NATIVE_HOME)] if native else ()),
+            *(
+                [*common.namespaces(context), var(env.HOME, _NATIVE_HOME)]
+                if native
+                else [var(env.DYN_NAMESPACE_PREFIX, context.dynamo_namespace)]
+            ),
         ],
     }
 

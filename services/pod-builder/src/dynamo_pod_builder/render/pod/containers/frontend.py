@@ -25,6 +25,6 @@ def container(context: PodContext, name: str = MAIN) -> KubeObject:
             *common.environment(context, ComponentType.FRONTEND.value, name),
             var(env.DYNAMO_PORT, str(ports.HTTP.number)),
             var(env.DYN_HTTP_PORT, str(ports.HTTP.number)),
-            var(env.DYN_NAMESPACE_PREFIX, context.dynamo_namespace),
+            *common.namespaces(context),
         ],
     }
