@@ -20,7 +20,7 @@ from dynamo_shared.api.registry.annotations import ENABLE_METRICS
 from dynamo_shared.api.rights import SECURE_METRICS, RightScope
 
 from tests.charts import helm
-from tests.unit.render import building, test_gpu_memory
+from tests.unit.render import building, test_gpu_memory, test_rank_telemetry
 from tools.generate.charts.rights import of_service, rules
 
 SIDECAR = {"name": "sidecar", "image": "img:1"}
@@ -395,6 +395,15 @@ def test_each_engine_of_a_failover_group_is_scraped() -> None:
     assert scrapes(
         {labels.METRICS_ENABLED: "true", labels.COMPONENT_TYPE: "worker"}, test_gpu_memory.pod(component)
     ) == {9090, 9091}
+
+
+def test_each_rank_of_sglang_is_scraped() -> None:
+    component = test_rank_telemetry.engine(test_rank_telemetry.ON, gpus=test_rank_telemetry.MOST)
+    rendered = building.pod(component, backendFramework="sglang")
+    assert scrapes({labels.METRICS_ENABLED: "true", labels.COMPONENT_TYPE: "worker"}, rendered) == {
+        9090,
+        *test_rank_telemetry.row(test_rank_telemetry.MOST).values(),
+    }
 
 
 def scrapes(object_labels: dict[str, str], pod: dict[str, Any]) -> set[int]:

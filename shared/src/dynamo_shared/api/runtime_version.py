@@ -55,12 +55,16 @@ class RuntimeFeatures(NamedTuple):
     compilers: bool = False
     #: An engine on one node whose experts are elastic has a Ray head, which pods that come later join.
     ray_head: bool = False
+    #: Ranks of SGLang that share a container open a port each for NIXL's telemetry. Before, the second did not start.
+    rank_telemetry: bool = False
     #: Nodes of an engine that is spread by Ray wait for its head.
     ray_waits: bool = False
     #: Nodes of one replica have their rank, and the address of the leader, in variables that no orchestrator names.
     topology_names: bool = False
     #: Frontends and pickers distinguish workers of their graph from those of one whose name begins with its name.
     strict_prefix: bool = False
+    #: Workers of SGLang for embeddings answer canary requests.
+    embedding_canary: bool = False
 
 
 def features_of(override: str | None) -> RuntimeFeatures:
@@ -69,7 +73,7 @@ def features_of(override: str | None) -> RuntimeFeatures:
     if version is None:
         return RuntimeFeatures()
     later, latest = version >= OF_1_5, version >= OF_1_6
-    return RuntimeFeatures(later, later, later, later, latest, latest, latest)
+    return RuntimeFeatures(later, later, later, later, later, latest, latest, latest, latest)
 
 
 def _core(text: str) -> RuntimeVersion | None:

@@ -181,7 +181,10 @@ DYN_SYSTEM_STARTING_HEALTH_STATUS = _of_failover(
     values="`notready`",
 )
 DYN_HEALTH_CHECK_ENABLED = _of_workers(
-    "DYN_HEALTH_CHECK_ENABLED", "Whether the worker checks itself with canary requests.", values="`false`"
+    "DYN_HEALTH_CHECK_ENABLED", "Whether the worker checks itself with canary requests.", values="`false`, `true`"
+)
+DYN_HEALTH_CHECK_PAYLOAD = _of_workers(
+    "DYN_HEALTH_CHECK_PAYLOAD", "Canary request, as JSON, in place of the engine's.", set_by="user"
 )
 NIXL_TELEMETRY_ENABLE = _of_workers("NIXL_TELEMETRY_ENABLE", "Telemetry of NIXL.", read_by="NIXL", values="`n`, `y`")
 NIXL_TELEMETRY_EXPORTER = _of_workers(

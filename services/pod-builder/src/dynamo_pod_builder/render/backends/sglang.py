@@ -1,12 +1,18 @@
 """SGLang: the processes of a group meet at the leader's address."""
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry import ports
+from dynamo_shared.api.registry import env, ports
+from dynamo_shared.api.runtime_version import features_of
 
-from dynamo_pod_builder.render.backends import commandline
+from dynamo_pod_builder.render.backends import commandline, rank_telemetry
 from dynamo_pod_builder.render.backends.base import EngineBackend, without_probes
 from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.pod.env import var
 from dynamo_pod_builder.render.pod.placement import PodRole
+from dynamo_pod_builder.render.pod.template import main_container
+
+# A worker of a model for embeddings.
+_EMBEDDINGS = "--embedding-worker"
 
 
 class Sglang(EngineBackend):
@@ -16,6 +22,8 @@ class Sglang(EngineBackend):
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
         """On several nodes: where the leader is, how many there are, and which one this is (behaviour, section 4.4)."""
+        rank_telemetry.declare_ports(container, context)
+        _without_canary(container, context)
         placement = context.placement
         if placement.group is None or context.has_own_commands:
             return
@@ -25,3 +33,20 @@ class Sglang(EngineBackend):
         container["command"], container["args"] = line.with_flags(flags, self.name, shell=placement.rank_needs_shell)
         if placement.role is PodRole.WORKER:
             without_probes(container)
+
+
+def _without_canary(container: KubeObject, context: PodContext) -> None:
+    """Send no canary requests to embedding workers of a runtime 1.5, in place: they refuse these, and never become ready.
+
+    That runtime asks them for a token, as it asks all others (dynamo#14680). What the author says of canary requests stands.
+    """
+    features = features_of(context.spec.runtime_version_override)
+    if not features.canary or features.embedding_canary:
+        return
+    own = {each["name"] for each in (main_container(context.template) or {}).get("env") or ()}
+    if own & {env.DYN_HEALTH_CHECK_ENABLED, env.DYN_HEALTH_CHECK_PAYLOAD}:
+        return
+    parts = [*(container.get("command") or ()), *(container.get("args") or ())]
+    if any(_EMBEDDINGS in part.split() for part in parts):
+        off = var(env.DYN_HEALTH_CHECK_ENABLED, "false")
+        container["env"] = [off if each["name"] == off["name"] else each for each in container["env"]]

@@ -1,0 +1,112 @@
+"""Ports of NIXL's telemetry where SGLang runs several ranks in one container: each rank has its own (dynamo#14284)."""
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.render.errors import RenderError
+from dynamo_shared.api.objects import KubeObject
+
+from .building import component, graph, main, of_kind, workloads
+from .test_priority import LEADER_WORKER_SETS
+
+ENABLE, EXPORTER, BASE = "NIXL_TELEMETRY_ENABLE", "NIXL_TELEMETRY_EXPORTER", "NIXL_TELEMETRY_PROMETHEUS_PORT"
+ON = {"name": ENABLE, "value": "y"}
+SOURCE = {"configMapKeyRef": {"name": "telemetry", "key": "it"}}
+MOST = 8
+LATER = {"runtimeVersionOverride": "1.5.0"}
+
+
+def engine(*variables: KubeObject, gpus: int = 4, **fields: Any) -> KubeObject:
+    """A worker with so many GPUs; `ports` and `command` are of its main container."""
+    container: KubeObject = {"env": list(variables), "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
+    container |= {key: fields.pop(key) for key in ("ports", "command") if key in fields}
+    return component(main=container, **{**LATER, **fields})
+
+
+def ports(single: KubeObject, framework: str = "sglang") -> dict[str, int]:
+    made = main(single, backendFramework=framework).get("ports", [])
+    return {each["name"]: each["containerPort"] for each in made if each["name"].startswith("nixl")}
+
+
+def row(length: int, base: int = 19090) -> dict[str, int]:
+    return {"nixl" if rank == 0 else f"nixl-{rank}": base + rank for rank in range(length)}
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 8])
+def test_one_port_a_rank(gpus: int) -> None:
+    assert ports(engine(ON, gpus=gpus)) == row(gpus)
+    assert ports(engine({"name": ENABLE, "value": " Y "}, gpus=gpus)) == row(gpus)
+
+
+@pytest.mark.parametrize(
+    "single",
+    [
+        engine(),
+        engine({"name": ENABLE, "value": "true"}),
+        engine(ON, {"name": EXPORTER, "value": "file"}, {"name": BASE, "valueFrom": SOURCE}),
+        engine(ON, runtimeVersionOverride="1.4.0"),
+        engine(ON, runtimeVersionOverride=None),
+        engine(ON, gpus=0),
+    ],
+    ids=["off", "another word", "another exporter", "before 1.5", "no version", "no GPU"],
+)
+def test_one_port_stays(single: KubeObject) -> None:
+    assert ports({key: value for key, value in single.items() if value is not None}) == row(1)
+
+
+def test_other_engines_keep_one() -> None:
+    assert ports(engine(ON), "vllm") == row(1)
+
+
+def test_ports_of_others_stay() -> None:
+    own = [{"name": "nixl", "containerPort": 19090}, {"containerPort": 7000}]
+    made = main(engine(ON, ports=own, gpus=2), backendFramework="sglang")["ports"]
+    assert [each["containerPort"] for each in made] == [7000, 19090, 19091]
+    assert own == [{"name": "nixl", "containerPort": 19090}, {"containerPort": 7000}]
+
+
+def test_ranks_are_those_of_a_node() -> None:
+    spread = engine(ON, command=["python3", "-m", "dynamo.sglang"], multinode={"nodeCount": 2})
+    (made,) = of_kind(
+        workloads(graph(spread, backendFramework="sglang"), LEADER_WORKER_SETS)["Worker"], "LeaderWorkerSet"
+    )
+    for role in ("leader", "worker"):
+        container = made["spec"]["leaderWorkerTemplate"][f"{role}Template"]["spec"]["containers"][0]
+        assert [each["name"] for each in container["ports"]] == ["system", *row(4)]
+
+
+def test_frontends_have_none() -> None:
+    assert ports(engine(ON, type_="frontend")) == {}
+
+
+def test_another_base_moves_the_row() -> None:
+    moved = {"name": BASE, "value": " 30500 "}
+    assert ports(engine(ON, moved)) == row(4, 30500)
+    stale = [{"name": "nixl-1", "containerPort": 19091}, {"name": "nixl", "containerPort": 19090}]
+    assert ports(engine(ON, moved, ports=stale)) == row(4, 30500)
+
+
+@pytest.mark.parametrize("gpus", [8, 16])
+@pytest.mark.parametrize("name", [ENABLE, EXPORTER])
+def test_what_only_the_container_can_read_gets_the_whole_row(name: str, gpus: int) -> None:
+    assert ports(engine(ON, {"name": name, "valueFrom": SOURCE}, gpus=gpus)) == row(8)
+
+
+@pytest.mark.parametrize(
+    ("variables", "gpus", "says"),
+    [
+        ([], 16, "has 16 GPUs, and 8 ranks in a container have a port for NIXL's telemetry"),
+        ([{"name": BASE, "value": "many"}], 4, "'many' is not a valid port"),
+        ([{"name": BASE}], 4, "'' is not a valid port"),
+        ([{"name": BASE, "value": "0"}], 4, "'0' is not a valid port"),
+        ([{"name": BASE, "value": "70000"}], 4, "'70000' is not a valid port"),
+        ([{"name": BASE, "value": "65535"}], 4, "'65535' leaves no ports for 4 ranks"),
+        ([{"name": BASE, "value": "9088"}], 4, "gives 4 ranks the ports from 9088 on, and 9090 is another port"),
+        ([{"name": BASE, "valueFrom": SOURCE}], 4, "is known to the container alone"),
+    ],
+)
+def test_what_cannot_be_declared(variables: list[KubeObject], gpus: int, says: str) -> None:
+    with pytest.raises(RenderError) as caught:
+        ports(engine(ON, *variables, gpus=gpus))
+    assert says in str(caught.value)
+    assert f"set {ENABLE} to n" in str(caught.value)
