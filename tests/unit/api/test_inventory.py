@@ -98,6 +98,7 @@ MORE_FIELDS = {
     ("DynamoGraphDeploymentScalingAdapter", "v1beta1"): ("status.conditions",),
     ("DynamoGraphDeploymentRequest", "v1beta1"): (
         "spec.features.kvRouter",
+        "spec.overrides.trustRemoteCode",
         "spec.runtimeVersionOverride",
         "status.hardware",
         "status.profilingResults.pareto[].figures",

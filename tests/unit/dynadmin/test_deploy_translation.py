@@ -135,6 +135,7 @@ def test_disaggregated_engines_know_their_side_and_how_caches_are_sent() -> None
         ("serving: {router: kv}", "spec.features.kvRouter.enabled", True),
         ("labels: {team: a}", "spec.overrides.dgd.spec.labels.team", "a"),
         ("engine: {env: {A: b}}", "spec.overrides.dgd.spec.env[0].value", "b"),
+        ("engine: {trustRemoteCode: true}", "spec.overrides.trustRemoteCode", True),
         ("images: {pullSecrets: [reg]}", "spec.overrides.profilingJob.template.spec.imagePullSecrets[0].name", "reg"),
     ],
 )

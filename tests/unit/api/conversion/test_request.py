@@ -218,6 +218,13 @@ def test_v1alpha1_keeps_how_frontends_choose_workers(router: Object) -> None:
     assert convert(edited, BETA)["spec"]["features"] == {**obj["spec"]["features"], "mocker": {"enabled": True}}
 
 
+def test_v1alpha1_keeps_whether_code_of_the_model_runs() -> None:
+    obj = beta(overrides={"trustRemoteCode": True})
+    there = convert(obj, ALPHA)
+    assert "trustRemoteCode" in there["metadata"]["annotations"][PRESERVED_FIELDS]
+    assert convert(there, BETA) == obj
+
+
 def test_v1alpha1_keeps_the_version_of_the_runtime() -> None:
     obj = beta(runtimeVersionOverride="1.5.0")
     there = convert(obj, ALPHA)

@@ -198,6 +198,27 @@ CASES = [
             ("whose flag wins", True, _frontend(args=["--router-mode=kv"], env=[{**_ROUTER, "value": "random"}])),
         )
     ),
+    *(
+        Case(
+            f"beta: code of the model, with {backend or 'no backend'}",
+            _request(BETA, overrides={"trustRemoteCode": True}, **({"backend": backend} if backend else {})),
+            *expected,
+        )
+        for backend, *expected in (
+            ("",),
+            ("auto",),
+            ("vllm",),
+            ("sglang",),
+            (
+                "trtllm",
+                "warning: spec.overrides.trustRemoteCode: has no effect: trtllm has no flag for it; leave it out",
+            ),
+        )
+    ),
+    Case(
+        "beta: code of the model that is not to run",
+        _request(BETA, backend="trtllm", overrides={"trustRemoteCode": False}),
+    ),
     Case(
         "beta: words of a request",
         _request(BETA, backend="vlm", searchStrategy="fast", hardware={"gpuSku": "H100_SXM"}),

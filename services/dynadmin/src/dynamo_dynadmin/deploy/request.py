@@ -47,7 +47,6 @@ _NOWHERE: tuple[tuple[str, str, str], ...] = (
             "dtype",
             "quantization",
             "prefix_cache",
-            "trust_remote_code",
             "args",
             "env_secrets",
         )
@@ -138,6 +137,8 @@ def _overrides(intent: DeployIntent, draft: Draft) -> None:
         draft.put(f"{graph}.spec.topologyConstraint", constraint, "placement", "topology")
     if overrides := draft.manifest["spec"].get("overrides"):
         overrides["dgd"] = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, **overrides["dgd"]}
+    if intent.engine.trust_remote_code is not None:
+        draft.put("spec.overrides.trustRemoteCode", intent.engine.trust_remote_code, "engine", "trustRemoteCode")
     # Profiling gives engines what its job has of these.
     if intent.placement.tolerations:
         draft.put(

@@ -19,6 +19,7 @@ from dynamo_profiler.profiling.generation.names import desired_name, graph_name
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
+from dynamo_profiler.profiling.generation.trusting import trusting
 from dynamo_profiler.profiling.results import (
     DeploymentCandidate,
     ProfilingFailed,
@@ -106,7 +107,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     for worker in workers if request.workers_image else ():
         _main(worker).update({"image": request.workers_image} if _main(worker) else {})
     made = share_pull_secrets(made, request.spec.overrides.dgd if request.spec.overrides else None)
-    made = versioned(made, request.spec)
+    made = trusting(versioned(made, request.spec), request.spec)
     lint(made, changed=bool(request.spec.overrides and request.spec.overrides.dgd))
     # Profilers before Dynamo 1.5 do not know of it.
     made = routed(made, request.spec)

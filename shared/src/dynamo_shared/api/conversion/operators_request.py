@@ -49,7 +49,8 @@ def _of_beta(spec: dict[str, Any]) -> Pieces:
     for name in ("hardware", "workload", "sla", "features"):
         made += [_below({name: value}) for value in _set(spec.get(name))]
     overrides = mapping(spec.get("overrides"))
-    made += [_below({"overrides": {"dgd": value}}) for value in _set(overrides.get("dgd"))]
+    for name in ("dgd", "trustRemoteCode"):
+        made += [_below({"overrides": {name: value}}) for value in _set(overrides.get(name))]
     made += _job(mapping(overrides.get("profilingJob")))
     strategy = spec.get("searchStrategy")
     # Conversion writes one in each case: this one takes its place.

@@ -104,6 +104,8 @@ class Overrides(ApiModel):
     """Merged over the profiling job; its first container is the profiler's."""
     dgd: FreeForm | None = None
     """Merged over the graph that profiling finds: a DynamoGraphDeployment, or parts of one."""
+    trust_remote_code: Bool | None = None
+    """Whether engines run code that comes with the model: --trust-remote-code of vLLM and SGLang."""
 
 
 class Mocker(ApiModel):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from dynamo_shared.api.engines import BACKENDS, options
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.graph_overrides import ALPHA as ALPHA_GRAPH
 from dynamo_shared.api.graph_overrides import (
@@ -65,6 +66,14 @@ def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Vio
     if given is not None and given[1] != _KV:
         at, mode = given
         yield broken(("spec", "features", "kvRouter", "enabled"), path=path(at), mode=shown(mode))
+
+
+@ADVICE_FOR_OVERRIDES.rule("has no effect: {backend} has no flag for it; leave it out", added=True)
+def trust_is_for_engines_with_a_flag(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """Engines of a backend without a flag for it do as they do with code that comes with the model."""
+    backend, trusts = spec.get("backend"), mapping(spec.get("overrides")).get("trustRemoteCode")
+    if trusts is True and backend in BACKENDS and options.flags(backend, "trust_remote_code", value=True) is None:
+        yield broken(("spec", "overrides", "trustRemoteCode"), backend=backend)
 
 
 _OF_METADATA = ("name", "labels", "annotations")

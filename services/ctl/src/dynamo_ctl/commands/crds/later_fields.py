@@ -7,7 +7,7 @@ from dynamo_shared.api.rules import Location
 
 #: The end of a field's path, without indexes and names of components -> what to do. The longest end counts.
 LATER: dict[str, str] = {
-    "dynamoSidecar": "run the Dynamo runtime in the container main",
+    "dynamoSidecar": "run the Dynamo runtime in main, or in an init container runtime with restartPolicy: Always",
     "gpuMemoryService.extraClientPods": "remove it: only pods of the component use the GPU memory service, as with the operator",
 }
 OTHERS = "nothing here says the same: remove it, or leave this object to the operator"

@@ -15,6 +15,7 @@ from dynamo_profiler.profiling.generation.planning import config_maps_of, endpoi
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
+from dynamo_profiler.profiling.generation.trusting import trusting
 from dynamo_profiler.profiling.picking import Choice
 from dynamo_profiler.profiling.points import Layout, sizes
 from dynamo_profiler.profiling.results import DeploymentCandidate, Remark
@@ -52,11 +53,12 @@ def unmeasured(layout: Layout, parts: GenerationInputs) -> tuple[DeploymentCandi
 
 def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Remark, ...]]:
     made = graph_of(layout, parts)
-    override = parts.request.spec.overrides.dgd if parts.request.spec.overrides else None
+    spec = parts.request.spec
+    override = spec.overrides.dgd if spec.overrides else None
     graph, remarks = overridden(made, override)
-    graph = versioned(share_pull_secrets(graph, override), parts.request.spec)
+    graph = trusting(versioned(share_pull_secrets(graph, override), spec), spec)
     lint(graph, changed=bool(override))
-    graph = routed(graph, parts.request.spec)
+    graph = routed(graph, spec)
     keeps_containers(made, graph)
     taken = layout.gpus if parts.mocked else _gpus_of(graph)
     if taken != layout.gpus:

@@ -1,0 +1,54 @@
+"""`overrides.trustRemoteCode`: engines run code that comes with the model."""
+
+from typing import Any
+
+from dynamo_shared.api.engines import options
+from dynamo_shared.api.engines.started import engines_started, script_at
+from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.v1beta1 import ComponentType
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
+
+OPTION = "trust_remote_code"
+_WORKERS = (ComponentType.WORKER, ComponentType.PREFILL, ComponentType.DECODE)
+
+
+def trusting(graph: KubeObject, spec: DynamoGraphDeploymentRequestSpec) -> KubeObject:
+    """The graph with the flag for each worker whose engine has one, if the request says so. It comes after the overrides.
+
+    Simulated engines run no code, and TensorRT-LLM has no flag for it.
+    """
+    if spec.overrides is None or not spec.overrides.trust_remote_code:
+        return graph
+    components = [_trusting(each) for each in graph["spec"]["components"]]
+    return {**graph, "spec": {**graph["spec"], "components": components}}
+
+
+def _trusting(component: Any) -> Any:
+    """What is not a component is reported with the rest of what is wrong with the graph."""
+    template = mapping(mapping(component).get("podTemplate"))
+    pod = mapping(template.get("spec"))
+    if mapping(component).get("type") not in _WORKERS or not isinstance(pod.get("containers"), list):
+        return component
+    containers = [_with_flag(each) if mapping(each).get("name") == MAIN else each for each in pod["containers"]]
+    return {**component, "podTemplate": {**template, "spec": {**pod, "containers": containers}}}
+
+
+def _with_flag(container: KubeObject) -> KubeObject:
+    command, args = ([text(each) for each in items(container.get(key))] for key in ("command", "args"))
+    line = [*command, *args]
+    started = engines_started(line)
+    flags = [flag for engine in started for flag in options.flags(engine, OPTION, value=True) or ()]
+    if len(started) != 1 or not flags or any(flags[0] in part.split() for part in line):
+        return container
+    script = script_at(line)
+    if script is None:
+        return {**container, "args": [*args, *flags]}
+    line[script] = f"{line[script].rstrip()} {' '.join(flags)}"
+    return {**container, **_split(container, line, len(command))}
+
+
+def _split(container: KubeObject, line: list[str], at: int) -> KubeObject:
+    """The parts of a command line, as far as the container has them."""
+    parts = {"command": line[:at], "args": line[at:]}
+    return {key: parts[key] for key in parts if key in container}

@@ -1,0 +1,82 @@
+"""Whether engines of generated graphs run code that comes with the model (`overrides.trustRemoteCode`)."""
+
+import copy
+from typing import Any
+
+import pytest
+from dynamo_profiler.profiling.generation.candidates import unmeasured
+from dynamo_profiler.profiling.generation.trusting import trusting
+from dynamo_profiler.profiling.thorough import read_output
+from dynamo_shared.api.engines.engine import EngineLayout
+from dynamo_shared.api.manifest import load_manifest
+
+from tests.unit.profiler.profiling.profiling_world import layout, request
+from tests.unit.profiler.profiling.test_generated_graphs import main, parts
+from tests.unit.profiler.profiling.test_thorough_output import graph as graph_of_a_job
+from tests.unit.profiler.profiling.test_thorough_output import output
+
+ENGINES = {"prefill": EngineLayout(tp=2, gpus=2), "decode": EngineLayout(tp=4, gpus=4)}
+TRUST, FLAG = {"trustRemoteCode": True}, "--trust-remote-code"
+
+
+def lines(backend: str = "vllm", **spec: Any) -> dict[str, list[str]]:
+    """Command lines of a graph's components."""
+    made, _ = unmeasured(layout(backend, **ENGINES), parts(**{"overrides": TRUST, **spec}))
+    load_manifest(made.dgd)
+    mains = {name: main(made, name) for name in ("Frontend", *ENGINES)}
+    return {name: [*each.get("command", ()), *each.get("args", ())] for name, each in mains.items()}
+
+
+@pytest.mark.parametrize("backend", ["vllm", "sglang"])
+def test_each_engine_has_the_flag(backend: str):
+    made = lines(backend)
+    assert {name: line.count(FLAG) for name, line in made.items()} == {"Frontend": 0, "prefill": 1, "decode": 1}
+    without = lines(backend, overrides=None)
+    assert {name: [each for each in line if each != FLAG] for name, line in made.items()} == without
+
+
+@pytest.mark.parametrize("overrides", [None, {}, {"trustRemoteCode": False}])
+def test_without_trust_there_is_no_flag(overrides: dict[str, Any] | None):
+    assert all(FLAG not in line for line in lines(overrides=overrides).values())
+
+
+def test_engines_without_a_flag_stay():
+    assert lines("trtllm") == lines("trtllm", overrides=None)
+
+
+def test_simulated_engines_stay():
+    mocked = {"features": {"mocker": {"enabled": True}}}
+    assert lines(**mocked) == lines(overrides=None, **mocked)
+
+
+def test_a_flag_of_an_override_is_not_repeated():
+    containers = [{"name": "main", "$patch": {"args": "append"}, "args": [FLAG]}]
+    dgd = {"spec": {"components": [{"name": "decode", "podTemplate": {"spec": {"containers": containers}}}]}}
+    made = lines(overrides={**TRUST, "dgd": {"apiVersion": "nvidia.com/v1beta1", **dgd}})
+    assert {name: line.count(FLAG) for name, line in made.items()} == {"Frontend": 0, "prefill": 1, "decode": 1}
+
+
+def of_worker(**container: Any) -> dict[str, Any]:
+    """Main container of a worker that ran as given, with trust."""
+    pod = {"containers": [{"name": "main", **container}]}
+    graph = {"spec": {"components": [{"name": "w", "type": "worker", "podTemplate": {"spec": pod}}]}}
+    kept = copy.deepcopy(graph)
+    made = trusting(graph, request(overrides=TRUST).spec)
+    assert graph == kept
+    changed: dict[str, Any] = made["spec"]["components"][0]["podTemplate"]["spec"]["containers"][0]
+    return changed
+
+
+def test_a_script_gets_it_at_its_end():
+    shell = {"command": ["sh", "-c"], "args": ["exec python3 -m dynamo.vllm --model m\n"]}
+    assert of_worker(**shell)["args"] == [f"exec python3 -m dynamo.vllm --model m {FLAG}"]
+    whole = ["sh", "-c", "exec python3 -m dynamo.vllm"]
+    assert of_worker(command=whole) == {"name": "main", "command": [*whole[:2], f"{whole[2]} {FLAG}"]}
+    has_it = {"command": ["sh", "-c"], "args": [f"python3 -m dynamo.vllm {FLAG} --model m"]}
+    assert of_worker(**has_it) == {"name": "main", **has_it}
+
+
+def test_a_graph_of_a_job_has_it_although_its_profiler_does_not_know_of_it():
+    made = read_output(request(backend="sglang", overrides=TRUST), output(graph_of_a_job())).selected
+    assert FLAG in " ".join([*main(made, "decode").get("command", ()), *main(made, "decode").get("args", ())])
+    assert FLAG not in str(main(made, "Frontend"))
