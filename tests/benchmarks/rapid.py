@@ -92,7 +92,7 @@ async def main() -> int:
             first, seconds = await _profiled(profiler, spec)
             _, again = await _profiled(profiler, spec)
             peak = profiler.simulations.pool.peak / _MIB
-        chosen = first.selected
+        chosen = first.selected.figures
         rate = (chosen.tokens_per_second or 0.0) / spec["hardware"]["totalGpus"]
         off = rate / table - 1
         good = seconds <= allowed and abs(off) <= 0.02 and again <= 2 and peak <= settings.rapid.memory_mib

@@ -91,8 +91,10 @@ async def admission_process(kubeconfig: Path, folder: Path, **extra: Any) -> Asy
         "admission": own,
     }
     configured = configuration(health, metrics, port, platform)
-    limits = {"ready_within": READY_WITHIN, "stop_within": 30.0}
-    admission = service_process("admission", ("admission",), folder / "config.yaml", configured, **limits)
+    config = folder / "config.yaml"
+    admission = service_process(
+        "admission", ("admission",), config, configured, ready_within=READY_WITHIN, stop_within=30.0
+    )
     await _make_namespace(kubeconfig, admission_settings(kubeconfig, port))
     await admission.start()
     try:

@@ -73,7 +73,7 @@ async def _component_status(world: World) -> None:
             await _forge(world, COMPONENTS, each["metadata"]["name"], status)
 
 
-_ODD_GRAPH = {"spec": {"components": [1, None, {}]}}
+_ODD_GRAPH: dict[str, Any] = {"spec": {"components": [1, None, {}]}}
 
 
 @attack(

@@ -230,7 +230,10 @@ def test_what_is_not_there_or_too_large_is_as_good_as_gone(error: KubeError | No
                 raise error
             return snapshot()
 
-    observed = asyncio.run(finder(cast("Any", Kube()), 1.0)(POD_SNAPSHOTS, ObjectKey("team", "snap")))
+    async def found() -> KubeObject | None:
+        return await finder(cast("Any", Kube()), 1.0)(POD_SNAPSHOTS, ObjectKey("team", "snap"))
+
+    observed = asyncio.run(found())
     assert (observed is not None) is there
 
 

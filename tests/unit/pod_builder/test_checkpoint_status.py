@@ -233,7 +233,7 @@ def test_only_graphs_that_start_from_a_pod_snapshot_reconcile_again_when_it_chan
     ):
         cache.put(DYNAMO_GRAPH_DEPLOYMENTS, each)
     of_graph = {"nvidia.com/dynamo-graph-deployment-name": "taken"}
-    job = {
+    job: KubeObject = {
         "metadata": {"name": "job", "namespace": "ns", "uid": "j", "resourceVersion": "1", "labels": of_graph},
         "status": {"podSnapshotName": "mine"},
     }

@@ -11,7 +11,7 @@ from .test_priority import LEADER_WORKER_SETS, TENSORS
 
 RANK, LEADER = "DYNAMO_RANK", "DYNAMO_LEADER_ADDRESS"
 READS = {**TENSORS, "env": [{"name": "WHERE", "value": "$(DYNAMO_RANK)@$(DYNAMO_LEADER_ADDRESS)"}]}
-LATER = {"runtimeVersionOverride": "1.6.0"}
+LATER: dict[str, Any] = {"runtimeVersionOverride": "1.6.0"}
 
 
 def spread(nodes: int = 2, main: KubeObject | None = None, **fields: Any) -> KubeObject:

@@ -29,5 +29,5 @@ def place(component: Mapping[str, Any]) -> Location:
 def mapping_at(value: Any, path: Location) -> Any:
     """What stands in nested objects at a path; None where one of them is missing or is not an object."""
     for step in path:
-        value = mapping(value).get(step)
+        value = mapping(value).get(str(step))
     return value

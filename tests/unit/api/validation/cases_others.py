@@ -201,7 +201,9 @@ CASES = [
     *(
         Case(
             f"beta: code of the model, with {backend or 'no backend'}",
-            _request(BETA, overrides={"trustRemoteCode": True}, **({"backend": backend} if backend else {})),
+            _request(
+                BETA, None, **{"overrides": {"trustRemoteCode": True}, **({"backend": backend} if backend else {})}
+            ),
             *expected,
         )
         for backend, *expected in (

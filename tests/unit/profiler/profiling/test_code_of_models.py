@@ -45,7 +45,7 @@ def test_engines_without_a_flag_stay():
 
 
 def test_simulated_engines_stay():
-    mocked = {"features": {"mocker": {"enabled": True}}}
+    mocked: dict[str, Any] = {"features": {"mocker": {"enabled": True}}}
     assert lines(**mocked) == lines(overrides=None, **mocked)
 
 

@@ -72,7 +72,12 @@ def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Vio
 def trust_is_for_engines_with_a_flag(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Engines of a backend without a flag for it do as they do with code that comes with the model."""
     backend, trusts = spec.get("backend"), mapping(spec.get("overrides")).get("trustRemoteCode")
-    if trusts is True and backend in BACKENDS and options.flags(backend, "trust_remote_code", value=True) is None:
+    if (
+        trusts is True
+        and isinstance(backend, str)
+        and backend in BACKENDS
+        and options.flags(backend, "trust_remote_code", value=True) is None
+    ):
         yield broken(("spec", "overrides", "trustRemoteCode"), backend=backend)
 
 
