@@ -230,10 +230,10 @@ def test_what_is_not_there_or_too_large_is_as_good_as_gone(error: KubeError | No
                 raise error
             return snapshot()
 
-    async def found() -> KubeObject | None:
+    async def sought() -> KubeObject | None:
         return await finder(cast("Any", Kube()), 1.0)(POD_SNAPSHOTS, ObjectKey("team", "snap"))
 
-    observed = asyncio.run(found())
+    observed = asyncio.run(sought())
     assert (observed is not None) is there
 
 

@@ -265,7 +265,7 @@ class TestNoRequests:
 
 
 AWAY = PrometheusError("http://prometheus:9090 did not answer within 10 s")
-#: What Prometheus answers, why that is no traffic, and words of the message.
+#: What Prometheus answers, why there is no traffic, and words of the message.
 MISSING = {
     "no one answers": ({"started": AWAY}, Missing.UNREACHABLE, "did not answer"),
     "half of the queries fail": (healthy(osl=AWAY), Missing.UNREACHABLE, "did not answer"),
@@ -274,7 +274,7 @@ MISSING = {
     "the label is missing": ({"unlabelled": [SeriesValue({}, NOW, 3.0)]}, Missing.NO_LABEL, labels.DYNAMO_NAMESPACE),
     "one scrape is too few": ({"there": series(3.0)}, Missing.TOO_YOUNG, ""),
     "values stopped": (healthy(scraped=scraped(range(-178, -91, 15))), Missing.STALE, "not scraped any more"),
-    "a count is no number": (healthy(started=series(math.nan, 3.0)), Missing.NOT_A_NUMBER, ""),
+    "a count is not a number": (healthy(started=series(math.nan, 3.0)), Missing.NOT_A_NUMBER, ""),
     "a count is infinite": (healthy(started=series(math.inf, 3.0)), Missing.NOT_A_NUMBER, ""),
     "lengths that no one knows yet": (healthy(isl=series(math.nan)), Missing.NOT_A_NUMBER, "isl"),
     "requests without histograms": (healthy(osl=[]), Missing.NO_SERIES, ""),
