@@ -257,6 +257,6 @@ async def _relist(up: Stage, probe: Probe) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.size", description=__doc__)
     parser.add_argument("-n", type=int, default=1000, help="graphs")
-    parser.add_argument("--within", type=float, default=3600.0, help="seconds for all children, and for all pods")
+    parser.add_argument("--within", type=float, default=7200.0, help="seconds for all children, and for all pods")
     options = parser.parse_args()
     print(asyncio.run(run(options.n, options.within)))
