@@ -6,11 +6,13 @@ import pytest
 from dynamo_shared.api.resources import POD_SNAPSHOTS, ObjectKey
 from dynamo_shared.kube.errors import ResponseTooLarge
 
+from . import steps
+
 KEY = ObjectKey("team", "snap")
 SNAPSHOT = {"kind": "PodSnapshot", "metadata": {"name": "snap"}, "spec": {"x": "x" * 1000}}
 
 
-async def test_an_object_that_is_larger_than_is_asked_for_is_not_read(server: Any, steps: Any) -> None:
+async def test_an_object_that_is_larger_than_is_asked_for_is_not_read(server: Any) -> None:
     server.then(steps.answer(SNAPSHOT), steps.answer(SNAPSHOT), steps.answer(SNAPSHOT))
     async with server.client() as client:
         assert await client.get(POD_SNAPSHOTS, KEY) == SNAPSHOT
