@@ -112,6 +112,7 @@ def test_every_setting_is_read_or_warned_of() -> None:
         None,
         {
             "DYNAMO_SECURITY__ENABLE_HTTP2": "true",
+            "DYNAMO_LPX__MODEL_REGISTRY_URL": "u",
             "DYNAMO_CHECKPOINT__CLEANUP_IMAGE": "i",
             "DYNAMO_CHECKPOINT__STORAGE__OCI": '{"registry": "r"}',
         },

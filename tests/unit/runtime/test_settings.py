@@ -61,10 +61,13 @@ checkpoint: {cleanupImage: "busybox:1.36"}
     assert [each.partition(" is ignored")[0] for each in settings.ignored] == ["checkpoint.cleanupImage"]
 
 
-@pytest.mark.parametrize(("enabled", "ignored"), [("false", False), ("true", True)])
-def test_what_dynamo_1_6_has_of_lpus_is_read_and_not_used(tmp_path, enabled: str, ignored: bool) -> None:
-    settings = load_settings(written(tmp_path, f"lpx: {{enabled: {enabled}, modelRegistryURL: /models}}\n"))
-    assert any(each.startswith("lpx is ignored") for each in settings.ignored) is ignored
+@pytest.mark.parametrize(
+    ("given", "ignored"),
+    [("enabled: false", []), ("enabled: true", ["lpx"]), ("modelRegistryURL: /models", ["lpx.modelRegistryURL"])],
+)
+def test_what_dynamo_1_6_has_of_lpus_is_read_and_not_used(tmp_path, given: str, ignored: list[str]) -> None:
+    settings = load_settings(written(tmp_path, f"lpx: {{{given}}}\n"))
+    assert [each.partition(" is ignored")[0] for each in settings.ignored if each.startswith("lpx")] == ignored
 
 
 @pytest.mark.parametrize(("address", "ignored"), [("0.0.0.0", False), ("127.0.0.1", True)])

@@ -371,7 +371,7 @@ class Lpx(Section):
     """Inference on LPUs, of Dynamo 1.6."""
 
     enabled: bool = Field(False, description="Ignored, with a warning: components of type `lpx` are refused.")
-    model_registry_url: str = Field("", alias="modelRegistryURL", description="Ignored.")
+    model_registry_url: str = Field("", alias="modelRegistryURL", description="Ignored, with a warning.")
 
 
 class OperatorConfiguration(Section):
@@ -428,6 +428,8 @@ class OperatorConfiguration(Section):
         ignored = []
         if self.lpx.enabled:
             ignored.append("lpx is ignored: the platform runs nothing on LPUs, and refuses components of type lpx")
+        if self.lpx.model_registry_url:
+            ignored.append("lpx.modelRegistryURL is ignored: the platform runs nothing on LPUs")
         if self.security.enable_http2:
             ignored.append("security.enableHTTP2 is ignored: servers speak HTTP/1.1")
         if self.leader_election.enabled and self.platform.shares_work:
