@@ -237,6 +237,42 @@ def test_what_is_not_there_or_too_large_is_as_good_as_gone(error: KubeError | No
     assert (observed is not None) is there
 
 
+def test_what_was_too_large_is_not_asked_for_again_for_a_while():
+    """It costs the API server a second each time, and the author of a hundred pods next to nothing."""
+
+    class Kube:
+        asked = at_once = most_at_once = 0
+
+        async def get(self, _: Any, key: ObjectKey, *, most: int) -> KubeObject:
+            self.asked += 1
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            await asyncio.sleep(0)
+            self.at_once -= 1
+            if key.name == "large":
+                raise ResponseTooLarge(200, "ResponseTooLarge", f"more than {most}")
+            return snapshot()
+
+    async def pods() -> None:
+        now = 0.0
+        kube = Kube()
+        find = finder(cast("Any", kube), 60.0, lambda: now)
+
+        async def asked_for(name: str) -> int:
+            before = kube.asked
+            await asyncio.gather(*(find(POD_SNAPSHOTS, ObjectKey("team", name)) for _ in range(100)))
+            return kube.asked - before
+
+        assert await asked_for("large") <= 8
+        assert await asked_for("large") == 0
+        assert await asked_for("small") == 100
+        assert kube.most_at_once == 8
+        now = 30.0
+        assert 0 < await asked_for("large") <= 8
+
+    asyncio.run(pods())
+
+
 def without(about: KubeObject, label: str) -> KubeObject:
     del about["metadata"]["labels"][label]
     return about

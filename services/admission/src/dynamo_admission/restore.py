@@ -11,6 +11,7 @@ is there: so no pod is replaced when it comes, and those that are created later 
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ from dynamo_shared.api.registry import annotations, env, labels
 from dynamo_shared.api.resources import POD_SNAPSHOTS, PODS, SNAPSHOT_JOBS, ObjectKey, Resource
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.kube import KubeClient, KubeError, NotFound, NotServed, ResponseTooLarge
+from dynamo_shared.newest import Newest
 
 from dynamo_admission import jsonpatch
 from dynamo_admission.review import CREATE, SKIPPED, ReviewVerdict, bounded, shortened
@@ -36,6 +38,10 @@ Find: TypeAlias = Callable[[Resource, ObjectKey], Awaitable[KubeObject | None]]
 #: hundreds at once, and each waits for the API server in a memory twenty times as large. Bytes.
 MAX_POD = 256 << 10
 
+#: How long what was too large is taken for that without being asked for, in seconds, and of how many objects that is known.
+_TOO_LARGE_FOR, _REMEMBERED = 30.0, 1000
+#: Objects that are read at a time: each takes some milliseconds.
+_AT_ONCE = 8
 #: What every pod of a component has: pods of others do not start from what a candidate names.
 _STAMPED = (labels.COMPONENT, labels.COMPONENT_TYPE, labels.DYNAMO_NAMESPACE, labels.SELECTOR)
 #: The longest that a restore may take, asked each second: half an hour.
@@ -126,14 +132,25 @@ class PodRestorer:
         return usable
 
 
-def finder(kube: KubeClient, within: float) -> Find:
-    """What the API server has, if it answers `within` so many seconds."""
+def finder(kube: KubeClient, within: float, clock: Callable[[], float] = time.monotonic) -> Find:
+    """What the API server has, if it answers `within` so many seconds.
+
+    A large object may cost the API server a second of its time, and the author of its pods next to nothing: few are asked for at
+    once, and one that was too large not again for a while.
+    """
+    large: Newest[tuple[Resource, ObjectKey], float] = Newest(_REMEMBERED)
+    gate = asyncio.Semaphore(_AT_ONCE)
 
     async def find(resource: Resource, key: ObjectKey) -> KubeObject | None:
         try:
-            async with asyncio.timeout(within):
+            async with asyncio.timeout(within), gate:
+                if clock() < large.get((resource, key), 0.0):
+                    return None
                 return await kube.get(resource, key, most=MAX_POD)
-        except (NotFound, NotServed, ResponseTooLarge):
+        except (NotFound, NotServed):
+            return None
+        except ResponseTooLarge:
+            large[resource, key] = clock() + _TOO_LARGE_FOR
             return None
 
     return find
