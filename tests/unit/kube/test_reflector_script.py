@@ -641,10 +641,37 @@ async def test_pages_grow_again_as_long_as_they_come_quickly(
 
     monkeypatch.setattr(followed.reflector._client, "raw_get", raw_get)
     names = ("a", "b", "c")
-    server.then(*(steps.answer(listed(5, pod(name, 3), more="t")) for name in names), steps.answer(listed(5)))
+    server.then(
+        steps.answer(listed(5)),
+        *(steps.answer(listed(6, pod(name, 3), more="t")) for name in names),
+        steps.answer(listed(6)),
+    )
+    server.watches += [steps.refuse(410, "Expired"), steps.watch(then="hang")]
+    assert await followed.take(5) == ["SYNCED 5", *(f"ADDED {name}@3" for name in names), "SYNCED 6"]
+    assert sizes == ["200", "100", "50", *asked]
+
+
+async def test_a_list_whose_later_pages_are_slow_comes_to_its_end(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick first page made the next one as large as the one that did not come in time: so each list began again."""
+    followed = Followed(server, page_size=200)
+    sent = followed.reflector._client.raw_get
+    sizes: list[str] = []
+
+    async def raw_get(path: str, *, accept: str = "") -> bytes:
+        size = path.partition("limit=")[2].partition("&")[0]
+        sizes.append(size)
+        assert len(sizes) < 20, "without end"
+        if "continue=" in path and int(size) > 100:
+            raise Unavailable(0, "Timeout", "no answer within 30 s")
+        if "continue=" not in path:
+            return json.dumps(listed(5, pod("a", 3), more="t")).encode()
+        return await sent(path, accept=accept)
+
+    monkeypatch.setattr(followed.reflector._client, "raw_get", raw_get)
+    server.then(steps.answer(listed(5, pod("b", 4))))
     server.watches.append(steps.watch(then="hang"))
-    assert await followed.take(4) == [*(f"ADDED {name}@3" for name in names), "SYNCED 5"]
-    assert sizes == ["200", "100", *asked]
+    assert await followed.take(3) == ["ADDED a@3", "ADDED b@4", "SYNCED 5"]
+    assert sizes == ["200", "200", "100", "100"]
 
 
 async def test_what_is_compared_makes_no_page_larger(server: Any) -> None:

@@ -161,7 +161,7 @@ class Reflector:
         self._midway = 0
         """lists in a row that expired midway"""
         self._compares = compare
-        self._page_size = self._largest_page = page_size
+        self._page_size = self._largest_page = self._timely_page = page_size
         self._gate = gate
         self._silence = silence
         self._on_health = on_health or (lambda _ok, _message: None)
@@ -245,6 +245,7 @@ class Reflector:
                     self._listing = False
                     self._version = self._version or version
                     self._compared = asyncio.get_running_loop().time()
+                    self._timely_page = self._largest_page
                     self._served, self._missing_seconds, self._midway = True, 0.0, 0
                     self._well()
                     yield Synced(version, self._known)
@@ -341,7 +342,8 @@ class Reflector:
     async def _page(self, token: str, *, limit: int | None = None, accept: str = "") -> watch_wire.ListPage:
         """A page of `limit` objects (0: of all).
 
-        Of the usual number by default: fewer after one too large, and after one too slow until they come quickly again.
+        Of the usual number by default: fewer after one too large, and after one too slow until a list is complete and they come
+        quickly again.
         """
         while True:
             size = self._page_size if limit is None else limit
@@ -354,16 +356,18 @@ class Reflector:
                 if size == 1:
                     raise
                 limit, self._page_size = None, max(1, self._page_size // 8)
-                self._largest_page = self._page_size
+                self._largest_page = self._timely_page = self._page_size
                 continue
             except errors.Unavailable as error:
                 if error.reason == "Timeout" and limit is None:
                     self._page_size = min(self._page_size, max(SLOW_PAGE_SIZE, self._page_size // 2))
+                    # Until a list is complete: its first pages may be quick each time, and a later one too slow.
+                    self._timely_page = self._page_size
                 raise
             # The last page of a list may be quick because it has little, and metadata because they are small.
             quick = self._clock() - asked_at < QUICK_PAGE_SECONDS
             if limit is None and not accept and page.metadata.continue_ and quick:
-                self._page_size = min(self._page_size * 2, self._largest_page)
+                self._page_size = min(self._page_size * 2, self._timely_page)
             return page
 
     def _item(self, item: msgspec.Raw) -> KubeObject:
