@@ -94,6 +94,28 @@ def test_users_of_the_last_releases_stay_in_one_secret() -> None:
     assert step.removed == {"3.conf"}
 
 
+def test_users_of_before_a_rotation_go() -> None:
+    """A rollback makes passwords once more: NATS, which reads them when it starts, must not find those of before."""
+    first = DESIRED.model_copy(update={"nats_authorization_entry": "1.conf"})
+    second = DESIRED.model_copy(update={"nats_authorization_entry": "2.conf", "rotation": "2026-11"})
+    there = run(first, {})[0]
+    (step,) = (
+        each for each in plan(second, there, NOW + 1, lambda: "new", lambda: b"") if each.name == "nats-authorization"
+    )
+    assert step.removed == {"1.conf"}
+    there = run(second, there, NOW + 1)[0]
+    assert set(there["nats-authorization"]["data"]) == {"2.conf"}
+    there = run(first, there, NOW + 2)[0]
+    assert set(there["nats-authorization"]["data"]) == {"1.conf"}
+    assert run(first, there, NOW + 3)[1] == set()
+
+
+def test_users_that_a_user_has_written_need_no_annotation() -> None:
+    there = run(DESIRED, {})[0]
+    there["nats-authorization"]["metadata"] = {"name": "nats-authorization"}
+    assert run(DESIRED, there)[1] == set()
+
+
 @pytest.mark.parametrize(
     ("gone", "written"),
     [
