@@ -8,7 +8,8 @@ import yaml
 
 from tests.charts import helm
 
-PROMETHEUS = ("--api-versions", "monitoring.coreos.com/v1")
+GROUP = ("--api-versions", "monitoring.coreos.com/v1")
+PROMETHEUS = (*GROUP, "--api-versions", "monitoring.coreos.com/v1/PodMonitor")
 ON, OFF = (("--set", f"metrics.graphPodMonitor.enabled={value}") for value in ("true", "false"))
 LABELLED = ("--set", "metrics.graphPodMonitor.labels.release=prometheus")
 OBJECT = '{kind: Printed, apiVersion: v1, metadata: {name: printed}, text: {{ tpl (.Files.Get "printed.txt") . | toJson }}}\n'
@@ -69,8 +70,8 @@ def test_alerts_without_the_metrics_that_they_need_are_named(tmp_path: Path, mon
 
 @pytest.mark.parametrize(
     ("arguments", "created"),
-    [(PROMETHEUS, True), ((*PROMETHEUS, *OFF), False), ((), False), (ON, True)],
-    ids=["served", "switched off", "not served", "switched on"],
+    [(PROMETHEUS, True), ((*PROMETHEUS, *OFF), False), ((), False), (GROUP, False), (ON, True)],
+    ids=["served", "switched off", "not served", "only ServiceMonitors", "switched on"],
 )
 def test_graphs_are_scraped_where_the_cluster_serves_pod_monitors(arguments: tuple[str, ...], created: bool) -> None:
     """As in Dynamo's chart: planners have no traffic without it."""

@@ -187,7 +187,7 @@ podAntiAffinity:
 {{/* Whether a PodMonitor has graphs scraped; empty: none. As in the chart of the Dynamo operator, that is where it can be created. */}}
 {{- define "dynamo.scrapesGraphs" -}}
 {{- $enabled := .Values.metrics.graphPodMonitor.enabled -}}
-{{- if or (eq (toString $enabled) "true") (and (eq (toString $enabled) "auto") (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+{{- if or (eq (toString $enabled) "true") (and (eq (toString $enabled) "auto") (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PodMonitor")) -}}
 yes
 {{- end -}}
 {{- end -}}
