@@ -12,7 +12,10 @@ from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub, Reader, Resync, changes
 from dynamo_dynadmin.state.position import Position
 from dynamo_shared.api.resources import DYNAMO_MODELS, ObjectKey
+from dynamo_shared.bus.protocol import Message
+from dynamo_shared.state import messages
 from dynamo_shared.state.versions import Version
+from dynamo_shared.wire import subjects
 
 WITHIN = 5.0
 LONG = 3600.0
@@ -105,18 +108,11 @@ def test_more_that_vanished_without_messages_than_is_remembered_makes_a_stream_b
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was forgotten had the position of the reader itself, which went on as if nothing were gone."""
-    monkeypatch.setattr("dynamo_dynadmin.state.entries.DELETED_BYTES", 3)
-    hub = Hub(cast("Any", None), "c", [DYNAMO_MODELS])
-    hub._identify("i")
-    entries, keys = hub.entries(DYNAMO_MODELS), {ObjectKey("n", name) for name in "abc"}
-    for number, key in enumerate(sorted(keys), 1):
-        entries.take(key, number, Version("u", number, ""), b"{}")
-    hub._last, hub._caught_up = 3, True
-    entries.marked, entries.unconfirmed = True, set(keys)
-    before = hub.position()
+    hub = _vanishing(monkeypatch, 3)
+    before, entries = hub.position(), hub.entries(DYNAMO_MODELS)
     with hub.reading(DYNAMO_MODELS, "n") as reader:
         hub._settle(DYNAMO_MODELS.id)
-        assert {each.key for each in reader.taken()} == keys, "an open stream has them all"
+        assert {each.key.name for each in reader.taken()} == set("abc"), "an open stream has them all"
     with pytest.raises(Resync):
         hub.resume(DYNAMO_MODELS, "n", before)
     again = Position.of(str(hub.position()))
@@ -128,9 +124,57 @@ def test_more_that_vanished_without_messages_than_is_remembered_makes_a_stream_b
     for number, name in enumerate("de", 4):
         for payload in (b"{}", b""):
             changed = entries.take(ObjectKey("n", name), number, Version("u", number, ""), payload)
-            assert changed is not None
             hub._offer(DYNAMO_MODELS.id, changed)
     hub._last = 5
     with pytest.raises(Resync):
         hub.resume(DYNAMO_MODELS, "n", again)
     hub.resume(DYNAMO_MODELS, "n", hub.position())
+
+
+def _vanishing(monkeypatch: pytest.MonkeyPatch, size: int) -> Hub:
+    """Three objects vanish without messages; `size` bytes of them are remembered, each has two."""
+    monkeypatch.setattr("dynamo_dynadmin.state.entries.DELETED_BYTES", size)
+    hub = Hub(cast("Any", None), "c", [DYNAMO_MODELS])
+    hub._identify("i")
+    entries, keys = hub.entries(DYNAMO_MODELS), {ObjectKey("n", name) for name in "abc"}
+    for number, key in enumerate(sorted(keys), 1):
+        entries.take(key, number, Version("u", number, ""), b"{}")
+    hub._last, hub._caught_up = 3, True
+    entries.marked, entries.unconfirmed = True, set(keys)
+    return hub
+
+
+def test_a_stream_that_breaks_off_among_what_vanished_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last event had the position of those that it had not read yet, and that were forgotten meanwhile."""
+    hub = _vanishing(monkeypatch, 3)
+    with hub.reading(DYNAMO_MODELS, "n") as reader:
+        hub._settle(DYNAMO_MODELS.id)
+        *others, last = reader.taken()
+        for each in others:
+            with pytest.raises(Resync):
+                hub.resume(DYNAMO_MODELS, "n", Position(each.sequence, each.incarnation))
+        assert hub.resume(DYNAMO_MODELS, "n", Position(last.sequence, last.incarnation)) == [last]
+
+
+def test_what_vanished_is_forgotten_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of thousands of later deletions pushed out one, and made every stream that came back begin again."""
+    hub = _vanishing(monkeypatch, 6)
+    hub._settle(DYNAMO_MODELS.id)
+    for number, name in enumerate("defg", 4):
+        for payload in (b"{}", b""):
+            changed = hub.entries(DYNAMO_MODELS).take(ObjectKey("n", name), number, Version("u", number, ""), payload)
+            hub._offer(DYNAMO_MODELS.id, changed)
+    assert hub.incarnation == "i.1"
+
+
+def test_a_deletion_of_what_was_never_known_pushes_out_what_vanished(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamo_dynadmin.state.entries.DELETIONS", 3)
+    hub = _vanishing(monkeypatch, 1000)
+    hub._settle(DYNAMO_MODELS.id)
+    before = hub.position()
+    assert len(hub.resume(DYNAMO_MODELS, "n", before)) == 3
+    subject = subjects.state_subject("c", DYNAMO_MODELS.id, ObjectKey("n", "d"))
+    hub._take(Message(subject, b"", messages.tombstone_headers(Version("u", 3, "")), 3))
+    with pytest.raises(Resync):
+        hub.resume(DYNAMO_MODELS, "n", before)
+    assert hub.incarnation.endswith(".1")

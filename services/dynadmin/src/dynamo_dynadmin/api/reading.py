@@ -122,11 +122,15 @@ class _Follower:
                 content = b"".join(self._frame(each, "") for each in first if self._is_meant(each))
             else:
                 missed = self._hub.resume(self._resource, namespace, position)
-                content = b"".join(self._frame(each, self._id(each)) for each in missed if self._concerns(each))
+                content = b"".join(
+                    self._frame(each, _id(each, here.incarnation)) for each in missed if self._concerns(each)
+                )
             await stream.write(content + frame("synced", {"position": str(here)}, str(here)))
             async for batch in changes(reader, lambda: stream.timeout(heartbeat)):
                 await stream.keep()
-                content = b"".join(self._frame(each, self._id(each)) for each in batch if self._concerns(each))
+                content = b"".join(
+                    self._frame(each, _id(each, each.incarnation)) for each in batch if self._concerns(each)
+                )
                 if content:
                     await stream.write(content)
                 elif not batch:
@@ -137,9 +141,6 @@ class _Follower:
 
     def _is_meant(self, entry: StoredObject) -> bool:
         return self._concerns(entry) and self._matches(entry.labels)
-
-    def _id(self, entry: StoredObject) -> str:
-        return str(Position(entry.sequence, self._hub.incarnation))
 
     def _frame(self, entry: StoredObject, identity: str) -> bytes:
         """What a reader of the selector sees: an object that does not match any more is gone for it."""
@@ -154,6 +155,10 @@ class _Follower:
         self._shown.add(name)
         self._gone.discard(name)
         return frame(change, entry.frame(), identity)
+
+
+def _id(entry: StoredObject, incarnation: str) -> str:
+    return str(Position(entry.sequence, incarnation))
 
 
 def _selector(call: Call) -> Selector:

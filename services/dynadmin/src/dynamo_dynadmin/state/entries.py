@@ -41,6 +41,8 @@ class StoredObject:
     last: bytes = b""
     silent: bool = False
     """gone without a message: it has the sequence of one before, which readers may have already"""
+    incarnation: str = ""
+    """of the position that a reader has with this change, when it was offered"""
     _labels: dict[str, str] | None = None
 
     @property
@@ -127,6 +129,12 @@ class Entries:
         """That an object was deleted, where it was."""
         if (gone := self._deleted.pop(key, None)) is not None:
             self._deleted_bytes -= len(gone.last)
+
+    def forget_silent(self) -> None:
+        """What was gone without a message: no one has a position of before, for whom it is remembered."""
+        for key in [each.key for each in self._deleted.values() if each.silent]:
+            self._forget(key)
+        self.forgot_silent = False
 
     def forget_deletions(self) -> None:
         """Deletions have sequences of a stream that is lost."""

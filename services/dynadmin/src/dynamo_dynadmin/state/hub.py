@@ -184,17 +184,19 @@ class Hub:
         except (ValueError, KeyError, TypeError) as error:
             log.warning("unreadable STATE message", subject=message.subject, error=str(error))
             return
-        if changed is not None:
-            self._offer(identifier, changed)
+        self._offer(identifier, changed)
 
-    def _offer(self, identifier: str, changed: StoredObject) -> None:
+    def _offer(self, identifier: str, changed: StoredObject | None) -> None:
         """Offer a change to the streams that are open; those that come back may have to begin again."""
-        for reader in self._readers.get((identifier, changed.key.namespace), ()):
-            reader.offer(changed)
+        if changed is not None:
+            changed.incarnation = self.incarnation
+            for reader in self._readers.get((identifier, changed.key.namespace), ()):
+                reader.offer(changed)
         entries = self._entries[identifier]
         if entries.forgot_silent:
             # A sequence does not say who has it, and a higher one may never come: all positions of before are of the past.
-            entries.forgot_silent, self._eras = False, self._eras + 1
+            entries.forget_silent()
+            self._eras += 1
             self.incarnation = f"{self._stream}.{self._eras}"
 
     def _settle(self, identifier: str) -> None:
