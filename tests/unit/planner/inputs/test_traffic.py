@@ -120,13 +120,13 @@ async def test_counts_are_summed_and_means_are_means_over_series():
     )
 
 
-async def test_a_frontend_that_is_scraped_by_two_jobs_counts_once():
+@pytest.mark.parametrize("extra", [{"dynamo_graph_deployment": "chat"}, {"endpoint": "8000", "app": "chat"}])
+async def test_a_frontend_that_is_scraped_by_two_jobs_counts_once(extra):
     """As by a PodMonitor of the chart and one of the user's own: twice as many requests took twice as many GPUs."""
 
     def twice(values):
         own = [each._replace(labels={**each.labels, "instance": each.labels["pod"], "job": "a"}) for each in values]
-        extra = {"job": "b", "dynamo_graph_deployment": "chat"}
-        young = [each._replace(labels={**each.labels, **extra}, value=each.value / 3) for each in own]
+        young = [each._replace(labels={**each.labels, "job": "b", **extra}, value=each.value / 3) for each in own]
         return [*young[:1], *own, *young[1:]]
 
     answers = healthy(scraped=scraped(range(-178, 1, 15), range(-58, 1, 15)))

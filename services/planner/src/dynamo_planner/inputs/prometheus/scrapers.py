@@ -1,31 +1,40 @@
 """Series of a target that several jobs scrape, as a PodMonitor of the chart and one of the user's own: they count once."""
 
+from collections import defaultdict
 from collections.abc import Iterable
+from math import isfinite
 from typing import TypeVar
 
 from dynamo_planner.inputs.prometheus.client import SeriesValue, SeriesValues, Track
 
 Labelled = TypeVar("Labelled", SeriesValue, Track, SeriesValues)
 
-#: Labels that say who scraped a target, and those that only some scrape configs add: the rest is the target's and its metric's.
-SCRAPER = ("job", "prometheus", "prometheus_replica", "dynamo_component_type", "dynamo_graph_deployment")
+#: Labels that say who scraped a target.
+_JOB = ("job", "prometheus", "prometheus_replica")
+#: And those that only the chart's scrape config adds: the rest is the target's and its metric's.
+SCRAPER = (*_JOB, "dynamo_component_type", "dynamo_graph_deployment")
 _INSTANCE = "instance"
 
 
 def once(series: Iterable[Labelled]) -> list[Labelled]:
-    """One series of each target and metric: the one that says most. Those without `instance` are results, and stay."""
-    known: dict[object, Labelled] = {}
+    """The series of each target from one job: the one that says most. Those without `instance` are results, and stay.
+
+    Jobs give a target's series labels of their own, so that what is the same series is not known; each job has all of them.
+    """
+    targets: dict[object, dict[object, list[Labelled]]] = defaultdict(lambda: defaultdict(list))
     for each in series:
         labels = each.labels
-        own = frozenset(item for item in labels.items() if item[0] not in SCRAPER)
-        key: object = own if _INSTANCE in labels else object()
-        if key not in known or _says(each) > _says(known[key]):
-            known[key] = each
-    return list(known.values())
+        target = labels.get(_INSTANCE) or object()
+        targets[target][tuple(labels.get(name) for name in _JOB)].append(each)
+    return [each for jobs in targets.values() for each in max(jobs.values(), key=_say)]
+
+
+def _say(series: Iterable[Labelled]) -> float:
+    """What grows with the time that a job has scraped the target for."""
+    return sum(map(_says, series))
 
 
 def _says(series: SeriesValue | Track | SeriesValues) -> float:
-    """What grows with the time that a job has scraped the target for."""
     if isinstance(series, SeriesValue):
-        return series.value if series.value == series.value else float("-inf")
+        return series.value if isfinite(series.value) else 0.0
     return len(series.times if isinstance(series, Track) else series.points)
