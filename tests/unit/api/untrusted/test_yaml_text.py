@@ -80,7 +80,7 @@ def test_long_text_is_read_where_it_holds_few_values() -> None:
     assert yaml_text.documents("a: " + "1:" * 400 + "1", SETTINGS) == [{"a": "1:" * 400 + "1"}]
 
 
-TEXTS = ["1e", "e1", "0x", "1.2.3", "100m", "4Gi"]
+TEXTS = ["1e", "e1", "0x", "1.2.3", "100m", "4Gi", "0o", "0o_"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ TEXTS = ["1e", "e1", "0x", "1.2.3", "100m", "4Gi"]
         ("on: yes\n8000: 0x10\n~: 1e3", {"true": True, "8000": 16, "null": 1000}),
         ("y: n\nN: Y\n'y': 'n'", {"true": False, "false": True, "y": "n"}),
         ("a: [1e-3, -2E4, .5e1, 12345e67, 0o17, 09, 1_0e1]", {"a": [0.001, -20000, 5, 12345e67, 15, 9, 100]}),
-        ("a: [1e, e1, 0x, 1.2.3, 100m, 4Gi, '1e3', 1e999, ., yy]", {"a": [*TEXTS, "1e3", "1e999", ".", "yy"]}),
+        ("a: [1e, e1, 0x, 1.2.3, 100m, 4Gi, 0o, 0o_, '1e3', 1e999, ., yy]", {"a": [*TEXTS, "1e3", "1e999", ".", "yy"]}),
         ("a: 2001-01-01\nb: '1'\nc: ! 1\nd: !!str 1", {"a": "2001-01-01", "b": "1", "c": "1", "d": "1"}),
         ("a: {b, c: }", {"a": {"b": None, "c": None}}),
         ("- &a 1\n- &a 2\n- *a", [1, 2, 2]),

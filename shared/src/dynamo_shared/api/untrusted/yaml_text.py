@@ -69,7 +69,7 @@ _scalars = _Scalars()
 
 # What kubectl's parser (go.yaml.in/yaml/v2, resolve.go) reads as a value, and PyYAML as text.
 _BOOLEANS = {"y": True, "Y": True, "n": False, "N": False}
-_OCTAL = re.compile(r"[-+]?0o[0-7_]+")
+_OCTAL = re.compile(r"[-+]?0o_*[0-7][0-7_]*")
 _LARGEST_WHOLE = 1e21
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
