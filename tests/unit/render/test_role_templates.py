@@ -138,10 +138,30 @@ def test_both_know_where_they_are_and_what_the_graph_says() -> None:
     assert len(suffixes) == 1
 
 
-def test_a_role_without_a_template_has_that_of_the_component() -> None:
-    single = component(main=VLLM, multinode={"nodeCount": 2})
-    single["roles"] = [{"name": "leader"}, {"name": "worker", "podTemplate": template("worker")}]
-    assert [each["image"] for each in mains_of_set(single)] == ["img:1", "worker:1"]
+@pytest.mark.parametrize(("role", "images"), [("leader", ["leader:1", "img:1"]), ("worker", ["img:1", "worker:1"])])
+def test_a_role_without_a_template_has_that_of_the_component(role: str, images: list[str]) -> None:
+    single = component(main={**VLLM, "image": "img:1"}, multinode={"nodeCount": 2})
+    given = {role: {"podTemplate": template(role)}}
+    single["roles"] = [{"name": each, **given.get(each, {})} for each in ("leader", "worker")]
+    mains = mains_of_set(single)
+    assert [each["image"] for each in mains] == images
+    assert [each["args"] for each in mains] == [[*MP, "--master-port", "29500"]] * 2
+    made = component_deployments(graph(single), SETS)["Worker"]
+    own = {**made, "spec": {**made["spec"], **single}}
+    (alone,) = of_kind(component_children(own, SETS), "LeaderWorkerSet")
+    of_group = alone["spec"]["leaderWorkerTemplate"]
+    pods = (of_group["leaderTemplate"], of_group["workerTemplate"])
+    assert [each["spec"]["containers"][0]["image"] for each in pods] == images
+
+
+def test_the_generation_is_of_the_template_that_only_workers_have() -> None:
+    def hashed(image: str) -> str:
+        single = component(main={**VLLM, "image": image}, multinode={"nodeCount": 2})
+        return hash_of(
+            graph({**single, "roles": [{"name": "leader", "podTemplate": template("leader")}, {"name": "worker"}]})
+        )
+
+    assert hashed("a:1") != hashed("a:2")
 
 
 def test_the_generation_is_of_both_templates() -> None:

@@ -59,7 +59,7 @@ class PodContext:
 
     def placed(self, placement: PodPlacement) -> Self:
         """The same component at one place of its replica, with the template of the role that it has there."""
-        own = role_template(self.spec, WORKER) if placement.role is PodRole.WORKER else None
+        own = _template_of_workers(self.spec) if placement.role is PodRole.WORKER else None
         if own is None:
             return replace(self, placement=placement)
         of_labels, annotations = metadata_of(own, self.legacy)
@@ -121,6 +121,14 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
 def role_template(spec: ComponentSpec, role: str) -> KubeObject | None:
     """The template that a role of a component has of its own; None where it has none."""
     return next((each.pod_template for each in spec.roles or () if each.name == role), None)
+
+
+def _template_of_workers(spec: ComponentSpec) -> KubeObject | None:
+    """The template of a component's workers; None where its context has it already, which is of the leader."""
+    own = role_template(spec, WORKER)
+    if own is None and role_template(spec, LEADER) is not None:
+        return spec.pod_template
+    return own
 
 
 def metadata_of(template: KubeObject, legacy: LegacyService) -> tuple[dict[str, str], dict[str, str]]:

@@ -232,12 +232,18 @@ def _component_spec(
 
 
 def _with_template_of_leader(spec: KubeObject) -> KubeObject:
-    """A component whose template is that of its leader, where that has one of its own: what serves is what a component is."""
+    """A component whose template is that of its leader, where that has one of its own: what serves is what a component is.
+
+    Workers that went by the component's template have it as their own then.
+    """
     leader = own_template(spec, LEADER)
     if leader is None:
         return spec
+    of_workers = {"podTemplate": spec["podTemplate"]} if "podTemplate" in spec else {}
     roles = [
-        {name: value for name, value in role.items() if name != "podTemplate"} if role["name"] == LEADER else role
+        {name: value for name, value in role.items() if name != "podTemplate"}
+        if role["name"] == LEADER
+        else {**of_workers, **role}
         for role in spec["roles"]
     ]
     return {**spec, "podTemplate": leader, "roles": roles}
