@@ -141,6 +141,17 @@ def test_a_restart_makes_no_other_pods_however_it_is_written(nodes):
     assert [each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")] == [f"graph-one-{OLD}"]
 
 
+def test_pods_of_roles_keep_their_hash_as_well():
+    main = {"name": "main", "image": "img:1", "command": ["torchrun"]}
+    roles = [{"name": role, "podTemplate": {"spec": {"containers": [main]}}} for role in ("leader", "worker")]
+    single = {"name": "One", "type": "worker", "multinode": {"nodeCount": 2}, "roles": roles}
+    config = replace(CONFIG, leader_worker_sets=True)
+    desired = graph_children(graph(single), config)
+    (made,) = of_kind(adopted(desired, under(OLD, desired), config=config), "DynamoComponentDeployment")
+    assert made["metadata"]["name"] == f"graph-one-{OLD}"
+    assert current_hash(desired) not in json.dumps(made)
+
+
 def test_workers_from_before_hashes_keep_their_plain_names():
     there = copy.deepcopy(under(OLD, DESIRED))
     for each in there:

@@ -25,6 +25,7 @@ from dynamo_shared.api.registry.annotations import (
     RESTART_AT,
 )
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
+from dynamo_shared.api.role_templates import has_own_templates
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.kube import coverage
 
@@ -75,17 +76,23 @@ def _created_at(generation: Mapping[str, KubeObject]) -> str:
 def _as(child: KubeObject, there: KubeObject) -> KubeObject:
     """A desired DCD under the name and the hash of one that is there."""
     spec, theirs = child["spec"], there["spec"]
-    template = spec.get("podTemplate") or {}
-    of_pods = _with_hash(objects.labels(template), objects.labels(theirs.get("podTemplate") or {}))
-    spec = {
-        **spec,
-        "podTemplate": {**template, "metadata": {**(template.get("metadata") or {}), "labels": of_pods}},
-    }
+    hashed = objects.labels(theirs.get("podTemplate") or {})
+    spec = {**spec, "podTemplate": _hashed(spec.get("podTemplate") or {}, hashed)}
+    if has_own_templates(spec):
+        spec["roles"] = [
+            {**role, "podTemplate": _hashed(role["podTemplate"], hashed)} if "podTemplate" in role else role
+            for role in spec["roles"]
+        ]
     if "backendFramework" in theirs:
         # It cannot be changed.
         spec["backendFramework"] = theirs["backendFramework"]
     own = _with_hash(objects.labels(child), objects.labels(there))
     return {**child, "metadata": {**child["metadata"], "name": objects.name(there), "labels": own}, "spec": spec}
+
+
+def _hashed(template: KubeObject, theirs: Mapping[str, str]) -> KubeObject:
+    label_set = _with_hash(objects.labels(template), theirs)
+    return {**template, "metadata": {**(template.get("metadata") or {}), "labels": label_set}}
 
 
 def _with_hash(own: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
