@@ -65,6 +65,13 @@ def test_ports_of_others_stay() -> None:
     assert own == [{"name": "nixl", "containerPort": 19090}, {"containerPort": 7000}]
 
 
+def test_ports_that_are_right_stay_as_they_are() -> None:
+    numbers = {"nixl": 19090, "system": 9090}
+    own = [{"name": name, "containerPort": number, "protocol": "TCP"} for name, number in numbers.items()]
+    for variables in ([], [ON]):
+        assert main(engine(*variables, ports=own, gpus=1), backendFramework="sglang")["ports"] == own
+
+
 def test_ranks_are_those_of_a_node() -> None:
     spread = engine(ON, command=["python3", "-m", "dynamo.sglang"], multinode={"nodeCount": 2})
     (made,) = of_kind(

@@ -35,6 +35,9 @@ def declare_ports(container: KubeObject, context: PodContext) -> None:
     ranks = _ranks(container, context, sure=not any("valueFrom" in each for each in stated))
     first = _first_port(variables.get(env.NIXL_TELEMETRY_PROMETHEUS_PORT), ranks, context)
     made = {_name(rank): first + rank for rank in range(ranks)}
+    if made.items() <= {each.get("name"): each["containerPort"] for each in declared}.items():
+        # To write the same in another order would replace pods.
+        return
     others = [each for each in declared if each.get("name") not in made]
     if taken := [each for each in others if each["containerPort"] in made.values()]:
         number = taken[0]["containerPort"]
