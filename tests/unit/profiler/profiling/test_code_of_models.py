@@ -76,6 +76,11 @@ def test_a_script_gets_it_at_its_end():
     assert of_worker(**has_it) == {"name": "main", **has_it}
 
 
+def test_numbers_in_a_command_stay_and_are_reported():
+    line = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--port", 8000]}
+    assert of_worker(**line) == {"name": "main", **line}
+
+
 def test_a_graph_of_a_job_has_it_although_its_profiler_does_not_know_of_it():
     made = read_output(request(backend="sglang", overrides=TRUST), output(graph_of_a_job())).selected
     assert FLAG in " ".join([*main(made, "decode").get("command", ()), *main(made, "decode").get("args", ())])

@@ -5,7 +5,7 @@ from typing import Any
 from dynamo_shared.api.engines import options
 from dynamo_shared.api.engines.started import engines_started, script_at
 from dynamo_shared.api.objects import MAIN, KubeObject
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.api.v1beta1 import ComponentType
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 
@@ -35,8 +35,11 @@ def _trusting(component: Any) -> Any:
 
 
 def _with_flag(container: KubeObject) -> KubeObject:
-    command, args = ([text(each) for each in items(container.get(key))] for key in ("command", "args"))
+    command, args = (items(container.get(key)) for key in ("command", "args"))
     line = [*command, *args]
+    if not all(isinstance(each, str) for each in line):
+        # It is reported with the rest of what is wrong with the graph.
+        return container
     started = engines_started(line)
     flags = [flag for engine in started for flag in options.flags(engine, OPTION, value=True) or ()]
     if len(started) != 1 or not flags or any(flags[0] in part.split() for part in line):
