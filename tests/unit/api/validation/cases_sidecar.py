@@ -67,6 +67,17 @@ CASES = [
         f"error: spec.experimental.failover: {NOT_WITH}",
     ),
     Case(
+        "beta: the runtime as a sidecar of one role",
+        components(
+            component(
+                "a",
+                multinode={},
+                roles=[{"name": "leader"}, {"name": "worker", "podTemplate": beta("a")["podTemplate"]}],
+            )
+        ),
+        f"error: spec.components[0].multinode: {NOT_WITH}",
+    ),
+    Case(
         "beta: a checkpoint of an engine next to the runtime, and one that is switched off",
         components(
             beta("a", experimental={"checkpoint": {"checkpointRef": "x"}}),

@@ -46,7 +46,8 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             "roles with pod templates of their own have no GPU memory service and no failover, which change commands of engines",
             "write podTemplate of the component",
         )
-    if spec.type in WORKERS and runtime_sidecar(spec.pod_template or {}) is not None:
+    templates = (spec.pod_template, *(each.pod_template for each in spec.roles or ()))
+    if spec.type in WORKERS and any(runtime_sidecar(each or {}) is not None for each in templates):
         for field in _changing_engines(spec):
             raise RenderError(
                 name, field, f"not with the init container {RUNTIME}: {CHANGES_ENGINES}", "leave one of the two out"

@@ -212,11 +212,12 @@ class ComponentView:
 
     @property
     def sidecar(self) -> FieldValue | None:
-        """The init container `runtime`, whatever it does; None where there is none."""
-        pod, at = self.pod
-        for index, container in enumerate(items(pod.get("initContainers"))):
-            if mapping(container).get("name") == RUNTIME:
-                return FieldValue(container, (*at, "initContainers", index))
+        """The init container `runtime`, whatever it does; None where there is none. The pods of any role may have it."""
+        of_roles = ((mapping(each.value.get("spec")), (*each.at, "spec")) for each in self.role_templates.values())
+        for pod, at in (self.pod, *of_roles):
+            for index, container in enumerate(items(pod.get("initContainers"))):
+                if mapping(container).get("name") == RUNTIME:
+                    return FieldValue(container, (*at, "initContainers", index))
         return None
 
     @property
