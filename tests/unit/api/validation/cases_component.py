@@ -3,7 +3,20 @@
 
 from typing import Any
 
-from .building import GROVE, Case, alone, alpha, beta, both, component, components, manifest, service, services
+from .building import (
+    GROVE,
+    Case,
+    alone,
+    alpha,
+    beta,
+    beta_pod,
+    both,
+    component,
+    components,
+    manifest,
+    service,
+    services,
+)
 
 EPP_CONFIG: dict[str, Any] = {"config": {"plugins": [], "schedulingProfiles": []}}
 
@@ -100,6 +113,23 @@ CASES = [
     Case(
         "alpha: the template of a role next to that of the service, as component deployments of graphs have it",
         alone("v1alpha1", **service(multinode={}, roles=[{"name": "leader"}, OWN[1]])),
+    ),
+    Case(
+        "beta: workers with a template of their own have no default probes",
+        components(
+            component(
+                "a",
+                multinode={},
+                roles=[
+                    {"name": "leader"},
+                    {
+                        "name": "worker",
+                        "podTemplate": beta_pod("w", {"readinessProbe": {"periodSeconds": 5}})["podTemplate"],
+                    },
+                ],
+            )
+        ),
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].readinessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
     ),
     Case(
         "beta: templates of roles that are not whole",

@@ -13,6 +13,7 @@ from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.objects import MAIN, RUNTIME
 from dynamo_shared.api.pods import DRAIN_SECONDS, DRAIN_VARIABLE, GRACE_PERIOD
 from dynamo_shared.api.probes import PROBES, asks
+from dynamo_shared.api.role_templates import WORKER
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.component import place_of_amount
@@ -146,6 +147,18 @@ def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
         has_default = _has_default(component.type, probe) and not component.runtime_is_sidecar
         if (own or of_service) and not has_default and not (asks(own) or asks(of_service)):
             yield broken((*at, probe) if own else component.field(probe))
+    yield from map(broken, _probes_of_workers_without_question(component))
+
+
+def _probes_of_workers_without_question(component: ComponentView) -> Iterator[Location]:
+    """Probes of main in the template that workers of a replica have of their own: the platform has none for these."""
+    if (workers := component.role_templates.get(WORKER)) is None:
+        return
+    for index, container in enumerate(items(mapping(workers.value.get("spec")).get("containers"))):
+        given = mapping(container)
+        for probe in PROBES if given.get("name") == MAIN else ():
+            if isinstance(given.get(probe), dict) and not asks(given[probe]):
+                yield (*workers.at, "spec", "containers", index, probe)
 
 
 def _has_default(kind: str, probe: str) -> bool:
