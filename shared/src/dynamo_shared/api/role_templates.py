@@ -4,7 +4,7 @@ A role's own template takes the place of the component's, as from Dynamo 1.6 on 
 have one or none; here one of them may go by the component's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dynamo_shared.api.objects import KubeObject
@@ -42,3 +42,16 @@ def templates(component: Mapping[str, Any]) -> list[tuple[KubeObject, int]]:
     if count < 2 or not has_own_templates(component):
         return [(serving, count)]
     return [(serving, 1), (mapping(component.get(FIELD)) if workers is None else workers, count - 1)]
+
+
+def with_templates(component: KubeObject, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
+    """A component with its template changed, if it has one, and those that roles have of their own."""
+    changed = {**component}
+    if FIELD in component:
+        changed[FIELD] = change(component[FIELD] or {})
+    if has_own_templates(component):
+        changed["roles"] = [
+            {**role, FIELD: change(role[FIELD])} if isinstance(role.get(FIELD), dict) else role
+            for role in component["roles"]
+        ]
+    return changed

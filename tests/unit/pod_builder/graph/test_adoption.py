@@ -147,7 +147,10 @@ def test_pods_of_roles_keep_their_hash_as_well():
     single = {"name": "One", "type": "worker", "multinode": {"nodeCount": 2}, "roles": roles}
     config = replace(CONFIG, leader_worker_sets=True)
     desired = graph_children(graph(single), config)
-    (made,) = of_kind(adopted(desired, under(OLD, desired), config=config), "DynamoComponentDeployment")
+    there = annotated(under(OLD, desired), **{RESTART_AT: "x"})
+    of_workers = there[0]["spec"]["roles"][1]["podTemplate"]["metadata"]
+    of_workers["annotations"] = {**of_workers.get("annotations", {}), RESTART_AT: "x"}
+    (made,) = of_kind(adopted(desired, there, config=config), "DynamoComponentDeployment")
     assert made["metadata"]["name"] == f"graph-one-{OLD}"
     assert current_hash(desired) not in json.dumps(made)
 

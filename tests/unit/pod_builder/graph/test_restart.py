@@ -272,6 +272,16 @@ def test_ids_go_into_pod_templates_and_cliques_and_nothing_else():
     assert on_grove.pod_clique_set is on_grove.desired[0], "what is written has the ids"
 
 
+def test_ids_go_into_the_templates_of_roles():
+    before = component("A")
+    before["spec"]["roles"] = [{"name": "leader"}, {"name": "worker", "podTemplate": {"spec": {}}}]
+    asked = stored_graph(restart=asked_for("1 Parallel"))
+    (made,) = restart(desiring(before), observed(component("A"), of=asked)).desired
+    leader, worker = made["spec"]["roles"]
+    assert worker["podTemplate"]["metadata"]["annotations"] == {RESTART_AT: "1"}
+    assert leader == {"name": "leader"}
+
+
 def _ids(child: dict[str, Any]) -> list[str]:
     if child["kind"] == "PodCliqueSet":
         return [each["annotations"].get(RESTART_AT, "") for each in child["spec"]["template"]["cliques"]]

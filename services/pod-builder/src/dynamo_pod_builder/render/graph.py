@@ -10,7 +10,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, ISTIO_INJECT, WORKLOAD_PROVIDER
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, controller_reference
-from dynamo_shared.api.role_templates import LEADER, has_own_templates, own_template, templates
+from dynamo_shared.api.role_templates import LEADER, own_template, templates, with_templates
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
 
@@ -250,15 +250,10 @@ def _with_template_of_leader(spec: KubeObject) -> KubeObject:
 
 
 def _each_template(spec: KubeObject, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
-    """A component with its template changed, and those that roles have of their own."""
-    changed = {**spec}
-    if template := change(spec.get("podTemplate") or {}):
-        changed["podTemplate"] = template
-    if has_own_templates(spec):
-        changed["roles"] = [
-            {**role, "podTemplate": change(role["podTemplate"])} if "podTemplate" in role else role
-            for role in spec["roles"]
-        ]
+    """A component with its templates changed; none where that makes an empty one."""
+    changed = with_templates({"podTemplate": {}, **spec}, change)
+    if not changed["podTemplate"]:
+        del changed["podTemplate"]
     return changed
 
 

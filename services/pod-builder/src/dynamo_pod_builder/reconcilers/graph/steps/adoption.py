@@ -25,7 +25,7 @@ from dynamo_shared.api.registry.annotations import (
     RESTART_AT,
 )
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
-from dynamo_shared.api.role_templates import has_own_templates
+from dynamo_shared.api.role_templates import with_templates
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.kube import coverage
 
@@ -77,12 +77,7 @@ def _as(child: KubeObject, there: KubeObject) -> KubeObject:
     """A desired DCD under the name and the hash of one that is there."""
     spec, theirs = child["spec"], there["spec"]
     hashed = objects.labels(theirs.get("podTemplate") or {})
-    spec = {**spec, "podTemplate": _hashed(spec.get("podTemplate") or {}, hashed)}
-    if has_own_templates(spec):
-        spec["roles"] = [
-            {**role, "podTemplate": _hashed(role["podTemplate"], hashed)} if "podTemplate" in role else role
-            for role in spec["roles"]
-        ]
+    spec = with_templates({"podTemplate": {}, **spec}, lambda each: _hashed(each, hashed))
     if "backendFramework" in theirs:
         # It cannot be changed.
         spec["backendFramework"] = theirs["backendFramework"]
@@ -133,9 +128,8 @@ def _workload(
     """Kind and spec of what runs a component's pods, but for their number."""
     spec = component["spec"]
     # The origin, unlike the restart, decides how pods are made.
-    template = _without(spec.get("podTemplate") or {}, frozenset({RESTART_AT}))
     try:
-        plain = parse_component({**component, "spec": {**spec, "podTemplate": template}})
+        plain = parse_component({**component, "spec": _without(spec, frozenset({RESTART_AT}))})
         children = render.component_children(plain, config, observed)
     except (InvalidManifest, render.RenderError):
         return None
@@ -153,14 +147,15 @@ def _claimed(component: KubeObject) -> list[Any]:
 
 
 def _essence(spec: KubeObject) -> KubeObject:
-    kept = {name: value for name, value in spec.items() if name not in _SCALE}
-    kept["podTemplate"] = _without(spec.get("podTemplate") or {}, _PASSING)
-    return kept
+    return _without({name: value for name, value in spec.items() if name not in _SCALE}, _PASSING)
 
 
-def _without(template: KubeObject, names: frozenset[str]) -> KubeObject:
-    kept = {name: value for name, value in objects.annotations(template).items() if name not in names}
-    return {**template, "metadata": {**(template.get("metadata") or {}), "annotations": kept}}
+def _without(spec: KubeObject, names: frozenset[str]) -> KubeObject:
+    def change(template: KubeObject) -> KubeObject:
+        kept = {name: value for name, value in objects.annotations(template).items() if name not in names}
+        return {**template, "metadata": {**(template.get("metadata") or {}), "annotations": kept}}
+
+    return with_templates({"podTemplate": {}, **spec}, change)
 
 
 def _component_of(obj: KubeObject) -> str:

@@ -21,6 +21,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS
+from dynamo_shared.api.role_templates import with_templates
 from dynamo_shared.api.v1beta1.enums import RestartPhase, RestartStrategyType
 
 from dynamo_pod_builder.reconcilers.graph import grove
@@ -119,9 +120,8 @@ def _with_id(child: KubeObject, ids: Mapping[str, str]) -> KubeObject:
         id_ = ids.get(objects.labels(child)[labels.COMPONENT])
         if id_ is None:
             return child
-        template = child["spec"].get("podTemplate") or {}
-        annotated = {**template, "metadata": _annotated(template.get("metadata") or {}, id_)}
-        return {**child, "spec": {**child["spec"], "podTemplate": annotated}}
+        spec = {"podTemplate": {}, **child["spec"]}
+        return {**child, "spec": with_templates(spec, lambda each: _template_with(each, id_))}
     if child["kind"] == POD_CLIQUE_SETS.kind:
         template = child["spec"]["template"]
         cliques = [
@@ -130,6 +130,10 @@ def _with_id(child: KubeObject, ids: Mapping[str, str]) -> KubeObject:
         ]
         return {**child, "spec": {**child["spec"], "template": {**template, "cliques": cliques}}}
     return child
+
+
+def _template_with(template: KubeObject, id_: str) -> KubeObject:
+    return {**template, "metadata": _annotated(template.get("metadata") or {}, id_)}
 
 
 def _annotated(holder: KubeObject, id_: str) -> KubeObject:
