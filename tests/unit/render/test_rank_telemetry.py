@@ -47,8 +47,9 @@ def test_one_port_a_rank(gpus: int) -> None:
         engine(ON, runtimeVersionOverride="1.4.0"),
         engine(ON, runtimeVersionOverride=None),
         engine(ON, gpus=0),
+        engine(ON, {"name": BASE, "valueFrom": SOURCE}, gpus=1),
     ],
-    ids=["off", "another word", "another exporter", "before 1.5", "no version", "no GPU"],
+    ids=["off", "another word", "another exporter", "before 1.5", "no version", "no GPU", "a port that is read"],
 )
 def test_one_port_stays(single: KubeObject) -> None:
     assert ports({key: value for key, value in single.items() if value is not None}) == row(1)

@@ -33,7 +33,11 @@ def declare_ports(container: KubeObject, context: PodContext) -> None:
     if env.NIXL_TELEMETRY_ENABLE not in variables or not all(map(_may_open, stated)):
         return
     ranks = _ranks(container, context, sure=not any("valueFrom" in each for each in stated))
-    first = _first_port(variables.get(env.NIXL_TELEMETRY_PROMETHEUS_PORT), ranks, context)
+    port = variables.get(env.NIXL_TELEMETRY_PROMETHEUS_PORT)
+    if ranks == 1 and "valueFrom" in (port or {}):
+        # It opens whichever port it reads, and no others are counted from it.
+        return
+    first = _first_port(port, ranks, context)
     made = {_name(rank): first + rank for rank in range(ranks)}
     if made.items() <= {each.get("name"): each["containerPort"] for each in declared}.items():
         # To write the same in another order would replace pods.
