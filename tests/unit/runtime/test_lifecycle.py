@@ -127,7 +127,7 @@ class Tasks(Recorder):
 async def test_readiness_reports_the_kind_of_error_of_a_task(settings: Settings) -> None:
     async with running([Tasks(failures=10**6)], settings) as platform:
         with pytest.raises(TimeoutError, match=r": recorder: RuntimeError; the log has the details$"):
-            await platform.ready(0.01)
+            await platform.ready(1.0)
 
 
 async def test_readiness_reports_what_is_wanting(settings: Settings) -> None:
