@@ -1,5 +1,6 @@
 """Reading what may be anything: a value of the wrong type says nothing here, the schema's check reports it."""
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -11,6 +12,13 @@ def mapping(value: Any) -> dict[str, Any]:
 def is_being_deleted(obj: Any) -> bool:
     """Whether the deletion of an object was requested, in whatever form it is sent."""
     return bool(mapping(mapping(obj).get("metadata")).get("deletionTimestamp"))
+
+
+def below(value: Any, path: Iterable[int | str]) -> Any:
+    """What stands in nested objects at a path; None where one of them is missing or is not an object."""
+    for step in path:
+        value = mapping(value).get(str(step))
+    return value
 
 
 def items(value: Any) -> list[Any]:

@@ -1,13 +1,12 @@
 """What runs a graph: replicas that span nodes in a cluster without an orchestrator for them, and what Grove refuses."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.min_available import min_available, place
 from dynamo_shared.api.registry.annotations import VOLCANO_QUEUE
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import annotation, mapping, text
+from dynamo_shared.api.untrusted.reading import annotation, below, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -115,8 +114,5 @@ def fields_of_grove_do_nothing_without_it(graph: GraphView, facts: Facts) -> Vio
 def fields_of_grove(component: ComponentView) -> Iterator[tuple[Location, str]]:
     """Places of a component's fields that Grove alone acts on, and what it does by them."""
     for steps, does in _FIELDS_OF_GROVE:
-        value: Any = component.spec
-        for step in steps:
-            value = mapping(value).get(step)
-        if value:
+        if below(component.spec, steps):
             yield component.field(*steps), does

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from dynamo_shared.api import min_available
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import integer, items, mapping, nodes, text
+from dynamo_shared.api.untrusted.reading import below, integer, items, mapping, nodes, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -65,16 +65,13 @@ class Override(NamedTuple):
     def minimum(self) -> tuple[Location, Any] | None:
         """Where it says how many replicas start together, and what is written there; None where it does not."""
         value = self.value.get("value")
-        written = ((each, min_available.mapping_at(value, each)) for each in self.paths[1:])
+        written = ((each, below(value, each)) for each in self.paths[1:])
         return next((((*self.at, "value", *each), number) for each, number in written if number is not None), None)
 
 
 def constraint_in(value: Any, target: str) -> Any:
     """The topology constraint in the value of an override that is a part of this type; None where there is none."""
-    inner = value
-    for step in PATHS[target]:
-        inner = mapping(inner).get(step)
-    return inner
+    return below(value, PATHS[target])
 
 
 def overrides_of(graph: GraphView) -> Iterator[Override]:
@@ -158,9 +155,9 @@ def _others(value: Any, paths: Iterable[tuple[str, ...]], at: Location) -> Itera
     steps = {each[0]: [other[1:] for other in paths if other[0] == each[0] and other[1:]] for each in paths}
     for name in sorted(islice((each for each in mapping(value) if each not in steps), _REPORTED)):
         yield *at, name
-    for step, below in steps.items():
-        if below:
-            yield from _others(mapping(value).get(step), below, (*at, step))
+    for step, inner in steps.items():
+        if inner:
+            yield from _others(mapping(value).get(step), inner, (*at, step))
 
 
 _NO_NUMBER = "{value} is not a number of replicas: write a whole number, 1 or more"

@@ -13,7 +13,7 @@ from dynamo_shared.api.objects import MAIN, RUNTIME
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, WORKLOAD_PROVIDER
 from dynamo_shared.api.role_templates import FIELD, LEADER, ROLES
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import annotation, integer, items, mapping, nodes, text
+from dynamo_shared.api.untrusted.reading import annotation, below, integer, items, mapping, nodes, text
 from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
 
 _COMMAND = ("command", "args")
@@ -107,7 +107,7 @@ class ComponentView:
 
     def _feature(self, path: tuple[str, ...]) -> Feature | None:
         """GPU memory service or failover; None where it is not an object, or v1alpha1 does not switch it on."""
-        value = self._below(path)
+        value = below(self.spec, path)
         if not isinstance(value, dict) or (self.is_alpha and value.get("enabled") is not True):
             return None
         mode, words, shadows = value.get("mode"), self.words, integer(value.get("numShadows"))
@@ -155,12 +155,12 @@ class ComponentView:
     @property
     def memory_service(self) -> dict[str, Any]:
         """What it says of a GPU memory service, {} for nothing."""
-        return mapping(self._below(self.words.gms))
+        return mapping(below(self.spec, self.words.gms))
 
     @property
     def start(self) -> dict[str, Any]:
         """What it says of the checkpoint that it starts from, {} where it starts from none."""
-        return mapping(self._below(self.checkpoint[len(self.at) :])) if self.checkpoint is not None else {}
+        return mapping(below(self.spec, self.checkpoint[len(self.at) :])) if self.checkpoint is not None else {}
 
     @property
     def takes_checkpoint(self) -> bool:
@@ -233,12 +233,6 @@ class ComponentView:
     def field(self, *steps: int | str) -> Location:
         """Place of a field below the component."""
         return (*self.at, *steps)
-
-    def _below(self, path: Location) -> Any:
-        value: Any = self.spec
-        for step in path:
-            value = mapping(value).get(str(step))
-        return value
 
 
 #: The schema allows 25; a list of a hundred thousand is not worth a second of everybody's time. Components.
