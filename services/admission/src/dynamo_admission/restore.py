@@ -23,11 +23,12 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations, env, labels
 from dynamo_shared.api.resources import POD_SNAPSHOTS, PODS, SNAPSHOT_JOBS, ObjectKey, Resource
 from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.words import shortened
 from dynamo_shared.kube import KubeClient, KubeError, NotFound, NotServed, ResponseTooLarge
 from dynamo_shared.newest import Newest
 
 from dynamo_admission import jsonpatch
-from dynamo_admission.review import CREATE, SKIPPED, ReviewVerdict, bounded, shortened
+from dynamo_admission.review import CREATE, LONGEST_LINE, SKIPPED, ReviewVerdict, bounded
 from dynamo_admission.wire import AdmissionRequest, ReviewStatus
 
 #: Reads an object; None where it is not there, its kind is not, or it is larger than `MAX_POD`. KubeError or TimeoutError where
@@ -86,7 +87,7 @@ class PodRestorer:
             why = str(error) if isinstance(error, _Unavailable) else "the API server does not answer"
             return _refusal(f"waits for its checkpoint: {why}")
         except _Refused as error:
-            why = shortened(str(error))
+            why = shortened(str(error), LONGEST_LINE)
             log.warning("a pod is not restored", namespace=request.namespace, pod=request.name, because=why)
             if _is_immediate(own):
                 return replace(SKIPPED, warnings=bounded([f"starts without its checkpoint: {why}"]))
@@ -249,4 +250,4 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 def _refusal(message: str) -> ReviewVerdict:
-    return ReviewVerdict(ReviewStatus("Failure", shortened(message), "Forbidden", 403))
+    return ReviewVerdict(ReviewStatus("Failure", shortened(message, LONGEST_LINE), "Forbidden", 403))

@@ -21,6 +21,7 @@ from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, GROUP
 from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
 from dynamo_shared.api.untrusted.reading import annotation, is_being_deleted, items, mapping
+from dynamo_shared.api.untrusted.words import shortened
 from dynamo_shared.api.validation import Facts, validate
 
 from dynamo_admission import jsonpatch
@@ -158,12 +159,7 @@ def refusal_text(errors: Sequence[FieldError]) -> str:
 
 
 def _line(error: FieldError) -> str:
-    return shortened(str(error))
-
-
-def shortened(text: str, length: int = LONGEST_LINE) -> str:
-    """A text of at most so many characters."""
-    return text if len(text) <= length else f"{text[: length - 3]}..."
+    return shortened(str(error), LONGEST_LINE)
 
 
 def bounded(warnings: Iterable[str]) -> tuple[str, ...]:

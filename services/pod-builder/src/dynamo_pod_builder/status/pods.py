@@ -26,6 +26,7 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.pods import has_ended, is_there
 from dynamo_shared.api.untrusted import times
+from dynamo_shared.api.untrusted.words import shortened
 
 #: How long a scheduler may take to consider a pod, and volumes, network and devices to be there: attaching a network volume
 #: is usually a minute. Seconds.
@@ -303,7 +304,7 @@ def _unconsidered(spec: KubeObject) -> str:
 
 def quoted(text: str) -> str:
     """A quotation, the same for the same trouble, and not too long."""
-    return _cut(_steady(text))
+    return shortened(_steady(text), QUOTED)
 
 
 def _time(text: str) -> datetime:
@@ -314,10 +315,6 @@ def _steady(text: str) -> str:
     for changing, kept in _CHANGING:
         text = changing.sub(kept, text)
     return text.strip()
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= QUOTED else f"{text[: QUOTED - 3]}..."
 
 
 def _tail(text: str) -> str:

@@ -82,8 +82,12 @@ def _is_suspect(lower: str) -> bool:
 
 def quoted(text: str, limit: int = _LONGEST) -> str:
     """Another's text on one line, redacted, at most `limit` characters."""
-    line = redacted(_line(text[: 8 * limit]))
-    return line if len(line) <= limit else f"{line[: limit - 3]}..."
+    return shortened(redacted(_line(text[: 8 * limit])), limit)
+
+
+def shortened(text: str, limit: int) -> str:
+    """A text of at most `limit` characters, as it begins."""
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
 def last_of(text: str, limit: int = _LONGEST) -> str:
