@@ -70,7 +70,7 @@ class PodContext:
     @property
     def has_own_commands(self) -> bool:
         """Whether the pods of a replica run what their author wrote for each role: no flags for engines are put into it."""
-        return any(each.pod_template is not None for each in self.spec.roles or ())
+        return has_role_templates(self.spec)
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -116,6 +116,11 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         observed=observed,
         legacy=legacy,
     )
+
+
+def has_role_templates(spec: ComponentSpec) -> bool:
+    """Whether a role of a component has a template of its own."""
+    return any(each.pod_template is not None for each in spec.roles or ())
 
 
 def role_template(spec: ComponentSpec, role: str) -> KubeObject | None:

@@ -9,7 +9,7 @@ from dynamo_shared.api.v1beta1 import BackendFramework, ComponentSpec, Component
 
 from dynamo_pod_builder.render.backends import backend_named
 from dynamo_pod_builder.render.config import RenderConfig
-from dynamo_pod_builder.render.context import WORKERS
+from dynamo_pod_builder.render.context import WORKERS, has_role_templates
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.template import runtime_sidecar
 from dynamo_pod_builder.render.sharing.spec import fails_over, memory_has_pods, memory_service
@@ -39,7 +39,7 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             "write a smaller number",
         )
 
-    if any(each.pod_template is not None for each in spec.roles or ()) and _shares_memory(spec):
+    if has_role_templates(spec) and _shares_memory(spec):
         raise RenderError(
             name,
             "roles",

@@ -14,7 +14,7 @@ from dynamo_shared.api.v1beta1.kv_transfer import KvTransferPolicy
 
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import EnvVar, var, with_vars, without_vars
-from dynamo_pod_builder.render.pod.template import runtime_sidecar
+from dynamo_pod_builder.render.pod.template import with_runtime
 
 VOLUME, DIRECTORY = "topology-labels", "/etc/dynamo/topology"
 _NAMES = (
@@ -54,7 +54,6 @@ def with_topology(template: KubeObject, policy: KvTransferPolicy | None) -> Kube
             "annotations": {**(metadata.get("annotations") or {}), TOPOLOGY_LABEL_KEY: policy.label_key},
         },
         "spec": {
-            **pod,
             **_of_runtime(pod, policy),
             "volumes": [*others, volume],
         },
@@ -62,15 +61,13 @@ def with_topology(template: KubeObject, policy: KvTransferPolicy | None) -> Kube
 
 
 def _of_runtime(pod: KubeObject, policy: KvTransferPolicy) -> KubeObject:
-    """The containers of a pod, of which the one that runs the Dynamo runtime reads the policy."""
-    if (runtime := runtime_sidecar({"spec": pod})) is not None:
-        return {
-            "initContainers": [_reading(each, policy) if each is runtime else each for each in pod["initContainers"]]
-        }
+    """A pod spec of which the container that runs the Dynamo runtime reads the policy."""
+    if (changed := with_runtime(pod, lambda runtime: _reading(runtime, policy))) is not pod:
+        return changed
     containers = pod.get("containers") or ()
     if all(each["name"] != MAIN for each in containers):
         containers = ({"name": MAIN}, *containers)
-    return {"containers": [_reading(each, policy) if each["name"] == MAIN else each for each in containers]}
+    return {**pod, "containers": [_reading(each, policy) if each["name"] == MAIN else each for each in containers]}
 
 
 def _reading(container: KubeObject, policy: KvTransferPolicy) -> KubeObject:

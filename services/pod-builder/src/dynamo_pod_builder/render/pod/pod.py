@@ -16,6 +16,7 @@ from dynamo_pod_builder.render.pod import volumes
 from dynamo_pod_builder.render.pod.containers import Defaults, defaults_of, frontend, worker
 from dynamo_pod_builder.render.pod.env import merge_env, standard
 from dynamo_pod_builder.render.pod.merge import merge, merge_container
+from dynamo_pod_builder.render.pod.template import with_runtime
 from dynamo_pod_builder.render.sharing import failover, gpu_memory
 
 #: Group that owns mounted volumes, so that images which do not run as root can write their caches.
@@ -38,7 +39,9 @@ def pod_spec(context: PodContext) -> KubeObject:
     backend.update_container(main, context)
 
     pod = merge(defaults.pod(context), {key: value for key, value in user.items() if key != "containers"})
-    _with_runtime(context, pod)
+    if context.is_worker:
+        # Beneath what its author wrote of the Dynamo runtime, too, if an init container runs it.
+        pod = with_runtime(pod, lambda runtime: _container(context, worker.runtime(context), runtime))
     # Even an empty security context of the user's is a decision: it takes the default's place.
     if "securityContext" not in user:
         pod["securityContext"] = {"fsGroup": FS_GROUP}
@@ -82,13 +85,6 @@ def _main(context: PodContext, defaults: Defaults, containers: list[KubeObject])
             how += f"; the container that runs it is called {MAIN}, and there is {', '.join(each['name'] for each in containers)}"
         raise RenderError(context.component, path, "is required", how)
     return main
-
-
-def _with_runtime(context: PodContext, pod: KubeObject) -> None:
-    """Put the defaults of the Dynamo runtime beneath the init container that runs it, if one does."""
-    if (runtime := context.runtime_sidecar) is not None:
-        made = _container(context, worker.runtime(context), runtime)
-        pod["initContainers"] = [made if each is runtime else each for each in pod["initContainers"]]
 
 
 def _as_kubernetes_writes(container: KubeObject) -> KubeObject:

@@ -1,6 +1,6 @@
 """What a graph says for all of its components, pushed into the pod template of each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dynamo_shared.api.objects import MAIN, RUNTIME, KubeObject
@@ -87,9 +87,19 @@ def runtime_sidecar(template: KubeObject) -> KubeObject | None:
     Only one that does not end can: another of that name prepares something, as its author wrote it before there was this mode.
     """
     containers = (template.get("spec") or {}).get("initContainers") or ()
-    return next(
-        (each for each in containers if each["name"] == RUNTIME and each.get("restartPolicy") == "Always"), None
-    )
+    return next(filter(_runs_runtime, containers), None)
+
+
+def with_runtime(pod: KubeObject, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
+    """A pod spec with the init container that runs the Dynamo runtime changed; as it is where none does."""
+    containers = pod.get("initContainers") or ()
+    if not any(map(_runs_runtime, containers)):
+        return pod
+    return {**pod, "initContainers": [change(each) if _runs_runtime(each) else each for each in containers]}
+
+
+def _runs_runtime(container: KubeObject) -> bool:
+    return bool(container["name"] == RUNTIME and container.get("restartPolicy") == "Always")
 
 
 def _metadata(metadata: KubeObject, annotations: dict[str, str], graph_labels: Mapping[str, str]) -> KubeObject:
@@ -112,11 +122,12 @@ def _spec(spec: KubeObject, graph_env: list[KubeObject], sidecar: str | None) ->
     ]
     if all(each["name"] != MAIN for each in merged):
         merged = [{"name": MAIN, "env": merge_env(graph_env)}, *merged]
-    made = {**spec, "containers": merged}
-    if (runtime := runtime_sidecar({"spec": spec})) is not None:
-        with_env = {**runtime, "env": merge_env(graph_env, runtime.get("env") or ())}
-        made["initContainers"] = [with_env if each is runtime else each for each in spec["initContainers"]]
-    return {"spec": made}
+    return {
+        "spec": with_runtime(
+            {**spec, "containers": merged},
+            lambda runtime: {**runtime, "env": merge_env(graph_env, runtime.get("env") or ())},
+        )
+    }
 
 
 def _as_stored(spec: KubeObject) -> KubeObject:
