@@ -47,6 +47,14 @@ def test_newest_old_generation_is_drained_last():
     assert sum(result.old.values()) < 4
 
 
+def generations(working: int, broken: int) -> list[Replicas]:
+    """An old generation whose pods all serve, and a later one of which none does."""
+    return [
+        Replicas("working", working, working, working, "2026-01-01T00:00:00Z"),
+        Replicas("broken", broken, 0, 0, "2026-01-02T00:00:00Z"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("desired", "working", "broken", "expected"),
     [
@@ -58,11 +66,7 @@ def test_newest_old_generation_is_drained_last():
 )
 def test_pods_that_do_not_serve_go_before_older_ones_that_do(desired, working, broken, expected):
     """An update that never served is followed by its correction: what served before it serves on."""
-    old = [
-        Replicas("working", working, working, working, "2026-01-01T00:00:00Z"),
-        Replicas("broken", broken, 0, 0, "2026-01-02T00:00:00Z"),
-    ]
-    new = Replicas("new", 0, 0, 0)
+    new, old = Replicas("new", 0, 0, 0), generations(working, broken)
     assert step(desired, new, old, *margins("Worker", desired, {})).old == expected
 
 
@@ -78,11 +82,7 @@ def test_pods_that_do_not_serve_go_before_older_ones_that_do(desired, working, b
     ],
 )
 def test_old_generations_that_are_held_have_the_replicas_that_are_desired(desired, working, broken, expected):
-    old = [
-        Replicas("working", working, working, working, "2026-01-01T00:00:00Z"),
-        Replicas("broken", broken, 0, 0, "2026-01-02T00:00:00Z"),
-    ]
-    assert scaled(old, desired) == expected
+    assert scaled(generations(working, broken), desired) == expected
 
 
 @given(desired=st.integers(0, 12), before=st.integers(0, 12), surge=st.integers(0, 4), unavailable=st.integers(0, 4))
