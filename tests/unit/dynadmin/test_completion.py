@@ -8,6 +8,7 @@ from dynamo_dynadmin.api.chat import _refused
 from dynamo_dynadmin.api.completion import Chunk, Completion, Garbled, chunk_of, models_of, request
 from dynamo_dynadmin.api.models import ChatBody
 from dynamo_shared.kube import Forbidden, KubeError, Unavailable
+from dynamo_shared.kube.errors import SILENCE
 
 
 def body(**fields: Any) -> ChatBody:
@@ -91,9 +92,9 @@ def test_models() -> None:
         (Unavailable(500, "", "out of memory"), "unavailable", "the frontend answers 500: out of memory"),
         (Forbidden(403, "", "no such key"), "bad-request", "the frontend answers 403: no such key"),
         (
-            Unavailable(0, "Timeout", "nothing came for 120 s"),
+            Unavailable(0, SILENCE, "nothing came for 120 s"),
             "unavailable",
-            "the API server does not answer: Timeout: ",
+            "the API server does not answer: Silence: ",
         ),
         (Forbidden(403, "Forbidden", "services/proxy"), "forbidden", "services/proxy"),
     ],

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import itertools
 import json
+import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from dynamo_shared.kube import KubeClient, reflector
 from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 from dynamo_shared.kube.watch_wire import MAX_LINE_BYTES, Lines, ListPage
+from structlog.testing import capture_logs
 
 from . import steps
 
@@ -295,7 +297,17 @@ async def test_a_silent_connection_is_given_up(server: Any) -> None:
         steps.answer(listed(5)), steps.watch(then="hang"), steps.watch(event("ADDED", pod("a", 6)), then="hang")
     )
     followed = Followed(server, silence=0.05)
-    assert await followed.take(2) == ["SYNCED 5", "ADDED a@6"]
+    with capture_logs() as logs:
+        assert await followed.take(2) == ["SYNCED 5", "ADDED a@6"]
+    # Where nothing happens, that is what happens.
+    assert [(each["log_level"], "Silence" in each["error"]) for each in logs] == [("debug", True)]
+
+
+async def test_a_watch_that_is_not_answered_is_logged(server: Any) -> None:
+    server.then(steps.answer(listed(5)), steps.hang(), steps.watch(event("ADDED", pod("a", 6)), then="hang"))
+    with capture_logs() as logs:
+        assert await Followed(server, silence=0.05).take(2) == ["SYNCED 5", "ADDED a@6"]
+    assert [(each["log_level"], "Timeout" in each["error"]) for each in logs] == [("info", True)]
 
 
 @pytest.mark.parametrize("how", ["at the start", "in the middle"])
@@ -525,6 +537,24 @@ async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soo
     assert 10 <= int(resumed["timeoutSeconds"]) <= 20
 
 
+@pytest.mark.parametrize("compared_a_second", [math.inf, 1e-6], ids=["compared", "not-compared"])
+async def test_a_server_that_was_set_back_between_two_watches_is_noticed_before_the_second(
+    compared_a_second: float, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shut-down ends watches in good order, and a request that is repeated until the server is back hides the break."""
+    monkeypatch.setattr(reflector, "COMPARED_A_SECOND", compared_a_second)
+    server.then(
+        steps.answer(listed(20, pod("a", 2))),
+        steps.watch(bookmark(21)),
+        # Restored to 3, with the same object. A watch from 21 on would say nothing of "b".
+        steps.answer(listed(3, pod("a", 2))),
+        steps.answer(listed(4, pod("a", 2), pod("b", 4))),
+        steps.watch(then="hang"),
+    )
+    followed = Followed(server, compare=True)
+    assert await followed.take(4) == ["ADDED a@2", "SYNCED 20", "ADDED b@4", "SYNCED 4"]
+
+
 async def test_many_objects_are_compared_only_now_and_then_and_after_an_interruption(
     server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -532,7 +562,8 @@ async def test_many_objects_are_compared_only_now_and_then_and_after_an_interrup
     server.then(
         steps.answer(listed(5, pod("a", 3))),
         steps.watch(bookmark(6)),
-        # Nothing is read between two watches that follow each other.
+        # Between two watches that follow each other no more than the number is read.
+        steps.answer(listed(6)),
         steps.watch(bookmark(7), then="break"),
         steps.answer(listed(8)),
         steps.watch(bookmark(9)),
@@ -542,7 +573,7 @@ async def test_many_objects_are_compared_only_now_and_then_and_after_an_interrup
     followed = Followed(server, compare=True)
     assert await followed.take(3) == ["ADDED a@3", "SYNCED 5", "ADDED b@10"]
     assert [each.query.get("watch", "list") for each in server.requests] == [
-        *("list", "true", "true", "list", "true", "list", "true")
+        *("list", "true", "list", "true", "list", "true", "list", "true")
     ]
 
 

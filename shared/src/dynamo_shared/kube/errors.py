@@ -16,6 +16,8 @@ from dynamo_shared.api.objects import KubeObject
 _QUOTED_BODY = 300
 #: Longest that an answer may keep us waiting, in seconds.
 LONGEST_WAIT = 60.0
+#: Reason of a stream that was answered and then said nothing for too long; "Timeout" is that of what was not answered.
+SILENCE = "Silence"
 
 # Server-side apply answers 500 when the body does not fit the schema (a string where a list belongs, for example):
 # apiserver/pkg/endpoints/handlers/fieldmanager, structuredmerge.go. It is the caller's mistake, not the server's.

@@ -16,8 +16,8 @@ What can happen, and what is done:
    served is absent only when nothing but 404 came for a while. 401, 403: the service may not read it; the same.
 
 7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. A watch that goes
-   on from a number which the server has not reached yet says nothing of it. So after each interruption the reflector asks
-   for the server's number, and lists again where that is lower. Where the new history has passed the old one meanwhile, the
+   on from a number which the server has not reached yet says nothing of it. So the reflector asks for the server's number
+   between two watches, and lists again where that is lower. Where the new history has passed the old one meanwhile, the
    uid and resourceVersion of all objects show it; they are read (without the objects) whenever a watch ends in time, of
    many objects more rarely: each page costs the API server the objects themselves. A watch that goes on after an
    interruption is asked for a short time, so that this shows soon, and all are read after it, however many they are.
@@ -192,9 +192,10 @@ class Reflector:
                 async with aclosing(following) as items:
                     async for item in items:
                         yield item
-                # A server that shuts down ends its watches in good order: only one that answers again is held to be the same.
-                if self._compares and (resumed or self._is_due()):
-                    await self._compare()
+                # A server that shuts down ends its watches in good order: only one that answers again, and counts on, is held
+                # to be the same.
+                if self._compares:
+                    await (self._compare() if resumed or self._is_due() else self._check_number())
                 self._interrupted = False
             except _ExpiredMidwayError:
                 log.info("a list expired midway and starts over", resource=self.resource.id)
@@ -292,18 +293,20 @@ class Reflector:
 
     async def _check_number(self) -> None:
         """Expired where the server counts from a lower number than the one that is known."""
-        page = await self._page("", limit=1)
-        if _is_older(page.metadata.resource_version, self._version):
-            raise errors.Expired(
-                410, "Expired", f"the data store is at {page.metadata.resource_version}, after {self._version}"
-            )
+        self._refuse_older(await self._page("", limit=1))
+
+    def _refuse_older(self, page: watch_wire.ListPage) -> None:
+        number = page.metadata.resource_version
+        if _is_older(number, self._version):
+            raise errors.Expired(410, "Expired", f"the data store is at {number}, after {self._version}")
 
     async def _compare(self) -> None:
-        """Expired where an object there is at an older version, or is another one, than what is known of it."""
+        """Expired as `_check_number`, and where an object is at an older version, or is another one, than is known of it."""
         token = ""
         met: set[ObjectKey] = set()
         while True:
             page = await self._page(token, accept=METADATA_ONLY)
+            self._refuse_older(page)
             for item in page.items or ():
                 meta = watch_wire.item_meta(item)
                 key = ObjectKey(meta.namespace, meta.name)
@@ -486,9 +489,9 @@ class Reflector:
             self._missing_seconds += seconds
 
     def _unwell(self, error: errors.KubeError) -> None:
-        # One lost connection is everyday life; it is reported when going on failed, too. A silent one is most often quiet.
+        # One lost connection is everyday life; it is reported when going on failed, too. Quiet kinds have silent watches.
         if error.retriable and not self._failures and self._version:
-            level = logging.DEBUG if error.reason == "Timeout" else logging.INFO
+            level = logging.DEBUG if error.reason == errors.SILENCE else logging.INFO
             log.log(level, "watch interrupted", resource=self.resource.id, version=self._version, error=str(error))
             return
         if isinstance(error, errors.NotServed):

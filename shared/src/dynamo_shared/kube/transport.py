@@ -256,7 +256,7 @@ class Transport:
         `silence` is how many seconds without a byte mean that the connection is dead. Not retried: its user knows where
         to go on. Raises KubeError, also from inside the block when the connection breaks.
         """
-        path, request = outgoing.path, str(outgoing)
+        path, request, answered = outgoing.path, str(outgoing), False
         small = outgoing.small_buffers
         if small not in self._stream_sessions:
             self._stream_sessions[small] = self._new_session(WATCH_CONNECTIONS, small_buffers=small)
@@ -281,9 +281,12 @@ class Transport:
                     limit = getattr(response.connection.transport, "set_read_buffer_limits", None)
                     if limit is not None:
                         limit(SMALL_BUFFER_BYTES)
+                answered = True
                 yield response.content
         except TimeoutError as error:
-            raise errors.Unavailable(0, "Timeout", f"nothing came for {silence:g} s", request=request) from error
+            if not answered:
+                raise unreachable(error, request) from error
+            raise errors.Unavailable(0, errors.SILENCE, f"nothing came for {silence:g} s", request=request) from error
         except _NETWORK_FAILURES as error:
             raise unreachable(error, request) from error
 
