@@ -12,7 +12,6 @@ import pytest
 from dynamo_devcluster import Programs
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer, NatsServerOptions
-from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     EVENTS,
@@ -32,6 +31,7 @@ from dynamo_watcher.resources import WATCHED
 from prometheus_client import CollectorRegistry
 
 from tests.building import waiting
+from tests.building.tasks import in_background
 
 from .platform import platform, settings
 
@@ -79,11 +79,10 @@ until = partial(waiting.until, within=CAUGHT_UP_WITHIN)
 async def watching(kube: KubeClient, url: str, cluster: str, **login: Any) -> AsyncIterator[None]:
     bus = await NatsBus.connect(servers=(url,), name="watcher", **login)
     feed = Feed(reflecting(kube), bus, cluster, WATCHED, WatcherMetrics(CollectorRegistry()), lookup=lookup(kube))
-    task = asyncio.create_task(feed.run())
     try:
-        yield
+        async with in_background(feed.run()):
+            yield
     finally:
-        await ended(task)
         await bus.close()
 
 
@@ -94,11 +93,10 @@ async def reading(
     bus = await NatsBus.connect(servers=(url,), name="reader", **login)
     cache = ObjectCache()
     reader = StateReader(bus, cluster or namespace, READS, cache)
-    task = asyncio.create_task(reader.run())
     try:
-        yield Bench(kube, namespace, cache, reader)
+        async with in_background(reader.run()):
+            yield Bench(kube, namespace, cache, reader)
     finally:
-        await ended(task)
         await bus.close()
 
 

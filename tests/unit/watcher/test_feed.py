@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
-from dynamo_shared.aio import ended
+from dynamo_shared.aio import EndedByItselfError, ended
 from dynamo_shared.api.resources import DEPLOYMENTS, NODES, SERVICES, ObjectKey, Resource
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.protocol import Message, Start
@@ -238,14 +238,23 @@ async def test_what_has_no_namespace_is_in_none_of_the_served_ones_and_is_watche
     assert cluster.lists == 1
 
 
-async def test_a_follower_that_fails_ends_the_feed() -> None:
-    async def broken(*_: Any) -> AsyncGenerator[ObjectChange | Synced, None]:
-        raise RuntimeError("broken")
+@pytest.mark.parametrize("error", [RuntimeError("broken"), asyncio.CancelledError(), None], ids=repr)
+async def test_a_follower_that_ends_ends_the_feed(error: BaseException | None) -> None:
+    """In one of two namespaces. A library may raise CancelledError without a call of cancel()."""
+
+    async def broken(_: Watched, namespace: str, *__: Any) -> AsyncGenerator[ObjectChange | Synced, None]:
+        if namespace == "whole":
+            await asyncio.Event().wait()
+        if error is not None:
+            raise error
+        return
         yield
 
-    feed = Feed(broken, MemoryBus(), CLUSTER, (Watched(DEPLOYMENTS),), WatcherMetrics(CollectorRegistry()))
-    with pytest.raises(ExceptionGroup, match="unhandled"):
+    metrics = WatcherMetrics(CollectorRegistry())
+    feed = Feed(broken, MemoryBus(), CLUSTER, (Watched(DEPLOYMENTS),), metrics, namespaces=("whole", "broken"))
+    with pytest.raises(ExceptionGroup) as caught:
         await asyncio.wait_for(feed.run(), 5)
+    assert caught.group_contains(type(error) if isinstance(error, RuntimeError) else EndedByItselfError)
 
 
 async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.MonkeyPatch) -> None:

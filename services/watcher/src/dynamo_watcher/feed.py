@@ -91,7 +91,7 @@ class Feed:
                 await asyncio.wait([lost, *tasks], return_when=asyncio.FIRST_COMPLETED)
                 for ended in [task for task in tasks if task.done()]:
                     tasks.remove(ended)
-                    # A follower never ends by itself; its error ends the feed, and the service is started again.
+                    # A follower's error ends the feed, and the service is started again.
                     ended.result()
         finally:
             lost.cancel()

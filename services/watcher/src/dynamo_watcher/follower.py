@@ -6,7 +6,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TypeAlias
 
-from dynamo_shared.aio import Gate
+from dynamo_shared.aio import EndedByItselfError, Gate, either
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.tracing import is_traced
@@ -110,10 +110,9 @@ class Follower:
         """set once a complete list is in STATE"""
 
     async def run(self) -> None:
-        """Follows until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for namespace in self._namespaces:
-                tasks.create_task(self._follow(namespace), name=f"follow-{self.watched.resource.id}-{namespace}")
+        """Follows until cancelled. Raises what ends it: one that ended in silence would leave STATE as it is."""
+        await either(*(self._follow(namespace) for namespace in self._namespaces))
+        raise EndedByItselfError(f"{self.watched.resource.id} is followed no longer")
 
     async def _follow(self, namespace: str) -> None:
         # What a watcher before this one published was served then.

@@ -4,17 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from dynamo_shared.aio.backoff import Backoff
-from dynamo_shared.aio.together import ended
+from dynamo_shared.aio.together import EndedByItselfError, ended
 
 #: Pause before a part that failed is started again, in seconds: the first, and the longest.
 FIRST_PAUSE = 0.5
 LAST_PAUSE = 30.0
 #: A part that has run for so long is well: its next failure is a first one again. Seconds.
 WELL_AFTER = 10.0
-
-
-class EndedByItselfError(Exception):
-    """A part that should run until cancelled has returned."""
 
 
 async def supervised(

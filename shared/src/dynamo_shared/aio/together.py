@@ -8,6 +8,10 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+class EndedByItselfError(Exception):
+    """A part that should run until cancelled has returned, or was cancelled from inside."""
+
+
 class Held(Protocol):
     """Something that this process holds, and may lose."""
 
@@ -34,7 +38,7 @@ async def both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
 async def either(*works: Coroutine[Any, Any, T]) -> T:
     """Run all until the first ends, cancel the others, and return its result or raise its error.
 
-    Of several that end at once, the one named first counts.
+    Of several that end at once, the one named first counts. Raises EndedByItselfError where it was cancelled from inside.
     """
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
@@ -42,6 +46,9 @@ async def either(*works: Coroutine[Any, Any, T]) -> T:
         first = next(task for task in tasks if task.done())
     finally:
         await ended(*tasks)
+    if first.cancelled():
+        # Raised here, CancelledError would say that the caller was cancelled, and be passed over in silence.
+        raise EndedByItselfError("it was cancelled from inside")
     return first.result()
 
 
