@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from dynamo_shared.aio import all_of, both, cancellable, either, while_held
+from dynamo_shared import aio
+from dynamo_shared.aio import EndedByItselfError, all_of, both, cancellable, either, while_held
 
 
 class Endless:
@@ -172,3 +173,32 @@ async def test_a_timeout_inside_the_task_is_not_the_timeout_of_the_task() -> Non
         return "in time"
 
     assert await cancellable(waits()) == "late"
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (None, "EndedByItselfError('it ended by itself')"),
+        (asyncio.CancelledError(), "EndedByItselfError('it was cancelled from inside')"),
+        (ValueError("broken"), "ValueError('broken')"),
+    ],
+    ids=repr,
+)
+async def test_what_should_not_end_raises_why_it_did(error: BaseException | None, raised: str):
+    async def work() -> None:
+        if error is not None:
+            raise error
+
+    with pytest.raises((EndedByItselfError, ValueError)) as caught:
+        await aio.endless(work())
+    assert repr(caught.value) == raised
+
+
+async def test_what_runs_until_cancelled_may_be_cancelled():
+    endless = Endless()
+    task = asyncio.ensure_future(aio.endless(endless.run()))
+    await endless.begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert endless.over

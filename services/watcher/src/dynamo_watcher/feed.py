@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import structlog
+from dynamo_shared.aio import endless
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import Bus, EventPublisher, streams
@@ -66,8 +67,8 @@ class Feed:
             # First: what was not read yet would look like another publisher's message.
             await self._load()
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._publisher.run(), name="state-publisher")
-                tasks.create_task(self._events.run(), name="event-publisher")
+                tasks.create_task(endless(self._publisher.run()), name="state-publisher")
+                tasks.create_task(endless(self._events.run()), name="event-publisher")
                 tasks.create_task(self._count(), name="object-count")
                 while True:
                     await self._until_lost()

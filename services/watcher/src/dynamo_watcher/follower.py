@@ -6,7 +6,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TypeAlias
 
-from dynamo_shared.aio import EndedByItselfError, Gate, either
+from dynamo_shared.aio import Gate, either, endless
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.tracing import is_traced
@@ -111,8 +111,7 @@ class Follower:
 
     async def run(self) -> None:
         """Follows until cancelled. Raises what ends it: one that ended in silence would leave STATE as it is."""
-        await either(*(self._follow(namespace) for namespace in self._namespaces))
-        raise EndedByItselfError(f"{self.watched.resource.id} is followed no longer")
+        await endless(either(*(self._follow(namespace) for namespace in self._namespaces)))
 
     async def _follow(self, namespace: str) -> None:
         # What a watcher before this one published was served then.

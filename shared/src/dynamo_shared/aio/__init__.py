@@ -10,7 +10,7 @@ from dynamo_shared.aio.merging import merged
 from dynamo_shared.aio.offload import Offload
 from dynamo_shared.aio.signal import Signal
 from dynamo_shared.aio.supervision import supervised
-from dynamo_shared.aio.together import EndedByItselfError, all_of, both, cancellable, either, ended, while_held
+from dynamo_shared.aio.together import EndedByItselfError, all_of, both, cancellable, either, ended, endless, while_held
 
 __all__ = [
     "Backoff",
@@ -26,6 +26,7 @@ __all__ = [
     "delay",
     "either",
     "ended",
+    "endless",
     "merged",
     "spread",
     "supervised",

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from dynamo_shared.aio.backoff import Backoff
-from dynamo_shared.aio.together import EndedByItselfError, ended
+from dynamo_shared.aio.together import ended, endless
 
 #: Pause before a part that failed is started again, in seconds: the first, and the longest.
 FIRST_PAUSE = 0.5
@@ -38,7 +38,7 @@ async def supervised(
 async def _attempt(
     work: Callable[[], Awaitable[object]], recovered: Callable[[], None], backoff: Backoff, well_after: float
 ) -> None:
-    task = asyncio.ensure_future(work())
+    task = asyncio.ensure_future(endless(work()))
     try:
         if backoff.failures:
             await asyncio.wait((task,), timeout=well_after)
@@ -48,8 +48,4 @@ async def _attempt(
         await asyncio.wait((task,))
     finally:
         await ended(task)
-    if task.cancelled():
-        # Not by the supervisor: a caller that cancels this part does so through the function that supervises it.
-        raise EndedByItselfError("it was cancelled from inside")
     task.result()
-    raise EndedByItselfError("it ended by itself")

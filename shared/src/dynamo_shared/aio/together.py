@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -38,7 +38,7 @@ async def both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
 async def either(*works: Coroutine[Any, Any, T]) -> T:
     """Run all until the first ends, cancel the others, and return its result or raise its error.
 
-    Of several that end at once, the one named first counts. Raises EndedByItselfError where it was cancelled from inside.
+    Of several that end at once, the one named first counts.
     """
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
@@ -46,10 +46,23 @@ async def either(*works: Coroutine[Any, Any, T]) -> T:
         first = next(task for task in tasks if task.done())
     finally:
         await ended(*tasks)
-    if first.cancelled():
-        # Raised here, CancelledError would say that the caller was cancelled, and be passed over in silence.
-        raise EndedByItselfError("it was cancelled from inside")
     return first.result()
+
+
+async def endless(work: Awaitable[object]) -> NoReturn:
+    """Await what runs until it is cancelled. Raises EndedByItselfError where it returns, or is cancelled from inside.
+
+    A TaskGroup passes over both in silence, and its other tasks go on without the one that ended. Libraries do raise
+    CancelledError without a call of `cancel`: gRPC for a closed channel, for example.
+    """
+    try:
+        await work
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise EndedByItselfError("it was cancelled from inside") from None
+    raise EndedByItselfError("it ended by itself")
 
 
 async def while_held(held: Held, work: Coroutine[Any, Any, None]) -> None:

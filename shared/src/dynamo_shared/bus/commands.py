@@ -23,7 +23,7 @@ import msgspec
 import structlog
 from opentelemetry import trace
 
-from dynamo_shared.aio import ended
+from dynamo_shared.aio import either, ended, endless
 from dynamo_shared.bus import metrics, streams, tracing
 from dynamo_shared.bus.errors import BusUnavailableError, MessageTooLargeError, StreamNotFoundError
 from dynamo_shared.bus.events import EventPublisher
@@ -191,9 +191,7 @@ class CommandConsumer:
 
     async def run(self) -> None:
         """Carries out commands until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._consume(), name=f"commands-{self._service}")
-            tasks.create_task(self._bury_lost(), name=f"lost-commands-{self._service}")
+        await endless(either(self._consume(), self._bury_lost()))
 
     async def _consume(self) -> None:
         slots = asyncio.Semaphore(self._concurrency)

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import structlog
 
-from dynamo_shared.aio import delay, ended
+from dynamo_shared.aio import delay, ended, endless
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS, ObjectKey
 from dynamo_shared.api.untrusted.words import redacted
@@ -122,7 +122,7 @@ class EventRecorder:
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._write_all())
+            tasks.create_task(endless(self._write_all()))
             while True:
                 await asyncio.sleep(SERIES_WRITE_SECONDS)
                 for series in self._correlator.behind():

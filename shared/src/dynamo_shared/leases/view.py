@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import structlog
 
-from dynamo_shared.aio import spread
+from dynamo_shared.aio import endless, spread
 from dynamo_shared.leases.client import EtcdClient, Snapshot
 from dynamo_shared.leases.errors import CompactedError, EtcdError, LeaseNotFoundError
 from dynamo_shared.leases.lease import Lease
@@ -51,7 +51,7 @@ class PrefixView:
         It may begin tasks in the group that it is given.
         """
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._watch())
+            tasks.create_task(endless(self._watch()))
             while True:
                 wait = SYNC_INTERVAL
                 try:
@@ -68,7 +68,7 @@ class PrefixView:
 
     async def _watch(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._tick())
+            tasks.create_task(endless(self._tick()))
             while True:
                 try:
                     # From the revision after the last reading, so that nothing in between is missed; a server that has

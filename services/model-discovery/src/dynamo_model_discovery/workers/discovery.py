@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import structlog
-from dynamo_shared.aio import either, while_held
+from dynamo_shared.aio import either, endless, while_held
 from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.protocol import BusHealth
 from dynamo_shared.runtime import HealthState, ServiceContext
@@ -95,10 +95,10 @@ class _Active:
             await self._publication.load()
             await self._publication.take_over()
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._publication.state.run(), name="state-publisher")
-                tasks.create_task(self._wake_when_lost(), name="state-lost")
+                tasks.create_task(endless(self._publication.state.run()), name="state-publisher")
+                tasks.create_task(endless(self._wake_when_lost()), name="state-lost")
                 for source in self._sources:
-                    tasks.create_task(source.run(), name=f"source-{source.name}")
+                    tasks.create_task(endless(source.run()), name=f"source-{source.name}")
                 await self._until_pods_are_known()
                 rested = 0.0
                 while True:

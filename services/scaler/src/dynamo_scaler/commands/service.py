@@ -1,9 +1,9 @@
 """Everything about scale commands, put together: what `app.py` hooks in."""
 
-import asyncio
 import time
 from collections.abc import Callable
 
+from dynamo_shared.aio import either, endless
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError
@@ -86,6 +86,4 @@ class ScaleCommands:
         return known
 
     async def _serve(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._consumer.run(), name="scale-commands")
-            tasks.create_task(self._held.run(), name="held-scalings")
+        await endless(either(self._consumer.run(), self._held.run()))

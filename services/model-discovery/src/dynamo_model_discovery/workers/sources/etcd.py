@@ -1,8 +1,8 @@
 """Records in Dynamo's own etcd: `v1/instances/` and `v1/mdc/`, each key bound to its process's lease."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from dynamo_shared.aio import either, endless
 from dynamo_shared.leases.follow import EtcdOptions, PrefixFollower
 
 from dynamo_model_discovery.workers.assembly import ETCD
@@ -36,9 +36,7 @@ class EtcdSource(RecordTable):
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for follower in self._followers:
-                tasks.create_task(follower.run(), name=f"follow-{follower.prefix}")
+        await endless(either(*(follower.run() for follower in self._followers)))
 
     def _take(self, changes: Mapping[str, bytes | None]) -> None:
         self.take({key.removeprefix(ROOT): value for key, value in changes.items()})
