@@ -48,7 +48,7 @@ LENIENT_WORKER: dict[str, Probe] = {
     **WORKER,
     "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=3),
 }
-#: The runtime next to an engine answers at once, whatever the engine loads; it is ready when the engine is.
+#: The runtime next to an engine answers at once, and is ready, whatever the engine loads: that takes a probe of its own.
 RUNTIME: dict[str, Probe] = {
     "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=3),
     "readinessProbe": http("/health", _SYSTEM, period=5, timeout=4, failures=3),
