@@ -195,7 +195,7 @@ CASES = [
                 ],
             }
         ),
-        "error: spec.components[0].frontendSidecar: 'front' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
+        "error: spec.components[0].roles[1].podTemplate.spec.containers: lacks 'front', which frontendSidecar makes a container of the pods of all roles: add it, or leave frontendSidecar out",
         "error: spec.components[0].roles[1].podTemplate.spec.containers[0].env[0].valueFrom: must not stand next to a value; keep one of them",
         "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
     ),

@@ -16,7 +16,7 @@ from dynamo_shared.api.registry.annotations import (
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.orchestrators import fields_of_grove
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView
 
 ALONE = RuleSet("Component deployments", (COMPONENT,), "always")
@@ -66,7 +66,7 @@ _OF_PODS = (
 def annotations_are_read_from_pods(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """How pods of a component deployment are made is read from the annotations of its pod template."""
     given = mapping(mapping(metadata).get("annotations"))
-    annotations = "spec.extraPodMetadata.annotations" if component.is_alpha else "spec.podTemplate.metadata.annotations"
+    annotations = path(component.template_annotations.at)
     for name in _OF_PODS:
         if name in given and not _graph_of(metadata):
             yield broken(("metadata", "annotations", name), annotations=annotations)

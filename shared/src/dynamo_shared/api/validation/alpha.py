@@ -6,7 +6,7 @@ from typing import Any
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA
-from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, ComponentView, FieldValue, GraphView, Words
+from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, ComponentView, GraphView, Words
 
 WORDS = Words(
     component="service",
@@ -54,7 +54,6 @@ def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location,
     kind, role = text(spec.get("componentType")), spec.get("subComponentType")
     if kind == "worker" and role in ("prefill", "decode"):
         kind = role
-    of_pods = mapping(mapping(spec.get("extraPodMetadata")).get("annotations"))
     return ComponentView(
         words=WORDS,
         at=at,
@@ -65,8 +64,4 @@ def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location,
         backend=backend,
         checkpoint=(*at, "checkpoint") if mapping(spec.get("checkpoint")).get("enabled") is True else None,
         adapted=mapping(spec.get("scalingAdapter")).get("enabled") is True,
-        annotations=(
-            FieldValue(mapping(spec.get("annotations")), (*at, "annotations")),
-            FieldValue(of_pods, (*at, "extraPodMetadata", "annotations")),
-        ),
     )

@@ -35,7 +35,7 @@ from dynamo_shared.api.untrusted.reading import annotation, mapping
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken
-from dynamo_shared.api.validation.view import ComponentView, GraphView
+from dynamo_shared.api.validation.view import ComponentView, GraphView, of_each_role
 from dynamo_shared.api.workload_provider import OF_GROVE
 
 ANNOTATIONS = RuleSet("Annotations", (GRAPH,), "always")
@@ -78,6 +78,7 @@ def graph_annotations_have_known_values(graph: GraphView, _facts: Facts) -> Viol
 
 
 @ANNOTATIONS_OF_COMPONENTS.rule(_NO_EXECUTOR, _NO_MODE)
+@of_each_role
 def component_annotations_have_known_values(component: ComponentView, _facts: Facts) -> Violations:
     """The same holds for the annotations of a component and of its pods."""
     for values, at in component.annotations:
@@ -136,9 +137,10 @@ def graph_margins_are_numbers(graph: GraphView, _facts: Facts) -> Violations:
 
 
 @ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN, _ABOVE_ALL, added=True)
+@of_each_role
 def component_margins_are_numbers(component: ComponentView, _facts: Facts) -> Violations:
     """Surge and unavailability of one component, in the annotations of its pods, are numbers of pods or percentages."""
-    values, at = component.annotations[-1]
+    values, at = component.template_annotations
     if values:
         yield from _margins(values, at)
 
@@ -282,6 +284,7 @@ def what_autoscalers_do_not_have(graph: GraphView, _facts: Facts) -> Violations:
 
 
 @ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, _NO_SWITCH, _NO_UPDATE, added=True)
+@of_each_role
 def component_annotations_have_an_effect(component: ComponentView, facts: Facts) -> Violations:
     """Discovery backends, update strategies and switches of a component have values that the platform knows.
 

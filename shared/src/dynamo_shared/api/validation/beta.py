@@ -5,7 +5,7 @@ from typing import Any
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import BETA
-from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, ComponentView, FieldValue, GraphView, Words
+from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, ComponentView, GraphView, Words
 
 WORDS = Words(
     component="component",
@@ -51,7 +51,6 @@ def component(obj: dict[str, Any]) -> ComponentView:
 def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> ComponentView:
     checkpoint = mapping(spec.get("experimental")).get("checkpoint")
     is_on = isinstance(checkpoint, dict) and checkpoint.get("enabled") is not False
-    of_pods = mapping(mapping(mapping(spec.get("podTemplate")).get("metadata")).get("annotations"))
     return ComponentView(
         words=WORDS,
         at=at,
@@ -62,5 +61,4 @@ def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> C
         backend=backend,
         checkpoint=(*at, "experimental", "checkpoint") if is_on else None,
         adapted=isinstance(spec.get("scalingAdapter"), dict),
-        annotations=(FieldValue(of_pods, (*at, "podTemplate", "metadata", "annotations")),),
     )

@@ -15,7 +15,7 @@ from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, listed
-from dynamo_shared.api.validation.view import ComponentView
+from dynamo_shared.api.validation.view import ComponentView, of_each_role
 
 COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT), "always")
 
@@ -99,24 +99,52 @@ def frontend_sidecar_has_its_name_alone(component: ComponentView, _facts: Facts)
             yield broken(component.field("extraPodSpec", "containers", index, "name"))
 
 
-@COMPONENTS.rule(
-    "{name} is not a container of podTemplate.spec.containers other than main{hint}: add it there, or leave this out",
-    versions=(BETA,),
-    added=True,
+_NO_SIDECAR = (
+    "{name} is not a container of podTemplate.spec.containers other than main{hint}: add it there, or leave this out"
 )
+_ROLE_LACKS_SIDECAR = (
+    "lacks {name}, which frontendSidecar makes a container of the pods of all roles: add it, or leave "
+    "frontendSidecar out"
+)
+
+
+@COMPONENTS.rule(_NO_SIDECAR, _ROLE_LACKS_SIDECAR, versions=(BETA,), added=True)
+@of_each_role
 def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> Violations:
     """The frontend sidecar is a container of the pod template, and of those of roles, other than the engine's."""
     sidecar = component.spec.get("frontendSidecar")
     if not isinstance(sidecar, str) or not sidecar:
         return
-    own = [mapping(template.get("spec")) for template, _ in component.role_templates.values()]
-    for pod in (component.pod.value, *(each for each in own if each is not component.pod.value)):
-        names = [text(mapping(container).get("name")) for container in items(pod.get("containers"))]
-        others = [name for name in names if name and name != MAIN]
-        if sidecar not in others:
-            hint = f" ({listed(others)})" if others else ""
-            yield broken(component.field("frontendSidecar"), name=shown(sidecar), hint=hint)
-            return
+    others = _names_of_others(component)
+    if sidecar in others:
+        return
+    hint = f" ({listed(others)})" if others else ""
+    if component.has_own_template:
+        yield (*component.pod.at, "containers"), _ROLE_LACKS_SIDECAR.format(name=shown(sidecar))
+    else:
+        yield component.field("frontendSidecar"), _NO_SIDECAR.format(name=shown(sidecar), hint=hint)
+
+
+@COMPONENTS.rule(
+    "lacks 'sidecar-frontend', which frontendSidecar makes a container of the pods of all roles: add it, or leave "
+    "frontendSidecar out",
+    versions=(ALPHA,),
+    added=True,
+)
+@of_each_role
+def templates_of_roles_have_the_frontend_sidecar(component: ComponentView, _facts: Facts) -> Violations:
+    """A frontend sidecar becomes a container of the service's own pods. Those of a role with a template have it there."""
+    # Where all roles have one, another rule refuses the sidecar.
+    if len(component.role_templates) != 1 or not component.has_own_template:
+        return
+    if isinstance(component.spec.get("frontendSidecar"), dict) and _SIDECAR not in _names_of_others(component):
+        yield broken((*component.pod.at, "containers"))
+
+
+def _names_of_others(component: ComponentView) -> list[str]:
+    """Names of the containers of a pod next to the engine's."""
+    names = (text(mapping(each).get("name")) for each in items(component.pod.value.get("containers")))
+    return [name for name in names if name and name != MAIN]
 
 
 _AMOUNTS = ("cpu", "memory", "gpu")
@@ -203,15 +231,22 @@ _NO_MAIN = (
 
 
 @WORTH_KNOWING.rule(_NO_IMAGE, _NO_MAIN, added=True)
+@of_each_role
 def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
     """A component needs an image before it can run, and has no default. It is that of the container main."""
-    if component.image.value not in (None, ""):
+    if component.image.value not in (None, "") or component.has_own_template or _lacks_template(component):
         return
     containers = [mapping(each).get("name") for each in items(component.pod.value.get("containers"))]
     if component.is_alpha or not containers or MAIN in containers:
         yield component.image.at, _NO_IMAGE
     else:
         yield component.image.at, _NO_MAIN.format(names=listed(shown(each) for each in containers))
+
+
+def _lacks_template(component: ComponentView) -> bool:
+    """Whether it is refused since a role has no template: templates of roles are refused without an image, too."""
+    field = component.pod.at[len(component.at)]
+    return bool(component.role_templates) and not isinstance(component.spec.get(str(field)), dict)
 
 
 @WORTH_KNOWING.rule(
@@ -275,15 +310,14 @@ def _asked(component: ComponentView) -> tuple[ports.Port | None, str]:
 )
 def pods_share_a_claim(component: ComponentView, _facts: Facts) -> Violations:
     """Pods that name one ResourceClaim have its devices together, however many pods there are."""
-    pods = (1 if component.replicas is None else component.replicas) * component.nodes
-    if pods < 2:
-        return
-    at: Location = ("extraPodSpec",) if "extraPodSpec" in component.spec else ("podTemplate", "spec")
-    pod: Any = component.spec
-    for step in at:
-        pod = mapping(mapping(pod).get(str(step)))
-    for index, claim in enumerate(items(pod.get("resourceClaims"))):
-        if name := text(mapping(claim).get("resourceClaimName")):
-            yield broken(
-                component.field(*at, "resourceClaims", index, "resourceClaimName"), pods=pods, name=shown(name)
-            )
+    replicas = 1 if component.replicas is None else component.replicas
+    places: dict[str, list[tuple[Location, int]]] = {}
+    for each in component.of_each_role:
+        for index, claim in enumerate(items(each.pod.value.get("resourceClaims"))):
+            if name := text(mapping(claim).get("resourceClaimName")):
+                at = (*each.pod.at, "resourceClaims", index, "resourceClaimName")
+                places.setdefault(name, []).append((at, replicas * each.pods_of_role))
+    for name, named in places.items():
+        pods = sum(number for _, number in named)
+        for at, _ in named if pods > 1 else ():
+            yield broken(at, pods=pods, name=shown(name))

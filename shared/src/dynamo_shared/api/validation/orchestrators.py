@@ -53,8 +53,9 @@ def grove_places_all_pods_by_one_scheduler(graph: GraphView, facts: Facts) -> Vi
         return
     # The platform's own choice for pods that name none.
     usual = "volcano" if annotation(graph.annotations, VOLCANO_QUEUE) else "kai-scheduler"
-    names = [text(component.pod.value.get("schedulerName")) or usual for component in graph.components]
-    for component, name in zip(graph.components, names, strict=True):
+    pods = [each for component in graph.components for each in component.of_each_role]
+    names = [text(each.pod.value.get("schedulerName")) or usual for each in pods]
+    for component, name in zip(pods, names, strict=True):
         if name not in (usual, "default-scheduler") and len(set(names)) > 1:
             yield broken((*component.pod.at, "schedulerName"), name=shown(name))
 

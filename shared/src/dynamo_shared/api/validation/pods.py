@@ -20,7 +20,7 @@ from dynamo_shared.api.validation.component import place_of_amount
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.unused import SHARED_MEMORY, SHARED_MEMORY_PATH, has_no_shared_memory
-from dynamo_shared.api.validation.view import WORKERS, ComponentView
+from dynamo_shared.api.validation.view import ComponentView, of_each_role
 
 PODS = RuleSet("Pods", (GRAPH, COMPONENT), "always")
 PODS_WORTH_KNOWING = RuleSet("Pods", (GRAPH, COMPONENT), "always")
@@ -60,6 +60,7 @@ _NO_END = "not allowed without Grove: pods are of a {workload}, which runs them 
 
 
 @PODS.rule(_ALWAYS_RESTARTED, _NO_END, added=True)
+@of_each_role
 def pods_without_grove_run_without_end(component: ComponentView, facts: Facts) -> Violations:
     """Pods of a Deployment or a LeaderWorkerSet are restarted always, and have no deadline."""
     if component.of_grove(facts.grove) is not False:
@@ -74,6 +75,7 @@ def pods_without_grove_run_without_end(component: ComponentView, facts: Facts) -
 
 
 @PODS.rule("required: only the image of the engine's container may come later", added=True)
+@of_each_role
 def other_containers_have_images(component: ComponentView, _facts: Facts) -> Violations:
     """Containers next to the engine's, and init containers, have images."""
     for container, at in _others(component):
@@ -82,10 +84,11 @@ def other_containers_have_images(component: ComponentView, _facts: Facts) -> Vio
 
 
 @PODS.rule("needs a limit of the same amount: {name} cannot be promised to several", added=True)
+@of_each_role
 def devices_have_limits(component: ComponentView, _facts: Facts) -> Violations:
     """What a container requests of devices, such as GPUs, is its limit, too."""
     main, at = component.main
-    written = mapping(component.spec.get("resources")) if component.is_alpha else {}
+    written = mapping(component.spec.get("resources")) if component.has_fields else {}
     resources = main_resources(component)
     for name in resources["requests"]:
         # GPUs that engines share are claimed in another way.
@@ -94,7 +97,7 @@ def devices_have_limits(component: ComponentView, _facts: Facts) -> Violations:
             own = mapping(main.get("resources"))
             place = (
                 component.field(*place_of_amount("requests", name, written, own))
-                if component.is_alpha
+                if component.has_fields
                 else (*at, "resources", "requests", name)
             )
             yield broken(place, name=name)
@@ -119,7 +122,9 @@ def main_claims(component: ComponentView) -> bool:
 def _resources_of_main(component: ComponentView) -> dict[str, Any]:
     given = mapping(component.main.value.get("resources"))
     return (
-        mapping(amounts.to_resources(mapping(component.spec.get("resources")), given)) if component.is_alpha else given
+        mapping(amounts.to_resources(mapping(component.spec.get("resources")), given))
+        if component.has_fields
+        else given
     )
 
 
@@ -133,6 +138,7 @@ def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> 
 
 
 @PODS.rule("does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc", added=True)
+@of_each_role
 def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
     """A probe says what to ask. Only where the platform has a default probe may it say just when to ask."""
     for container, at in _others(component):
@@ -143,28 +149,19 @@ def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
     main, at = component.main
     for probe in PROBES:
         own = mapping(main.get(probe))
-        of_service = mapping(component.spec.get(probe)) if component.is_alpha else {}
-        has_default = _has_default(component.type, probe) and not component.runtime_is_sidecar
+        of_service = mapping(component.spec.get(probe)) if component.has_fields else {}
+        has_default = _has_default(component, probe) and not component.runtime_is_sidecar
         if (own or of_service) and not has_default and not (asks(own) or asks(of_service)):
             yield broken((*at, probe) if own else component.field(probe))
-    yield from map(broken, _probes_of_workers_without_question(component))
 
 
-def _probes_of_workers_without_question(component: ComponentView) -> Iterator[Location]:
-    """Probes of main in the template that workers of a replica have of their own: the platform has none for these."""
-    if (workers := component.role_templates.get(WORKER)) is None:
-        return
-    for index, container in enumerate(items(mapping(workers.value.get("spec")).get("containers"))):
-        given = mapping(container)
-        for probe in PROBES if given.get("name") == MAIN else ():
-            if isinstance(given.get(probe), dict) and not asks(given[probe]):
-                yield (*workers.at, "spec", "containers", index, probe)
-
-
-def _has_default(kind: str, probe: str) -> bool:
-    if kind == "frontend":
+def _has_default(component: ComponentView, probe: str) -> bool:
+    """Whether the platform has a probe for main: none for the workers of a replica whose roles have templates."""
+    if component.type == "frontend":
         return probe != "startupProbe"
-    return kind in WORKERS or kind in ("planner", "epp")
+    if component.role == WORKER:
+        return False
+    return component.is_worker or component.type in ("planner", "epp")
 
 
 class _Mount(NamedTuple):
@@ -178,6 +175,7 @@ class _Mount(NamedTuple):
 
 
 @PODS.rule("is taken for a claim, since the pod has no volume of that name, and {problem}", added=True)
+@of_each_role
 def mounts_name_volumes_or_claims(component: ComponentView, _facts: Facts) -> Violations:
     """What the engine's container mounts is a volume of the pod, or else a claim of that name: the name of an object."""
     known = _volumes(component)
@@ -189,12 +187,18 @@ def mounts_name_volumes_or_claims(component: ComponentView, _facts: Facts) -> Vi
 @PODS.rule(
     "{name} is not a volume of the pod{hint}: add it to {volumes}; only main mounts claims by name alone", added=True
 )
+@of_each_role
 def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> Violations:
     """Containers next to the engine's mount volumes that the pod has: its own, and what the engine's container mounts."""
-    if component.nodes > 1 or component.gms is not None or component.checkpoint is not None or component.type == "epp":
+    if component.gms is not None or component.checkpoint is not None or component.type == "epp":
         # These have more volumes of the platform.
         return
+    if component.nodes > 1 and component.engine in ("", "trtllm"):
+        # TensorRT-LLM has its keys, whose name an installation chooses, and another engine may be named later.
+        return
     known = {*_volumes(component), *(mount.name for mount in _mounts(component))}
+    if component.nodes > 1:
+        known.add(_SCRIPT_OF_WORKERS)
     if not has_no_shared_memory(component):
         known.add(SHARED_MEMORY)
     for container, at in _others(component):
@@ -210,7 +214,12 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
                 )
 
 
+#: Volume of the workers of a replica that spans nodes, with what they wait for their leader by.
+_SCRIPT_OF_WORKERS = "wait-leader-script"
+
+
 @PODS.rule("{path} is where {name} is mounted already ({first}): mount one of them elsewhere", added=True)
+@of_each_role
 def paths_have_one_mount(component: ComponentView, _facts: Facts) -> Violations:
     """A path of the engine's container has one mount, the compilation cache included."""
     first: dict[str, _Mount] = {}
@@ -222,7 +231,7 @@ def paths_have_one_mount(component: ComponentView, _facts: Facts) -> Violations:
         if other is mount or (mount.cache and other.name == mount.name):
             continue
         # Two of one list have the same message of the list, where its type is published.
-        if mount.cache or (component.is_alpha and mount.at[: len(component.pod.at)] != component.pod.at):
+        if mount.cache or (component.has_fields and mount.at[: len(component.pod.at)] != component.pod.at):
             yield broken(mount.path_at, path=shown(mount.path), name=shown(other.name), first=path(other.at[:-1]))
 
 
@@ -231,6 +240,7 @@ _COLON = "has a ':', which not all container runtimes take in the path of a moun
 
 
 @PODS_WORTH_KNOWING.rule(_RELATIVE, _COLON, added=True)
+@of_each_role
 def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violations:
     """The path of a mount is absolute, and has no colon, which some container runtimes take for the end of it."""
     for mount in _mounts(component):
@@ -244,6 +254,7 @@ def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violati
     "Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
     added=True,
 )
+@of_each_role
 def grove_places_pods(component: ComponentView, facts: Facts) -> Violations:
     """Grove takes no pods that name their node or spread over a topology: it places them."""
     pod, at = component.pod
@@ -313,7 +324,8 @@ def _mounts(component: ComponentView) -> list[_Mount]:
         cache = next((each for each in own if each.cache), None)
         # A mount of mainContainer replaces the service's at that path.
         taken = {each.path for each in mounts}
-        mounts += [each._replace(cache=False) for each in own if each is not cache and each.path not in {"", *taken}]
+        plain = (each for each in own if component.has_fields and each is not cache)
+        mounts += [each._replace(cache=False) for each in plain if each.path not in {"", *taken}]
     else:
         at = component.field("compilationCache")
         given = mapping(component.spec.get("compilationCache"))

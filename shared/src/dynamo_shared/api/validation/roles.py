@@ -71,7 +71,7 @@ _CHANGES_COMMANDS = (
 #: Fields of a service of v1alpha1 that its pod template is made of.
 _OF_PODS = (
     *("extraPodSpec", "extraPodMetadata", "resources", "envs", "envFromSecret"),
-    *("livenessProbe", "readinessProbe", "volumeMounts"),
+    *("livenessProbe", "readinessProbe", "volumeMounts", "frontendSidecar"),
 )
 
 
@@ -88,7 +88,7 @@ def templates_of_roles_are_whole(component: ComponentView, _facts: Facts) -> Vio
     words = {"component": component.words.component, "template": f"{name} of the {component.words.component}"}
     if len(own) == len(ROLE_NAMES):
         for field in _OF_PODS if component.is_alpha else (name,):
-            if component.spec.get(field):
+            if component.spec.get(field) and not (field == "volumeMounts" and _is_cache_alone(component)):
                 yield component.field(field), _OF_NO_ROLE
     elif not isinstance(component.spec.get(name), dict):
         for at in _without_template(component):
@@ -101,6 +101,11 @@ def templates_of_roles_are_whole(component: ComponentView, _facts: Facts) -> Vio
     for feature in (component.gms, component.failover):
         if feature is not None:
             yield feature.at, _CHANGES_COMMANDS.format(**words)
+
+
+def _is_cache_alone(component: ComponentView) -> bool:
+    """Whether a v1alpha1 service mounts its compilation cache and nothing else: the pods of all roles have that."""
+    return all(mapping(each).get("useAsCompilationCache") is True for each in items(component.spec.get("volumeMounts")))
 
 
 def _without_template(component: ComponentView) -> Iterator[Location]:

@@ -11,7 +11,7 @@ from dynamo_shared.api.untrusted.reading import annotation, mapping
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.pods import main_claims, main_resources
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, listed, path
-from dynamo_shared.api.validation.view import ComponentView, GraphView
+from dynamo_shared.api.validation.view import ComponentView, GraphView, of_each_role
 
 RUNNING_OF_GRAPHS = RuleSet("What runs", (GRAPH,), "always")
 RUNNING = RuleSet("What runs", (GRAPH, COMPONENT), "always")
@@ -26,12 +26,13 @@ def workers_run_one_engine(graph: GraphView, _facts: Facts) -> Violations:
         # Each of them is compared with the engine that is named.
         return
     first: ComponentView | None = None
-    for component in graph.components:
+    for component in (each for one in graph.components for each in one.of_each_role):
         if len(component.started) != 1:
             continue
         first = first or component
         if component.started != first.started:
-            yield broken(component.main.at, engine=component.engine, first=path(first.at), other=first.engine)
+            where = path(first.main.at if first.has_own_template else first.at)
+            yield broken(component.main.at, engine=component.engine, first=where, other=first.engine)
 
 
 @RUNNING_OF_GRAPHS.rule("a pod has one scheduler, and {other} names another one: leave one of the two out", added=True)
@@ -47,6 +48,7 @@ _SEVERAL_ENGINES = "starts several engines ({engines}): a component has one; wri
 
 
 @RUNNING.rule(_ENGINES_DIFFER, _SEVERAL_ENGINES, added=True)
+@of_each_role
 def engine_is_the_one_that_is_named(component: ComponentView, _facts: Facts) -> Violations:
     """The command of a worker starts one engine, and the one that backendFramework names, if it does."""
     if len(component.started) == 1:

@@ -7,8 +7,8 @@ from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
-from dynamo_shared.api.validation.view import ComponentView, GraphView
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
+from dynamo_shared.api.validation.view import ComponentView, GraphView, of_each_role
 
 UNUSED = RuleSet("Fields without effect", (GRAPH, COMPONENT), "always")
 UNUSED_IN_GRAPHS = RuleSet("Fields without effect", (GRAPH,), "always")
@@ -62,6 +62,7 @@ _GRACE = "terminationGracePeriodSeconds"
 
 
 @UNUSED.rule("0 has no effect: pods get the default of their type; write 1 or more", added=True)
+@of_each_role
 def a_grace_period_is_some_time(component: ComponentView, _facts: Facts) -> Violations:
     """A zero over a default of the platform is as good as absent."""
     pod, at = component.pod
@@ -74,6 +75,7 @@ _OWN_SHARED_MEMORY = "is replaced by the platform's {path}: set its size in {fie
 
 
 @UNUSED.rule(_OWN_SHARED_MEMORY, added=True)
+@of_each_role
 def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> Violations:
     """Pods have shared memory of the platform, in place of a volume of its name and of what is mounted there."""
     legacy = component.is_alpha
@@ -86,7 +88,7 @@ def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> V
     mounts = [
         (each, (*main_at, "volumeMounts", i), "mountPath") for i, each in enumerate(items(main.get("volumeMounts")))
     ]
-    if legacy:
+    if component.has_fields:
         own = enumerate(items(component.spec.get("volumeMounts")))
         mounts += [(each, component.field("volumeMounts", i), "mountPoint") for i, each in own]
     for mount, at, place in mounts:
@@ -103,14 +105,15 @@ _OF_PODS = frozenset({"labels", "annotations", "creationTimestamp"})
 
 @UNUSED.rule(
     "has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
-    versions=(BETA,),
     added=True,
 )
+@of_each_role
 def metadata_of_pods_is_labels_and_annotations(component: ComponentView, _facts: Facts) -> Violations:
     """Names, owners and finalizers of pods are not a template's to say."""
-    for name, value in mapping(mapping(component.spec.get("podTemplate")).get("metadata")).items():
+    metadata, at = component.template_metadata
+    for name, value in metadata.items():
         if name not in _OF_PODS and value:
-            yield broken(component.field("podTemplate", "metadata", str(name)))
+            yield broken((*at, str(name)))
 
 
 @UNUSED.rule("has no effect without gpu: set gpu to the number of GPUs", versions=(ALPHA,), added=True)
@@ -162,8 +165,11 @@ def there_is_one_compilation_cache(component: ComponentView, _facts: Facts) -> V
 
 
 @UNUSED.rule("has no effect: {winner} takes its place; write all of it there", versions=(ALPHA,), added=True)
+@of_each_role
 def lists_of_the_main_container_replace_those_of_the_service(component: ComponentView, _facts: Facts) -> Violations:
     """A list of mainContainer replaces the service's own one, but for variables, and mounts at other paths."""
+    if not component.has_fields:
+        return
     main, at = component.main
     resources = mapping(component.spec.get("resources"))
     paths = [mapping(each).get("mountPath") for each in items(main.get("volumeMounts"))]
@@ -188,8 +194,11 @@ _SECOND_MAIN = "has no effect: the container main is written in extraPodSpec.mai
 
 
 @UNUSED.rule(_NAME_OF_MAIN, _SECOND_MAIN, versions=(ALPHA,), added=True)
+@of_each_role
 def the_main_container_is_main_container(component: ComponentView, _facts: Facts) -> Violations:
     """The engine's container has its own field, and its own name."""
+    if not component.has_fields:
+        return
     main, at = component.main
     if main.get("name") not in (None, "", MAIN):
         yield (*at, "name"), _NAME_OF_MAIN

@@ -4,16 +4,19 @@ Rules are written once, over these views; `alpha` and `beta` make them of either
 and modes in v1beta1's meaning), places and `words` are those of the version written.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, NamedTuple, Self
 
 from dynamo_shared.api.engines.started import SHELL, engines_started, takes_flags
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN, RUNTIME
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, WORKLOAD_PROVIDER
-from dynamo_shared.api.role_templates import FIELD, LEADER, ROLES
+from dynamo_shared.api.role_templates import FIELD, LEADER, ROLES, WORKER
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import annotation, below, integer, items, mapping, nodes, text
+from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
 
 _COMMAND = ("command", "args")
@@ -57,7 +60,10 @@ class FieldValue(NamedTuple):
 
 @dataclass(slots=True)
 class ComponentView:
-    """A component: an item of spec.components, a service of spec.services, or the spec of a component deployment."""
+    """A component: an item of spec.components, a service of spec.services, or the spec of a component deployment.
+
+    What it says of its pods is of those that serve. `of_each_role` has the same for its other pods, where these differ.
+    """
 
     words: Words
     at: Location
@@ -73,8 +79,6 @@ class ComponentView:
     checkpoint: Location | None
     #: Whether an adapter owns the replicas.
     adapted: bool
-    #: Annotations that a version has for the pods, or for all objects of a component.
-    annotations: tuple[FieldValue, ...]
     #: None where nothing is said.
     replicas: int | None = field(init=False)
     #: Nodes of one replica.
@@ -93,15 +97,17 @@ class ComponentView:
     must_be_of_grove: bool = False
     #: Engine that the other workers of its graph start, "" where they start none, or several.
     engine_of_graph: str = ""
+    #: Role whose pods it is of. All roles have the same pods, unless one has a template of its own.
+    role: str = LEADER
 
     def __post_init__(self) -> None:
         """What both versions say alike, or in the same words elsewhere."""
         main, at = self.main
         self.replicas, self.nodes = integer(self.spec.get("replicas")), nodes(self.spec.get("multinode"))
         self.gms, self.failover = self._feature(self.words.gms), self._feature(self.words.failover)
-        own = _gpu_fields(mapping(self.spec.get("resources")), self.field("resources")) if self.is_alpha else None
+        own = _gpu_fields(mapping(self.spec.get("resources")), self.field("resources")) if self.has_fields else None
         self.gpus = own or _gpus(mapping(main.get("resources")), (*at, "resources"))
-        self.image = FieldValue(main.get("image"), (*at, "image") if main or self.is_alpha else (*at, "containers"))
+        self.image = FieldValue(main.get("image"), (*at, "image") if main or self.has_fields else (*at, "containers"))
         lines = (each for field in _COMMAND for each in items(main.get(field)) if isinstance(each, str))
         self.started = engines_started(lines) if self.is_worker else frozenset()
 
@@ -190,20 +196,65 @@ class ComponentView:
         return templates
 
     @property
+    def of_each_role(self) -> tuple[Self, ...]:
+        """The component as its pods are that serve, and as its workers are, where these have another template."""
+        return (self, replace(self, role=WORKER)) if self.role_templates else (self,)
+
+    @property
+    def pods_of_role(self) -> int:
+        """Pods of its role in one replica: of all nodes, where all roles have the same pods."""
+        if not self.role_templates:
+            return self.nodes
+        return self.nodes - 1 if self.role == WORKER else 1
+
+    @property
+    def has_own_template(self) -> bool:
+        """Whether its role has a pod template, which takes the place of the component's."""
+        return self.role in self.role_templates
+
+    @property
+    def has_fields(self) -> bool:
+        """Whether its pods are made of the fields of a v1alpha1 service: all of these, unless their role has a template."""
+        return self.is_alpha and not self.has_own_template
+
+    @property
     def pod(self) -> FieldValue:
-        """What it says of its pods, {} for nothing. Of a replica that spans nodes: of the pod that serves."""
-        if (leader := self.role_templates.get(LEADER)) is not None:
-            return FieldValue(mapping(leader.value.get("spec")), (*leader.at, "spec"))
+        """What it says of the pods of its role, {} for nothing."""
+        if (own := self.role_templates.get(self.role)) is not None:
+            return FieldValue(mapping(own.value.get("spec")), (*own.at, "spec"))
         if self.is_alpha:
             return FieldValue(mapping(self.spec.get("extraPodSpec")), self.field("extraPodSpec"))
         template = mapping(self.spec.get("podTemplate"))
         return FieldValue(mapping(template.get("spec")), self.field("podTemplate", "spec"))
 
     @property
+    def template_metadata(self) -> FieldValue:
+        """Metadata of the pod template of its role, {} for none."""
+        own = self.role_templates.get(self.role)
+        if own is not None:
+            return FieldValue(mapping(own.value.get("metadata")), (*own.at, "metadata"))
+        if self.is_alpha:
+            return FieldValue(mapping(self.spec.get("extraPodMetadata")), self.field("extraPodMetadata"))
+        template = mapping(self.spec.get("podTemplate"))
+        return FieldValue(mapping(template.get("metadata")), self.field("podTemplate", "metadata"))
+
+    @property
+    def template_annotations(self) -> FieldValue:
+        """Annotations of the pod template of its role, {} for none."""
+        metadata, at = self.template_metadata
+        return FieldValue(mapping(metadata.get("annotations")), (*at, "annotations"))
+
+    @property
+    def annotations(self) -> tuple[FieldValue, ...]:
+        """Annotations that a version has for all objects of a component, and for the pods of its role."""
+        of_objects = FieldValue(mapping(self.spec.get("annotations")), self.field("annotations"))
+        return (of_objects, self.template_annotations) if self.is_alpha else (self.template_annotations,)
+
+    @property
     def main(self) -> FieldValue:
         """The engine's container, {} where it is not written."""
         pod, at = self.pod
-        if self.is_alpha and LEADER not in self.role_templates:
+        if self.has_fields:
             return FieldValue(mapping(pod.get("mainContainer")), (*at, "mainContainer"))
         for index, container in enumerate(items(pod.get("containers"))):
             if mapping(container).get("name") == MAIN:
@@ -213,8 +264,7 @@ class ComponentView:
     @property
     def sidecar(self) -> FieldValue | None:
         """The init container `runtime`, whatever it does; None where there is none. The pods of any role may have it."""
-        of_roles = ((mapping(each.value.get("spec")), (*each.at, "spec")) for each in self.role_templates.values())
-        for pod, at in (self.pod, *of_roles):
+        for pod, at in (each.pod for each in self.of_each_role):
             for index, container in enumerate(items(pod.get("initContainers"))):
                 if mapping(container).get("name") == RUNTIME:
                     return FieldValue(container, (*at, "initContainers", index))
@@ -233,6 +283,23 @@ class ComponentView:
     def field(self, *steps: int | str) -> Location:
         """Place of a field below the component."""
         return (*self.at, *steps)
+
+
+_Check = Callable[[ComponentView, Facts], Iterable[tuple[Location, str | dict[str, object]]]]
+
+
+def of_each_role(check: _Check) -> _Check:
+    """A rule about the pods of one role, made one of all pods of a component. What roles share is reported once."""
+
+    @wraps(check)
+    def of_all(component: ComponentView, facts: Facts) -> Iterable[tuple[Location, str | dict[str, object]]]:
+        reported: set[Location] = set()
+        for each in component.of_each_role:
+            broken = [(at, said) for at, said in check(each, facts) if at not in reported]
+            reported.update(at for at, _ in broken)
+            yield from broken
+
+    return of_all
 
 
 #: The schema allows 25; a list of a hundred thousand is not worth a second of everybody's time. Components.

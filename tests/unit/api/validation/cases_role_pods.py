@@ -1,0 +1,212 @@
+# ruff: noqa: E501 - messages stand here whole
+"""Cases about the pods of roles: rules of pods hold for the template of each, and what roles share is reported once."""
+
+from typing import Any
+
+from .building import GROVE, MAIN, Case, alone, components, service, services
+
+VLLM = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model", "m"]}
+SGLANG = {"command": ["python3", "-m", "dynamo.sglang"]}
+
+
+def role(name: str, main: dict[str, Any] | None = None, *, metadata: Any = None, **pod: Any) -> dict[str, Any]:
+    """A role with a template; `others` are containers next to main."""
+    others = pod.pop("others", [])
+    template: dict[str, Any] = {"spec": {"containers": [{**MAIN, **(main or {})}, *others], **pod}}
+    return {"name": name, "podTemplate": template if metadata is None else {"metadata": metadata, **template}}
+
+
+def spread(*roles: Any, **fields: Any) -> dict[str, Any]:
+    """A worker over two nodes whose roles have templates."""
+    return {"name": "a", "type": "worker", "multinode": {"nodeCount": 2}, "roles": list(roles), **fields}
+
+
+def wrong(name: str) -> dict[str, Any]:
+    """A role with everything that rules of pods refuse."""
+    return role(
+        name,
+        {
+            **VLLM,
+            "resources": {"requests": {"nvidia.com/gpu": "1"}},
+            "volumeMounts": [{"name": "no_claim", "mountPath": "/a"}],
+            "startupProbe": {"periodSeconds": 5},
+        },
+        restartPolicy="Never",
+        activeDeadlineSeconds=60,
+        initContainers=[{"name": "init", "volumeMounts": [{"name": "cach", "mountPath": "/c"}]}],
+        volumes=[{"name": "cache", "emptyDir": {}}],
+    )
+
+
+CASES = [
+    Case(
+        "beta: what rules of pods refuse, of the workers alone",
+        components(spread(role("leader", VLLM), wrong("worker"))),
+        "error: spec.components[0].roles[1].podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods are of a LeaderWorkerSet, which restarts them; leave it out",
+        "error: spec.components[0].roles[1].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
+        "error: spec.components[0].roles[1].podTemplate.spec.initContainers[0].image: required: only the image of the engine's container may come later",
+        'error: spec.components[0].roles[1].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several',
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].startupProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0].name: is taken for a claim, since the pod has no volume of that name, and 'no_claim' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.components[0].roles[1].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume of the pod; did you mean cache?: add it to spec.components[0].roles[1].podTemplate.spec.volumes; only main mounts claims by name alone",
+    ),
+    Case(
+        "beta: what rules of pods refuse, of the leader alone",
+        components(spread(wrong("leader"), role("worker", VLLM))),
+        "error: spec.components[0].roles[0].podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods are of a LeaderWorkerSet, which restarts them; leave it out",
+        "error: spec.components[0].roles[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
+        "error: spec.components[0].roles[0].podTemplate.spec.initContainers[0].image: required: only the image of the engine's container may come later",
+        'error: spec.components[0].roles[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several',
+        "error: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0].name: is taken for a claim, since the pod has no volume of that name, and 'no_claim' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.components[0].roles[0].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume of the pod; did you mean cache?: add it to spec.components[0].roles[0].podTemplate.spec.volumes; only main mounts claims by name alone",
+    ),
+    Case(
+        "beta: what rules of pods refuse, of the component's template that workers go by",
+        components(
+            spread(role("leader", VLLM), {"name": "worker"}, podTemplate=wrong("worker")["podTemplate"]),
+        ),
+        "error: spec.components[0].podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods are of a LeaderWorkerSet, which restarts them; leave it out",
+        "error: spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
+        "error: spec.components[0].podTemplate.spec.initContainers[0].image: required: only the image of the engine's container may come later",
+        'error: spec.components[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several',
+        "error: spec.components[0].podTemplate.spec.containers[0].startupProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+        "error: spec.components[0].podTemplate.spec.containers[0].volumeMounts[0].name: is taken for a claim, since the pod has no volume of that name, and 'no_claim' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume of the pod; did you mean cache?: add it to spec.components[0].podTemplate.spec.volumes; only main mounts claims by name alone",
+    ),
+    Case(
+        "beta: paths, images and claims of roles",
+        components(
+            spread(
+                role(
+                    "leader",
+                    {**VLLM, "volumeMounts": [{"name": "models", "mountPath": "data"}]},
+                    resourceClaims=[{"name": "g", "resourceClaimName": "gpus"}],
+                ),
+                role(
+                    "worker",
+                    {
+                        **VLLM,
+                        "volumeMounts": [
+                            {"name": "models", "mountPath": "/cache"},
+                            {"name": "models", "mountPath": "x"},
+                        ],
+                    },
+                    resourceClaims=[
+                        {"name": "g", "resourceClaimName": "gpus"},
+                        {"name": "own", "resourceClaimName": "alone"},
+                    ],
+                ),
+                compilationCache={"pvcName": "compiled", "mountPath": "/cache"},
+            )
+        ),
+        "error: spec.components[0].compilationCache.mountPath: '/cache' is where 'models' is mounted already (spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0]): mount one of them elsewhere",
+        "warning: spec.components[0].roles[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 2 pods share the devices of ResourceClaim 'gpus': more of them get no more; with resourceClaimTemplateName each pod gets its own",
+        "warning: spec.components[0].roles[1].podTemplate.spec.resourceClaims[0].resourceClaimName: all 2 pods share the devices of ResourceClaim 'gpus': more of them get no more; with resourceClaimTemplateName each pod gets its own",
+        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0].mountPath: is taken from the root of the container: '/data'; write that",
+        "warning: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[1].mountPath: is taken from the root of the container: '/x'; write that",
+    ),
+    Case(
+        "beta: what has no effect in templates of roles",
+        components(
+            spread(
+                role("leader", {**VLLM, "volumeMounts": [{"name": "s", "mountPath": "/dev/shm"}]}),
+                role(
+                    "worker",
+                    {**VLLM, "volumeMounts": [{"name": "s", "mountPath": "/dev/shm"}]},
+                    metadata={
+                        "name": "n",
+                        "annotations": {
+                            "nvidia.com/dynamo-discovery-backend": "consul",
+                            "nvidia.com/vllm-distributed-executor-backend": "threads",
+                            "nvidia.com/deployment-rolling-update-max-surge": "many",
+                        },
+                    },
+                    terminationGracePeriodSeconds=0,
+                ),
+            )
+        ),
+        "error: spec.components[0].roles[1].podTemplate.metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'threads' is not allowed; one of 'mp', 'ray'",
+        "error: spec.components[0].roles[1].podTemplate.metadata.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: 'many' is neither a number of pods nor a percentage; write 1 or 25%",
+        "warning: spec.components[0].roles[1].podTemplate.metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
+        "warning: spec.components[0].roles[1].podTemplate.spec.terminationGracePeriodSeconds: 0 has no effect: pods get the default of their type; write 1 or more",
+        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0]: is replaced by the platform's /dev/shm: set its size in sharedMemorySize, or 0 there to keep this one",
+        "warning: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0]: is replaced by the platform's /dev/shm: set its size in sharedMemorySize, or 0 there to keep this one",
+        "warning: spec.components[0].roles[1].podTemplate.metadata.name: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
+    ),
+    Case(
+        "beta: engines of roles",
+        components(spread(role("leader", VLLM), role("worker", SGLANG))),
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0]: starts sglang, where spec.components[0].roles[0].podTemplate.spec.containers[0] starts vllm: a graph has one engine",
+    ),
+    Case(
+        "beta: the engine of a role is not the one that is named",
+        components(spread(role("leader", VLLM), role("worker", SGLANG)), backendFramework="vllm"),
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0]: starts sglang, where backendFramework is vllm: make them agree, or leave backendFramework out",
+    ),
+    Case(
+        "beta: Grove places the pods of all roles",
+        components(
+            spread(role("leader", VLLM), role("worker", VLLM, schedulerName="mine", nodeName="node-1")),
+        ),
+        "warning: spec.components[0].roles[1].podTemplate.spec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'mine': name one for all, or turn Grove off for it",
+        "warning: spec.components[0].roles[1].podTemplate.spec.nodeName: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
+        facts=GROVE,
+    ),
+    Case(
+        "alpha: fields of a service are of the pods without a template of their role",
+        services(
+            {
+                "a": service(
+                    multinode={"nodeCount": 2},
+                    roles=[role("leader", VLLM), {"name": "worker"}],
+                    resources={"requests": {"gpu": "1"}},
+                    volumeMounts=[{"name": "no_claim", "mountPoint": "/x"}],
+                    frontendSidecar={"image": "front:1"},
+                )
+            }
+        ),
+        "error: spec.services.a.roles[0].podTemplate.spec.containers: lacks 'sidecar-frontend', which frontendSidecar makes a container of the pods of all roles: add it, or leave frontendSidecar out",
+        "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several",
+        "error: spec.services.a.volumeMounts[0].name: is taken for a claim, since the pod has no volume of that name, and 'no_claim' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+    ),
+    Case(
+        "alpha: a compilation cache is of the pods of all roles",
+        services(
+            {
+                "a": {
+                    "componentType": "worker",
+                    "multinode": {"nodeCount": 2},
+                    "roles": [role("leader", VLLM), role("worker", VLLM, metadata={"name": "n"})],
+                    "volumeMounts": [{"name": "compiled", "useAsCompilationCache": True}],
+                }
+            }
+        ),
+        "warning: spec.services.a.roles[1].podTemplate.metadata.name: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
+    ),
+    Case(
+        "alpha: a frontend sidecar is a container of the service, which no role goes by",
+        services(
+            {
+                "a": {
+                    "componentType": "worker",
+                    "multinode": {"nodeCount": 2},
+                    "roles": [role("leader", VLLM), role("worker", VLLM)],
+                    "frontendSidecar": {"image": "front:1"},
+                }
+            }
+        ),
+        "error: spec.services.a.frontendSidecar: not together with templates of all roles, which take its place: leave it out",
+    ),
+    Case(
+        "beta: annotations of a component deployment whose leader has a template",
+        {
+            **alone("v1beta1", **spread(role("leader", VLLM), role("worker", VLLM))),
+            "metadata": {
+                "name": "a",
+                "namespace": "team",
+                "annotations": {"nvidia.com/vllm-distributed-executor-backend": "mp"},
+            },
+        },
+        'warning: metadata.annotations["nvidia.com/vllm-distributed-executor-backend"]: has no effect here: write it in spec.roles[0].podTemplate.metadata.annotations',
+    ),
+]
