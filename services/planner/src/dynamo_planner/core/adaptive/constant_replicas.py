@@ -42,5 +42,5 @@ def constant_replicas(
         rates=np.array([[sample.rate for sample in samples]]),
     )
     past, until = Weighing(there, rates), len(samples) * step
-    counts = past.cheapest(0.0, until, share, {pool: state.least for pool, state in there.items()}, past.most)
+    counts = past.cheapest(0.0, until, share, past.least, past.most)
     return counts, past.share(counts, 0.0, until)

@@ -12,6 +12,7 @@ from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
 from dynamo_planner.core.adaptive.forecasting import MEMORY, UNSEEN, Forecast, Forecaster
 from dynamo_planner.core.adaptive.holding import OVER, Holding, HoldTime, Needed
+from dynamo_planner.core.adaptive.needs import TOGETHER, Needs, ahead, by_price, by_share
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing
 from dynamo_planner.core.adaptive.promise import WINDOW, Promise
 from dynamo_planner.core.adaptive.reasons import Reason
@@ -38,12 +39,8 @@ NEARLY_ALL = 0.99
 """Share of requests in time beyond which more replicas are not even considered."""
 UNKNOWN_STARTUP = 60.0
 """Seconds that a new replica is thought to need, before one was measured: loading a model takes about a minute at least."""
-TOGETHER = 20.0
-"""Seconds: replicas that will be needed so soon after each other are added at once, and those that can go so soon go at once."""
 PAUSES = 2.0
 """Requests have ceased after so many times the longest pause of late that they came back from."""
-SURELY = 0.8
-"""The rest misses at most so much of what may miss, before a replica goes: else chance brings it back at once."""
 SHORTEST_SAMPLE, LONGEST_SAMPLE = 10.0, 30.0
 """Seconds of traffic: shorter windows are mostly chance, longer ones show a change too late."""
 
@@ -217,8 +214,11 @@ class AdaptivePolicy:
     def _startup(self, pool: Pool, observation: Observation) -> float:
         return max(0.0, observation.startup_seconds.get(pool, UNKNOWN_STARTUP))
 
+    def _longest_startup(self, observation: Observation) -> float:
+        return max(self._startup(pool, observation) for pool in self._limits.pools)
+
     def _horizon(self, observation: Observation) -> float:
-        return max(self._startup(pool, observation) for pool in self._limits.pools) + self._sample
+        return self._longest_startup(observation) + self._sample
 
     def _able(self, observation: Observation, pool: Pool) -> EngineCapabilities:
         return observation.capabilities.get(pool, EngineCapabilities())
@@ -229,49 +229,62 @@ class AdaptivePolicy:
 
     def _plan(self, observation: Observation, forecast: Forecast) -> dict[Pool, PoolPlan]:
         """What each pool shall have: more if it brings enough in time, fewer if they have not been worth it for a while."""
-        pools = self._limits.pools
-        startup = max(self._startup(pool, observation) for pool in pools)
-        needed = max(TOGETHER, startup)
-        ahead = startup + needed
-        weighing = self._weighing(observation, forecast, startup, ahead)
-        asked = {pool: max(_asked(observation.workers[pool]), self._least_of(pool)) for pool in pools}
-        size = self._by_share if self._config.gpu_price is None else self._by_price
-        up, keep = size(weighing, startup, needed, asked)
-        expected = weighing.expecting(forecast.at)
-        least = {pool: self._least_of(pool) for pool in pools}
-        calm = expected.cheapest(startup, startup + TOGETHER, self._promise.aim, least, weighing.most)
-        final, reasons, held = {}, {}, {}
-        rate = self._demand.samples[-1].rate
-        self._holding.observe(Needed(observation.now, rate, keep, by_wave=forecast.way == "wave"))
+        startup, now = self._longest_startup(observation), observation.now
+        weighing = self._weighing(observation, forecast, startup)
+        if self._config.gpu_price is None:
+            up, keep = by_share(weighing, startup, self._promise.aim)
+        else:
+            up, keep = by_price(weighing, startup)
+        self._holding.observe(Needed(now, self._demand.samples[-1].rate, keep, by_wave=forecast.way == "wave"))
         self._hold = self._hold_for(weighing, startup)
-        planned = self._planned(observation.now, startup)
-        enough = _enough(planned, self._hold, asked)
-        if any(enough[pool] < asked[pool] >= up[pool] for pool in pools):
+        enough = self._enough(weighing, startup, now, self._hold)
+        needs = {
+            pool: Needs(
+                current=state.asked,
+                least=state.least,
+                up=up[pool],
+                keep=keep[pool],
+                planned=self._holding.planned(now, pool, startup),
+                enough=enough[pool],
+            )
+            for pool, state in weighing.pools.items()
+        }
+        if any(each.shrinks for each in needs.values()):
             # What else can go soon goes with it: a decision less.
             soon = self._hold_for(weighing, startup, TOGETHER)
-            enough = _enough(self._planned(observation.now + TOGETHER, startup), soon, asked)
-        for pool in pools:
-            final[pool], reasons[pool] = self._one(observation, pool, up[pool], enough[pool], keep[pool])
-            grows = up[pool] if up[pool] > asked[pool] else 0
-            held[pool] = max(0, min(final[pool], asked[pool]) - max(planned[pool], grows))
+            enough = self._enough(weighing, startup, now + TOGETHER, soon)
+            needs = {pool: replace(each, enough=enough[pool]) for pool, each in needs.items()}
+        step, workers = self._config.max_throughput_scaling_replicas, observation.workers
+        given = {pool: each.given(pending=workers[pool].pending > 0, step=step) for pool, each in needs.items()}
+        final = {pool: replicas for pool, (replicas, _) in given.items()}
+        calm = weighing.expecting(forecast.at).cheapest(
+            startup, startup + TOGETHER, self._promise.aim, weighing.least, weighing.most
+        )
+        held = {pool: each.held(final[pool]) for pool, each in needs.items()}
         return {
             pool: PoolPlan(
-                current=_asked(observation.workers[pool]),
+                current=state.asked,
                 replicas=final[pool],
-                reason=reasons[pool],
-                sizer=weighing.pools[pool].sizer,
+                reason=given[pool][1],
+                sizer=state.sizer,
                 brings=weighing.around(pool, final, startup, startup + TOGETHER),
-                price=weighing.price * weighing.pools[pool].gpus,
-                gpus=weighing.pools[pool].gpus,
+                price=weighing.price * state.gpus,
+                gpus=state.gpus,
                 held=held[pool],
                 reserve=max(0, final[pool] - calm[pool] - held[pool]),
             )
-            for pool in pools
+            for pool, state in weighing.pools.items()
         }
 
-    def _planned(self, at: float, startup: float) -> dict[Pool, int]:
-        """What pools keep at a time, this one or one soon after, since it was planned less than a start-up time before."""
-        return {pool: self._holding.planned(at, pool, startup) for pool in self._limits.pools}
+    def _enough(self, weighing: Weighing, startup: float, at: float, hold: HoldTime) -> dict[Pool, int]:
+        """What pools have to keep at a time, this one or one soon after.
+
+        That is what was planned since a start-up time before, and what is held of those that there are.
+        """
+        return {
+            pool: max(self._holding.planned(at, pool, startup), min(hold.replicas[pool], state.asked))
+            for pool, state in weighing.pools.items()
+        }
 
     def _hold_for(self, weighing: Weighing, startup: float, soon: float = 0.0) -> HoldTime:
         """How long replicas are held that are not needed, and which, so many seconds from now.
@@ -284,47 +297,9 @@ class AdaptivePolicy:
         share = self._promise.holds
         return self._holding.hold(sizers, startup, share, 1 - share, soon=soon)
 
-    def _by_share(
-        self, weighing: Weighing, startup: float, needed: float, asked: Mapping[Pool, int]
-    ) -> tuple[dict[Pool, int], dict[Pool, int]]:
-        """The fewest GPUs that keep the promised share: what to start, and what of it to keep."""
-        aim, ahead = self._promise.aim, startup + needed
-        up = weighing.cheapest(startup, startup + TOGETHER, aim, asked, weighing.most)
-        low = self._lowest(up, asked)
-        # A replica that goes must be missed neither now nor when another could be there in its place, and clearly so.
-        sure = 1 - (1 - aim) * SURELY
-        now, later = weighing.cheapest(0.0, ahead, sure, low, up), weighing.cheapest(startup, ahead, sure, low, up)
-        return up, {pool: max(now[pool], later[pool]) for pool in up}
-
-    def _by_price(
-        self, weighing: Weighing, startup: float, needed: float, asked: Mapping[Pool, int]
-    ) -> tuple[dict[Pool, int], dict[Pool, int]]:
-        """The replicas that are worth their price: what to start, and what of it to keep."""
-        ahead = startup + needed
-        # A start is paid for as long as it takes; what starts must be worth that, and be needed as soon as it is there.
-        worth = weighing.best(startup, ahead, ahead, asked, weighing.most)
-        up = weighing.best(startup, startup + TOGETHER, TOGETHER, asked, worth)
-        # Who goes saves what it costs until it has to be asked for again: a start-up time before it is needed.
-        return up, weighing.best(0.0, ahead, needed, self._lowest(up, asked), up)
-
-    def _lowest(self, up: Mapping[Pool, int], asked: Mapping[Pool, int]) -> dict[Pool, int]:
-        """What is to be started counts as there, room or no room: a pool that is too small does not empty another."""
-        return {pool: up[pool] if up[pool] > asked[pool] else self._least_of(pool) for pool in up}
-
-    def _one(self, observation: Observation, pool: Pool, up: int, enough: int, keep: int) -> tuple[int, Reason]:
-        """What one pool is given now, and why: `up` is what is worth starting, `enough` what was worth keeping all the while."""
-        counts = observation.workers[pool]
-        asked, step = _asked(counts), self._config.max_throughput_scaling_replicas
-        if asked < self._least_of(pool) or (up > asked and not counts.pending):
-            return min(max(up, self._least_of(pool)), asked + step), Reason.SCALE_UP
-        if up > asked:
-            return asked, Reason.HOLD_PENDING
-        if enough < asked:
-            return max(enough, asked - step), Reason.SCALE_DOWN
-        return asked, Reason.HOLD_STABILIZING if keep < asked else Reason.NO_CHANGE
-
-    def _weighing(self, observation: Observation, forecast: Forecast, startup: float, ahead: float) -> Weighing:
-        leads = np.arange(0.0, ahead, max(SHORTEST_STEP, ahead / MOST_STEPS))
+    def _weighing(self, observation: Observation, forecast: Forecast, startup: float) -> Weighing:
+        until = ahead(startup)
+        leads = np.arange(0.0, until, max(SHORTEST_STEP, until / MOST_STEPS))
         rates = forecast.spread(leads)
         sizers = self._sizers(self._demand.load(forecast.at(startup + self._sample)), observation)
         states = {pool: self._state(pool, observation, sizer, float(rates.max())) for pool, sizer in sizers.items()}
@@ -368,7 +343,7 @@ class AdaptivePolicy:
     ) -> Effects:
         desired = {pool: plan.replicas for pool, plan in plans.items()}
         current = {pool: plan.current for pool, plan in plans.items()}
-        startup = max(self._startup(pool, observation) for pool in plans)
+        startup = self._longest_startup(observation)
         final = self._within_budget(observation, desired, current, startup)
         up = [pool for pool in final if final[pool] > current[pool]]
         down = [pool for pool in final if final[pool] < current[pool]]
@@ -457,11 +432,6 @@ class AdaptivePolicy:
             decision=Decision(replicas=final, reason=Reason.IDLE.value) if changed else None,
             explanation=_held(Reason.IDLE, message),
         )
-
-
-def _enough(planned: Mapping[Pool, int], hold: HoldTime, asked: Mapping[Pool, int]) -> dict[Pool, int]:
-    """What pools have to keep: what was planned, and what is held of what is asked for."""
-    return {pool: max(planned[pool], min(hold.replicas[pool], count)) for pool, count in asked.items()}
 
 
 def _sample(config: PlannerConfig) -> float:

@@ -71,6 +71,8 @@ class Weighing:
 
     def __init__(self, pools: Mapping[Pool, PoolState], rates: Rates, price: float = 0.0) -> None:
         self.pools, self._rates = pools, rates
+        self.least = {pool: state.least for pool, state in pools.items()}
+        self.asked = {pool: max(state.asked, state.least) for pool, state in pools.items()}
         self.most = {pool: state.most for pool, state in pools.items()}
         self.price = price
         """requests a second in time that a GPU must bring, where GPUs have a price"""
