@@ -1,13 +1,6 @@
 """Applies one child object: creates it, corrects it, leaves it alone, or refuses where another owner has its name.
 
-1. It does not exist: POST creates it, which the API server refuses where the name is taken meanwhile. So an object of
-   another owner is never touched, not even in a race.
-2. It exists and has another owner: `NameTaken`, unless the family owns it (by uid, never by name): then its owner changes.
-   `PredecessorRemains` where that owner had the name of this one and is gone: the garbage collector is on its way.
-3. It is managed and has all that is desired: nothing is written. "Has all" is decided on the object itself, so drift counts,
-   whatever caused it, plus a hash of the last desired object, which shows when a field is no longer desired.
-4. It is managed and differs: server-side apply. A replace removes what another manager added to a list that we own.
-5. It is managed, and the reference operator wrote it: the same, and fields that it wrote and that are not desired are removed.
+`child_steps.py` decides which; here it is carried out.
 """
 
 import contextlib
@@ -18,30 +11,29 @@ from dataclasses import dataclass, replace
 import structlog
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH
-from dynamo_shared.api.resources import GROUP, Resource
+from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION
+from dynamo_shared.api.resources import GROUP, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, coverage, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields, managers_of
-from dynamo_shared.kube.stamps import difference, stamped
 from dynamo_shared.state.cache import ObjectCache
 
-from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
+from dynamo_pod_builder.child_steps import (
+    Apply,
+    Create,
+    Leave,
+    Patch,
+    Refuse,
+    Replace,
+    SetReplicas,
+    TakeOver,
+    step,
+)
 
 log = structlog.get_logger("dynamo.pod-builder.applying")
 
-#: Fields that Kubernetes lets no one change: where they must differ, the object is recreated. Pods keep the claims
-#: that a template created for them.
-FIXED = {resources.ROLE_BINDINGS: "roleRef", resources.RESOURCE_CLAIM_TEMPLATES: "spec"}
 #: Of graphs and components that the reference operator handled.
 REFERENCE_FINALIZER = f"{GROUP}/finalizer"
-#: Field of the spec that is given at creation and belongs to others from then on: of adapters, to the autoscaler or the user.
-ENTRUSTED = {resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
-#: What autoscaling changes often: where it is all that differs, one small patch does.
-SCALED = frozenset({resources.DEPLOYMENTS, resources.LEADER_WORKER_SETS, resources.DYNAMO_COMPONENT_DEPLOYMENTS})
-#: Created where missing, and else taken as it is, whatever its owner: data outlives the deployment.
-TAKEN_AS_IS = frozenset({resources.PERSISTENT_VOLUME_CLAIMS})
 
 
 class ChildChange(enum.Enum):
@@ -114,84 +106,56 @@ class Applier:
         An object whose controller is one of `family` (uids) is taken over from it.
         """
         resource, key = resources.of(desired), resources.key_of(desired)
-        stamped_object = stamped(desired)
-        observed = await self._read_again(resource, self._cache.get(resource, key))
-        if observed is None:
-            try:
-                with self._cache.writing(resource, key):
-                    created = await self._kube.create(resource, stamped_object)
-                    return self._remembered(resource, ChildChange.CREATED, created)
-            except AlreadyExists:
-                observed = await self._kube.get(resource, key)
-        if resource in TAKEN_AS_IS:
-            return self._remembered(resource, ChildChange.UNCHANGED, observed)
-        if not is_managed(desired, observed):
-            observed = await self._take_over(resource, desired, observed, family)
-        if resource in ENTRUSTED:
-            return await self._ensure_rest(resource, desired, observed)
-        uid, digest = observed["metadata"]["uid"], stamped_object["metadata"]["annotations"][LAST_APPLIED_HASH]
-        adopting = (
-            resource == resources.DEPLOYMENTS
-            and _is_of_reference(observed)
-            and self._adopted.get(uid, digest) == digest
-        )
-        if adopting:
-            stamped_object = _with_annotations_of(desired, observed)
-        why = difference(stamped_object, observed)
-        if not why and (not adopting or uid in self._adopted):
-            self._note_number(observed)
-            return Ensured(ChildChange.UNCHANGED, observed)
-        if not adopting and resource in SCALED and _has_all_but_replicas(stamped_object, observed):
-            return await self._correct_number(resource, observed, stamped_object["spec"]["replicas"])
-        log.info("an object is written again", kind=resource.kind, key=str(key), because=why or "it is adopted")
-        fixed = FIXED.get(resource)
-        if fixed is not None and coverage.missing(stamped_object[fixed], observed[fixed]):
-            await self.delete(resource, observed)
-            return self._remembered(resource, ChildChange.UPDATED, await self._kube.create(resource, stamped_object))
-        result = await self._applied(resource, stamped_object, observed)
-        if result is None:
-            return await self.ensure(desired, family)
-        if coverage.missing(stamped_object, result):
-            result = await self._kube.replace(resource, coverage.drop_foreign(stamped_object, result))
-        if adopting:
-            self._adopted[uid] = digest
-        return self._remembered(resource, ChildChange.UPDATED, result)
+        observed = await self._there(resource, key)
+        while True:
+            adopted = self._adopted.get(objects.uid(observed)) if observed is not None else None
+            match step(desired, observed, family, adopted):
+                case Create(body):
+                    try:
+                        with self._cache.writing(resource, key):
+                            created = await self._kube.create(resource, body)
+                            return self._remembered(resource, ChildChange.CREATED, created)
+                    except AlreadyExists:
+                        observed = await self._kube.get(resource, key)
+                case Refuse(error):
+                    raise error
+                case TakeOver(patch):
+                    observed = await self._kube.merge_patch(resource, key, patch)
+                case Leave(right):
+                    self._note_number(right)
+                    return self._remembered(resource, ChildChange.UNCHANGED, right)
+                case Patch(patch):
+                    patched = await self._kube.merge_patch(resource, key, patch)
+                    return self._remembered(resource, ChildChange.UPDATED, patched)
+                case SetReplicas(differs, replicas):
+                    return await self._correct_number(resource, differs, replicas)
+                case Replace(differs, body, because):
+                    _log_difference(resource, key, because)
+                    await self.delete(resource, differs)
+                    created = await self._kube.create(resource, body)
+                    return self._remembered(resource, ChildChange.UPDATED, created)
+                case Apply() as apply:
+                    _log_difference(resource, key, apply.because)
+                    if (written := await self._apply(resource, apply)) is not None:
+                        return self._remembered(resource, ChildChange.UPDATED, written)
+                    observed = await self._there(resource, key)
 
-    async def _applied(self, resource: Resource, stamped_object: KubeObject, observed: KubeObject) -> KubeObject | None:
+    async def _apply(self, resource: Resource, of: Apply) -> KubeObject | None:
         """Apply to exactly this object. None where it is gone, or another has its name: that is read before it is written to."""
+        observed, body, uid = of.observed, of.body, objects.uid(of.observed)
         try:
             await claim_fields(self._kube, resource, resources.key_of(observed), of_predecessor=LAST_APPLIED_GENERATION)
-            return await self._kube.apply(resource, objects.of_uid(stamped_object, objects.uid(observed)))
+            result = await self._kube.apply(resource, objects.of_uid(body, uid))
         except (Conflict, NotFound):
             if await self.exists(observed):
                 # Another writer was faster. The cache keeps it: of what it takes for gone, STATE has to speak for long.
                 raise
             return None
-
-    async def _take_over(
-        self, resource: Resource, desired: KubeObject, observed: KubeObject, family: Collection[str]
-    ) -> KubeObject:
-        """Give an object another controller while it stays. Conflict where it has changed."""
-        holder, heir = objects.controller_of(observed), objects.controller_of(desired)
-        if holder is None or heir is None:
-            raise NameTaken(resource, observed)
-        if holder["uid"] not in family:
-            named_alike = (holder["kind"], holder["name"]) == (heir["kind"], heir["name"])
-            raise (PredecessorRemains if named_alike else NameTaken)(resource, observed)
-        metadata = observed["metadata"]
-        others = [ref for ref in metadata["ownerReferences"] if ref["uid"] not in (holder["uid"], heir["uid"])]
-        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": [heir, *others]}}
-        return await self._kube.merge_patch(resource, resources.key_of(observed), patch)
-
-    async def _ensure_rest(self, resource: Resource, desired: KubeObject, observed: KubeObject) -> Ensured:
-        """Make all so but the field that belongs to others, which is not even named: its value may change at any time."""
-        spec = {name: value for name, value in desired["spec"].items() if name != ENTRUSTED[resource]}
-        patch = {"metadata": {"labels": desired["metadata"]["labels"]}, "spec": spec}
-        if not coverage.missing(patch, observed):
-            return Ensured(ChildChange.UNCHANGED, observed)
-        patch["metadata"]["resourceVersion"] = observed["metadata"]["resourceVersion"]
-        result = await self._kube.merge_patch(resource, resources.key_of(desired), patch)
-        return self._remembered(resource, ChildChange.UPDATED, result)
+        if coverage.missing(body, result):
+            result = await self._kube.replace(resource, coverage.drop_foreign(body, result))
+        if of.adopts is not None:
+            self._adopted[uid] = of.adopts
+        return result
 
     async def create_once(self, resource: Resource, desired: KubeObject) -> bool:
         """Create what other owners may create, too, and what stays as it is. Whether it was created now."""
@@ -218,14 +182,15 @@ class Applier:
             # Known at once: news of its children's end may come before that of its own, and would bring them back.
             self._cache.remove(resource, key, uid)
 
-    async def _read_again(self, resource: Resource, observed: KubeObject | None) -> KubeObject | None:
-        """What was to be deleted, and is desired again before STATE says so: what of it there is. None where it is gone.
+    async def _there(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
+        """What there is, as far as is known. What was to be deleted, and is desired again before STATE says so, is read again.
 
         Taken for what stays, it would count as serving, and what serves in its place would go.
         """
+        observed = self._cache.get(resource, key)
         if observed is None or objects.is_deleting(observed) or objects.uid(observed) not in self._ending:
             return observed
-        key, uid = resources.key_of(observed), objects.uid(observed)
+        uid = objects.uid(observed)
         now = await get_if_present(self._kube, resource, key)
         if now is None or objects.uid(now) != uid:
             self._cache.remove(resource, key, uid)
@@ -323,20 +288,6 @@ class Applier:
         return Ensured(change, obj)
 
 
-def _is_of_reference(observed: KubeObject) -> bool:
-    return LAST_APPLIED_GENERATION in objects.annotations(observed)
-
-
-def _with_annotations_of(desired: KubeObject, observed: KubeObject) -> KubeObject:
-    """`desired` with the annotations that the reference operator left on a Deployment.
-
-    Kubernetes counts a change of a Deployment's annotations as one of its spec: so a correct Deployment keeps them.
-    """
-    metadata, present = desired["metadata"], observed["metadata"]["annotations"]
-    kept = {name: present[name] for name in (LAST_APPLIED_HASH, LAST_APPLIED_GENERATION) if name in present}
-    return {**desired, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **kept}}}
-
-
 def _scaled(observed: KubeObject, replicas: int, version: str) -> KubeObject:
     """The object as it is in that version, which differs by this number alone: `observed` was the version before."""
     metadata, spec = observed["metadata"], observed["spec"]
@@ -348,17 +299,5 @@ def _scaled(observed: KubeObject, replicas: int, version: str) -> KubeObject:
     }
 
 
-def is_managed(desired: KubeObject, observed: KubeObject) -> bool:
-    """Whether the desired owner controls the object; without an owner, whether it has our managed-by label."""
-    owner = objects.controller_of(desired)
-    if owner is None:
-        return objects.labels(observed).get(labels.APP_MANAGED_BY) == objects.labels(desired).get(labels.APP_MANAGED_BY)
-    holder = objects.controller_of(observed)
-    return holder is not None and holder["uid"] == owner["uid"]
-
-
-def _has_all_but_replicas(stamped_object: KubeObject, observed: KubeObject) -> bool:
-    """Whether only the number of replicas has to change."""
-    spec = {name: value for name, value in stamped_object["spec"].items() if name != "replicas"}
-    has_number = stamped_object["spec"].get("replicas") is not None
-    return has_number and not difference({**stamped_object, "spec": spec}, observed)
+def _log_difference(resource: Resource, key: ObjectKey, because: str) -> None:
+    log.info("an object is written again", kind=resource.kind, key=str(key), because=because)

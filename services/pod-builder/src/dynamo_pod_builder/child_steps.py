@@ -1,0 +1,183 @@
+"""What to do with one child object, of what is there and what is desired. Pure: `applying.py` carries it out.
+
+1. It does not exist: `Create`, which the API server refuses where the name is taken meanwhile. So an object of another owner
+   is never touched, not even in a race.
+2. It exists and has another owner: `Refuse` with NameTaken, unless the family owns it (by uid, never by name): then
+   `TakeOver`. PredecessorRemains where that owner had the name of this one and is gone: the garbage collector is on its way.
+3. It is managed and has all that is desired: `Leave`. "Has all" is decided on the object itself, so drift counts, whatever
+   caused it, plus a hash of the last desired object, which shows when a field is no longer desired.
+4. It is managed and differs: `Apply`. Less does where it can: `SetReplicas`, or a `Patch` of what is not entrusted to others;
+   more must where Kubernetes lets no one change what differs: `Replace`.
+5. It is managed, and the reference operator wrote it: `Apply` once, and fields that it wrote and that are not desired go.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from dynamo_shared.api import objects, resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH
+from dynamo_shared.kube import coverage
+from dynamo_shared.kube.stamps import difference, stamped
+
+from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
+
+#: Fields that Kubernetes lets no one change: where they must differ, the object is recreated. Pods keep the claims
+#: that a template created for them.
+FIXED = {resources.ROLE_BINDINGS: "roleRef", resources.RESOURCE_CLAIM_TEMPLATES: "spec"}
+#: Field of the spec that is given at creation and belongs to others from then on: of adapters, to the autoscaler or the user.
+ENTRUSTED = {resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
+#: What autoscaling changes often: where it is all that differs, one small patch does.
+SCALED = frozenset({resources.DEPLOYMENTS, resources.LEADER_WORKER_SETS, resources.DYNAMO_COMPONENT_DEPLOYMENTS})
+#: Created where missing, and else taken as it is, whatever its owner: data outlives the deployment.
+TAKEN_AS_IS = frozenset({resources.PERSISTENT_VOLUME_CLAIMS})
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """It is missing."""
+
+    body: KubeObject
+    """what is desired, with its hash"""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Another owner has it."""
+
+    error: NameTaken
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """Its owner is of the family: it changes hands and stays. What else it needs is decided on what comes of that."""
+
+    patch: KubeObject
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """It has all that is desired."""
+
+    observed: KubeObject
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Something differs, and a field next to it belongs to others and is not even named: its value may change at any time."""
+
+    patch: KubeObject
+
+
+@dataclass(frozen=True, slots=True)
+class SetReplicas:
+    """Only the number of replicas differs."""
+
+    observed: KubeObject
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """What differs cannot be changed: it is deleted and created again."""
+
+    observed: KubeObject
+    body: KubeObject
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """It differs: server-side apply. A replace removes what another manager added to a list that we own."""
+
+    observed: KubeObject
+    body: KubeObject
+    because: str
+    adopts: str | None = None
+    """hash of the desired object, where a Deployment of the reference operator is adopted under it"""
+
+
+Step = Create | Refuse | TakeOver | Leave | Patch | SetReplicas | Replace | Apply
+
+
+def step(
+    desired: KubeObject, observed: KubeObject | None, family: Collection[str] = (), adopted: str | None = None
+) -> Step:
+    """What to do next; `family` are uids of owners that an object is taken over from.
+
+    `adopted` is the hash under which a Deployment of the reference operator was adopted: it does not carry it itself.
+    """
+    if observed is None:
+        return Create(stamped(desired))
+    resource = resources.of(desired)
+    if resource in TAKEN_AS_IS:
+        return Leave(observed)
+    if not is_managed(desired, observed):
+        return _change_of_hands(desired, observed, family)
+    if resource in ENTRUSTED:
+        return _all_but(ENTRUSTED[resource], desired, observed)
+    body = stamped(desired)
+    digest = objects.annotations(body)[LAST_APPLIED_HASH]
+    of_reference = resource == resources.DEPLOYMENTS and LAST_APPLIED_GENERATION in objects.annotations(observed)
+    adopts = digest if of_reference and adopted in (None, digest) else None
+    if adopts is not None:
+        body = _with_annotations_of(desired, observed)
+    because = difference(body, observed)
+    if not because:
+        return Leave(observed) if adopts in (None, adopted) else Apply(observed, body, "it is adopted", adopts)
+    if adopts is None and resource in SCALED and _has_all_but_replicas(body, observed):
+        return SetReplicas(observed, body["spec"]["replicas"])
+    fixed = FIXED.get(resource)
+    if fixed is not None and coverage.missing(body[fixed], observed[fixed]):
+        return Replace(observed, body, because)
+    return Apply(observed, body, because, adopts)
+
+
+def is_managed(desired: KubeObject, observed: KubeObject) -> bool:
+    """Whether the desired owner controls the object; without an owner, whether it has our managed-by label."""
+    owner = objects.controller_of(desired)
+    if owner is None:
+        return objects.labels(observed).get(labels.APP_MANAGED_BY) == objects.labels(desired).get(labels.APP_MANAGED_BY)
+    holder = objects.controller_of(observed)
+    return holder is not None and holder["uid"] == owner["uid"]
+
+
+def _change_of_hands(desired: KubeObject, observed: KubeObject, family: Collection[str]) -> TakeOver | Refuse:
+    resource, holder, heir = resources.of(desired), objects.controller_of(observed), objects.controller_of(desired)
+    if holder is None or heir is None:
+        return Refuse(NameTaken(resource, observed))
+    if holder["uid"] not in family:
+        named_alike = (holder["kind"], holder["name"]) == (heir["kind"], heir["name"])
+        return Refuse((PredecessorRemains if named_alike else NameTaken)(resource, observed))
+    metadata = observed["metadata"]
+    others = [ref for ref in metadata["ownerReferences"] if ref["uid"] not in (holder["uid"], heir["uid"])]
+    patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": [heir, *others]}}
+    return TakeOver(patch)
+
+
+def _all_but(field: str, desired: KubeObject, observed: KubeObject) -> Leave | Patch:
+    """All of it but a field of the spec."""
+    spec = {name: value for name, value in desired["spec"].items() if name != field}
+    patch = {"metadata": {"labels": desired["metadata"]["labels"]}, "spec": spec}
+    if not coverage.missing(patch, observed):
+        return Leave(observed)
+    patch["metadata"]["resourceVersion"] = observed["metadata"]["resourceVersion"]
+    return Patch(patch)
+
+
+def _with_annotations_of(desired: KubeObject, observed: KubeObject) -> KubeObject:
+    """`desired` with the annotations that the reference operator left on a Deployment.
+
+    Kubernetes counts a change of a Deployment's annotations as one of its spec: so a correct Deployment keeps them.
+    """
+    metadata, present = desired["metadata"], observed["metadata"]["annotations"]
+    kept = {name: present[name] for name in (LAST_APPLIED_HASH, LAST_APPLIED_GENERATION) if name in present}
+    return {**desired, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **kept}}}
+
+
+def _has_all_but_replicas(stamped_object: KubeObject, observed: KubeObject) -> bool:
+    """Whether only the number of replicas has to change."""
+    spec = {name: value for name, value in stamped_object["spec"].items() if name != "replicas"}
+    has_number = stamped_object["spec"].get("replicas") is not None
+    return has_number and not difference({**stamped_object, "spec": spec}, observed)
