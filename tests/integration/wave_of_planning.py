@@ -32,10 +32,14 @@ async def test_replicas_follow_a_sine_and_hold_in_an_outage(  # noqa: PLR0917 - 
         await eventually(
             wave.planning, "planning has all that it needs", 60, where=lambda answer: answer.get("status") == "True"
         )
-        rate = sine(LEAST, MOST, PERIOD)
+        rises = sine(LEAST, MOST, PERIOD)
+
+        def rate(at: float) -> float:
+            return rises(max(0.0, at)) if at < 2 * PERIOD else 0.0
+
         began = time.monotonic()
         offset = began - frontend._began
-        frontend.rate = lambda at: rate(max(0.0, at - offset)) if at - offset < 2 * PERIOD else 0.0
+        frontend.rate = lambda at: rate(at - offset)
         observed: list[tuple[float, dict[str, int]]] = []
         is_away = False
         while (at := time.monotonic() - began) < 2 * PERIOD + IDLE:
