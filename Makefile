@@ -149,6 +149,9 @@ lock-dynamo-runtime: $(STAMP) ## Resolve the real Dynamo runtime of the tests ag
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
 		--override requirements/dynamo-runtime-overrides.in requirements/dynamo-runtime.in \
 		--output-file requirements/dynamo-runtime.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
+		--constraint requirements/dev.txt --no-emit-package typing-extensions requirements/played-engine.in \
+		--output-file requirements/played-engine.txt
 
 bench: bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-rows bench-estimator bench-plan bench-models bench-rapid bench-dynadmin ## All benchmarks.
 

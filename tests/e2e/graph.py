@@ -10,7 +10,7 @@ from .images import MODEL_FOLDER
 MODEL_NAME = "tiny"
 #: Requests between pods over TCP, events over ZeroMQ: a graph that needs no NATS and no etcd.
 PLANES = ("--discovery-backend", "kubernetes", "--request-plane", "tcp", "--event-plane", "zmq")
-FRONTEND, PREFILL, DECODE = "Frontend", "Prefill", "Decode"
+FRONTEND, PREFILL, DECODE, WORKER = "Frontend", "Prefill", "Decode", "Worker"
 #: A frontend tries a request again whose worker left discovery before it answered; it does so only with a limit above 0.
 MIGRATION = [{"name": "DYN_MIGRATION_LIMIT", "value": "3"}]
 
@@ -21,9 +21,7 @@ def disaggregated(namespace: str, image: str, name: str = "mocked") -> KubeObjec
         namespace,
         name,
         [
-            _component(
-                FRONTEND, "frontend", image, ["-m", "dynamo.frontend", "--router-mode", "kv", *PLANES], MIGRATION
-            ),
+            _frontend(image),
             _component(PREFILL, "prefill", image, _mocker("prefill")),
             _component(DECODE, "decode", image, _mocker("decode")) | {"scalingAdapter": {}},
         ],
@@ -33,6 +31,54 @@ def disaggregated(namespace: str, image: str, name: str = "mocked") -> KubeObjec
 def without_a_model(namespace: str, image: str, name: str = "broken") -> KubeObject:
     """A worker whose model is not where it looks for it, so that its process ends."""
     return _graph(namespace, name, [_component(DECODE, "worker", image, _mocker("agg", "/nowhere"))])
+
+
+def next_to_an_engine(namespace: str, image: str, files: str, name: str = "sidecar") -> KubeObject:
+    """A worker whose engine is played by what ConfigMap `files` holds, with the Dynamo runtime as its sidecar."""
+    worker = _component(WORKER, "worker", image, ["/engine/engine.py", MODEL_FOLDER, MODEL_NAME])
+    pod = worker["podTemplate"]["spec"]
+    (main,) = pod["containers"]
+    main["volumeMounts"] = [{"name": "engine", "mountPath": "/engine"}]
+    main["readinessProbe"] = {"grpc": {"port": 50051, "service": "vllm.Inference"}, "periodSeconds": 1}
+    arguments = ["-m", "dynamo.vllm.sidecar", "--grpc-endpoint", "127.0.0.1:50051", *PLANES]
+    pod["initContainers"] = [{**_container(image, arguments), "name": "runtime", "restartPolicy": "Always"}]
+    pod["volumes"] = [{"name": "engine", "configMap": {"name": files}}]
+    return _graph(namespace, name, [_frontend(image), worker])
+
+
+def with_roles(namespace: str, image: str, name: str = "roles") -> KubeObject:
+    """A worker over two nodes, whose leader serves once the other node is there; each role has a pod template of its own."""
+    meet = ["--distributed-executor-backend", "mp", "--node-rank", "$(DYNAMO_RANK)"]
+    meet += ["--master-addr", "$(DYNAMO_LEADER_ADDRESS)"]
+    roles = [
+        {"name": role, "podTemplate": {"metadata": {"labels": {"plays": role}}, "spec": {"containers": [container]}}}
+        for role, container in (
+            ("leader", _container(image, ["-c", _LEADER, *_mocker("agg"), *meet])),
+            ("worker", _container(image, ["-c", _WORKER, *meet])),
+        )
+    ]
+    worker = {"name": WORKER, "type": "worker", "replicas": 1, "multinode": {"nodeCount": 2}, "roles": roles}
+    return _graph(namespace, name, [_frontend(image), worker])
+
+
+#: Command lines end with rank, address of the leader, port. Those that only try whether it is open say nothing.
+_LEADER = """
+import os, socket, sys
+server = socket.create_server(("", int(sys.argv[-1])))
+while not (rank := server.accept()[0].recv(8)): pass
+print("node", rank.decode(), "joined node", sys.argv[-5], flush=True)
+os.execvp("python3", ["python3", *sys.argv[1:sys.argv.index("--distributed-executor-backend")]])
+"""
+_WORKER = """
+import signal, socket, sys
+socket.create_connection((sys.argv[-3], int(sys.argv[-1]))).sendall(sys.argv[-5].encode())
+signal.pause()
+"""
+
+
+def _frontend(image: str) -> KubeObject:
+    arguments = ["-m", "dynamo.frontend", "--router-mode", "kv", *PLANES]
+    return _component(FRONTEND, "frontend", image, arguments, MIGRATION)
 
 
 def _graph(namespace: str, name: str, components: list[KubeObject]) -> KubeObject:
@@ -52,13 +98,10 @@ def _mocker(mode: str, model: str = MODEL_FOLDER) -> list[str]:
 def _component(
     name: str, type_: str, image: str, arguments: list[str], variables: Sequence[KubeObject] = ()
 ) -> KubeObject:
-    container = {
-        "name": "main",
-        "image": image,
-        # There is no registry to pull it from.
-        "imagePullPolicy": "Never",
-        "command": ["python3"],
-        "args": arguments,
-        "env": list(variables),
-    }
+    container = {**_container(image, arguments), "env": list(variables)}
     return {"name": name, "type": type_, "replicas": 1, "podTemplate": {"spec": {"containers": [container]}}}
+
+
+def _container(image: str, arguments: list[str]) -> KubeObject:
+    # There is no registry to pull it from.
+    return {"name": "main", "image": image, "imagePullPolicy": "Never", "command": ["python3"], "args": arguments}

@@ -32,6 +32,8 @@ PYTHON_VERSION = "3.11"
 """Python of the suite."""
 
 PACKAGES_FOLDER = "/opt/dynamo"
+#: What plays an engine next to the runtime takes: `make lock-dynamo-runtime` writes it.
+ENGINE_REQUIREMENTS = REQUIREMENTS.with_name("played-engine.txt")
 MODEL_FOLDER = "/opt/model"
 #: Of no use in a pod, a fifth of the tree.
 NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/i18n")
@@ -49,7 +51,7 @@ class Images:
 
 def runtime_image() -> Image:
     """The runtime's image; another content has another name."""
-    parts = [Path(__file__), Path(archive.__file__), Path(make_tiny_model.__file__), REQUIREMENTS]
+    parts = [Path(__file__), Path(archive.__file__), Path(make_tiny_model.__file__), REQUIREMENTS, ENGINE_REQUIREMENTS]
     digest = hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:12]
     return Image(
         f"dynamo.local/runtime:{digest}",
@@ -111,6 +113,7 @@ def _runtime(image: Image, staging: Path, target: Path, progress: Progress) -> N
                 *(uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"),
                 *("--python", sys.executable, "--python-version", PYTHON_VERSION),
                 *("--target", f"{root}{PACKAGES_FOLDER}", "--requirement", str(REQUIREMENTS)),
+                *("--requirement", str(ENGINE_REQUIREMENTS)),
             ],
             INSTALLS_WITHIN,
         )

@@ -15,6 +15,8 @@ from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey
 from dynamo_shared.kube import KubeClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.integration.platform import eventually
+
 from . import graph
 from .node import Node
 
@@ -54,6 +56,16 @@ class Served:
         async with _session() as session, session.post(url, json=body) as answer:
             assert "json" in answer.content_type, await answer.text()
             return answer.status, await answer.json()
+
+    async def first_answer(self, within: float = 30.0) -> KubeObject:
+        """The body of the first chat completion that succeeds: a frontend is ready before it has read the workers' cards."""
+
+        async def answer() -> KubeObject | None:
+            status, body = await self.chat("Hello", 8)
+            return body if status == 200 else None
+
+        body: KubeObject = await eventually(answer, "a chat completion", within)
+        return body
 
     async def answered(self, component: str) -> dict[str, float]:
         """How many requests each ready worker of a component has answered, by pod."""

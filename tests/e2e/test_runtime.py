@@ -59,12 +59,7 @@ async def test_workers_write_their_records_as_their_own_service_account_may(
 async def test_a_chat_completion_is_answered_through_the_frontends_service(
     served: Served, successful: ObjectKey
 ) -> None:
-    # The frontend is ready before it has read the workers' model cards.
-    async def answered() -> dict[str, object] | None:
-        status, body = await served.chat("Hello", 8)
-        return body if status == 200 else None
-
-    body = await eventually(answered, "a chat completion", 30)
+    body = await served.first_answer()
     assert body["model"] == MODEL_NAME
     assert body["usage"]["completion_tokens"] == 8
     assert body["choices"][0]["finish_reason"] == "length"
@@ -154,7 +149,7 @@ async def test_scaling_the_adapter_changes_how_many_workers_answer(
 async def test_no_request_fails_while_workers_are_replaced(
     kube: KubeClient, successful: ObjectKey, served: Served
 ) -> None:
-    await eventually(lambda: _answers(served), "a chat completion", 30)
+    await served.first_answer()
     before = {pod["metadata"]["name"] for name in (PREFILL, DECODE) for pod in await served.pods(name)}
     async with traffic(served) as sent:
         await _set_variable(kube, successful, "GENERATION", "2")
@@ -171,7 +166,7 @@ async def test_no_request_fails_while_workers_are_replaced(
 async def test_no_request_fails_while_workers_come_and_go(
     heard: Heard, kube: KubeClient, successful: ObjectKey, served: Served, node: Node
 ) -> None:
-    await eventually(lambda: _answers(served), "a chat completion", 30)
+    await served.first_answer()
     async with traffic(served, tokens=256) as sent:
         for replicas in (3, 1):
             await _scale(kube, node, successful, replicas)
@@ -198,10 +193,6 @@ async def test_a_worker_that_cannot_start_keeps_its_graph_from_success_and_says_
 
     await eventually(said, "the graph's condition reports the process that ended", READY_WITHIN)
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
-
-
-async def _answers(served: Served) -> bool:
-    return (await served.chat("Hello", 8))[0] == 200
 
 
 async def _set_variable(kube: KubeClient, graph: ObjectKey, name: str, value: str) -> None:

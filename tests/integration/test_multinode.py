@@ -15,41 +15,8 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.discovery import install_crds
 
+from .leader_worker_sets import DEFINITION
 from .platform import eventually, frontend, graph, platform, settings, until_state, worker
-
-ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
-POLICY = {
-    "type": "object",
-    "properties": {"subdomainPolicy": {"type": "string"}},
-    "default": {"subdomainPolicy": "Shared"},
-}
-#: As the webhook of LeaderWorkerSet fills it in.
-SPEC = {"type": "object", "properties": {"networkConfig": POLICY}, **ANYTHING}
-DEFINITION = {
-    **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
-    "metadata": {"name": "leaderworkersets.leaderworkerset.x-k8s.io", "annotations": {}},
-    "spec": {
-        "group": "leaderworkerset.x-k8s.io",
-        "names": {
-            "kind": "LeaderWorkerSet",
-            "listKind": "LeaderWorkerSetList",
-            "plural": "leaderworkersets",
-            "singular": "leaderworkerset",
-        },
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}, **ANYTHING}},
-            }
-        ],
-    },
-}
-# The API group is protected: its definition must name the approval.
-DEFINITION["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, for a test"
 
 
 async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
