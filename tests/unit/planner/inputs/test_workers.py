@@ -22,8 +22,15 @@ def graph(*components, status=None):
     return {"metadata": {"name": "g"}, "spec": {"components": list(components)}, "status": status or {}}
 
 
-def sub_type(role):
-    return {"podTemplate": {"metadata": {"labels": {"nvidia.com/dynamo-sub-component-type": role}}}}
+def labelled(role, name="nvidia.com/dynamo-sub-component-type"):
+    return {"podTemplate": {"metadata": {"labels": {name: role}}}}
+
+
+def spread(role):
+    """Workers over several nodes whose roles have pod templates of their own."""
+    template = labelled(role)["podTemplate"]
+    roles = [{"name": "worker", "podTemplate": {}}, {"name": "leader", "podTemplate": template}]
+    return {"multinode": {"nodeCount": 2}, "roles": roles}
 
 
 def pod(name, *, node="n1", scheduled="10:00:00", ready=None, containers=None, reason=None, **metadata):
@@ -55,8 +62,26 @@ class TestPools:
             (Mode.AGG, [component("w", "decode")], {D: "w"}),
             (
                 Mode.DISAGG,
-                [component("x", "worker", **sub_type("prefill")), component("y", "worker", **sub_type("decode"))],
+                [component("x", "worker", **labelled("prefill")), component("y", "worker", **labelled("decode"))],
                 {P: "x", D: "y"},
+            ),
+            (
+                Mode.DISAGG,
+                [
+                    component("x", "worker", **labelled("prefill", "nvidia.com/dynamo-component-type")),
+                    component("y", **labelled("decode", "nvidia.com/dynamo-component-type")),
+                ],
+                {P: "x", D: "y"},
+            ),
+            (
+                Mode.DISAGG,
+                [component("x", "worker", **spread("prefill")), component("y", "worker", **spread("decode"))],
+                {P: "x", D: "y"},
+            ),
+            (
+                Mode.AGG,
+                [component("x", "worker", **labelled("worker", "nvidia.com/dynamo-component-type"))],
+                {D: "x"},
             ),
             (
                 Mode.DISAGG,

@@ -4,7 +4,7 @@ Objects come from STATE as plain data, graphs in v1beta1. Counts are those of Dy
 available replicas, else ready ones; in addition what is asked for, and what the cluster has no room for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from dynamo_shared.api import gpus, objects
 from dynamo_shared.api.contracts.planner import Mode
@@ -12,6 +12,7 @@ from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.role_templates import serving_template
 
 from dynamo_planner.core.limits import planned_pools
 from dynamo_planner.core.observing import Missing, Pool, PoolCounts
@@ -22,6 +23,10 @@ _NAMES = {
     Pool.DECODE: ("vllmdecodeworker", "decode"),
 }
 """Names that give the role of workers without a type, as Dynamo's planner knows them; case does not count."""
+
+
+_OF_WORKERS = frozenset(pool.value for pool in Pool)
+"""Types of workers that do one part of the work."""
 
 
 class SharedGpusError(Exception):
@@ -93,13 +98,16 @@ def _find(components: Sequence[KubeObject], pool: Pool, mode: Mode) -> KubeObjec
 
 
 def _kind(component: KubeObject) -> str:
-    """Type of a component; graphs that came from v1alpha1 say the role of a worker in a label of its pods."""
+    """Type of a component; of workers of no type, or of the type for both, a label of the pods that serve may say it.
+
+    Graphs that came from v1alpha1 have the role of a worker there, and pods of today have their type in a label.
+    """
     kind = str(component.get("type") or "")
     if kind not in {"", "worker"}:
         return kind
-    template = component.get("podTemplate") or {}
-    pod_labels: Mapping[str, str] = (template.get("metadata") or {}).get("labels") or {}
-    return pod_labels.get(labels.SUB_COMPONENT_TYPE) or kind
+    of_pods = objects.labels(serving_template(component))
+    labelled = (of_pods.get(name) for name in (labels.SUB_COMPONENT_TYPE, labels.COMPONENT_TYPE))
+    return next((each for each in labelled if each in _OF_WORKERS), kind)
 
 
 def _waits_for_node(pod: KubeObject) -> bool:
