@@ -2,8 +2,9 @@
 
 from typing import Any
 
+import pytest
 from dynamo_pod_builder import claims
-from dynamo_pod_builder.render.config import NO_CLAIMS
+from dynamo_pod_builder.render.config import NO_CLAIMS, RoleClaims
 from dynamo_shared.api.device_claims import ClaimedGpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -43,8 +44,23 @@ CLAIM = stored(RESOURCE_CLAIMS, "four", four())
 
 def test_gpus_are_those_of_the_claims_in_the_namespace() -> None:
     get = indexed(TEMPLATE, CLAIM).get
-    assert claims.claimed(get, "ns", BY_TEMPLATE) == claims.claimed(get, "ns", BY_NAME) == ClaimedGpus(own=4)
-    assert claims.claimed(get, "elsewhere", BY_TEMPLATE).unknown
+    of_all = RoleClaims(ClaimedGpus(own=4), ClaimedGpus(own=4))
+    assert claims.claimed(get, "ns", BY_TEMPLATE) == claims.claimed(get, "ns", BY_NAME) == of_all
+    assert claims.claimed(get, "elsewhere", BY_TEMPLATE).serving.unknown
+
+
+@pytest.mark.parametrize("own", [("leader", "worker"), ("leader",), ("worker",)])
+def test_pods_of_each_role_have_the_gpus_that_their_template_claims(own: tuple[str, ...]) -> None:
+    eight = stored(RESOURCE_CLAIM_TEMPLATES, "eight", {"spec": four(count=8)})
+    of_role = {
+        "leader": component(resourceClaimTemplateName="eight")["podTemplate"],
+        "worker": BY_TEMPLATE["podTemplate"],
+    }
+    roles = [{"name": name, "podTemplate": of_role[name]} if name in own else {"name": name} for name in of_role]
+    rest = [{"podTemplate": template} for name, template in of_role.items() if name not in own]
+    single = {"name": "Worker", "multinode": {"nodeCount": 3}, "roles": roles, **(rest[0] if rest else {})}
+    claimed = claims.claimed(indexed(TEMPLATE, eight).get, "ns", single)
+    assert claimed == RoleClaims(serving=ClaimedGpus(own=8), workers=ClaimedGpus(own=4))
 
 
 def test_nothing_depends_on_them_on_one_node() -> None:

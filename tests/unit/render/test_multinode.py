@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import render
 from dynamo_pod_builder.configuration import render_config
-from dynamo_pod_builder.render.config import NEW_COMPONENT
+from dynamo_pod_builder.render.config import NEW_COMPONENT, RoleClaims
 from dynamo_pod_builder.render.context import context_of
 from dynamo_pod_builder.render.pod import placement, pod
 from dynamo_shared.api import gpus
@@ -174,7 +174,7 @@ def claiming(engine: str, args: list[str]) -> KubeObject:
 
 @pytest.mark.parametrize("grove", [False, True])
 def test_claimed_gpus_count_as_those_of_the_container(grove: bool) -> None:
-    around = replace(NEW_COMPONENT, claimed=ClaimedGpus(own=4))
+    around = replace(NEW_COMPONENT, claimed=RoleClaims(ClaimedGpus(own=4), ClaimedGpus(own=4)))
     for engine, args in (("vllm", ["-tp", "8"]), ("trtllm", [])):
         counted = mains(component(engine, args), grove=grove)
         claimed = mains(claiming(engine, args), around, grove=grove)
@@ -182,7 +182,7 @@ def test_claimed_gpus_count_as_those_of_the_container(grove: bool) -> None:
 
 
 def test_a_number_of_the_container_counts_before_claims() -> None:
-    around = replace(NEW_COMPONENT, claimed=ClaimedGpus(own=8))
+    around = replace(NEW_COMPONENT, claimed=RoleClaims(ClaimedGpus(own=8)))
     assert mains(component("trtllm", []), around)[0]["args"] == mains(component("trtllm", []))[0]["args"]
 
 
@@ -190,7 +190,7 @@ def test_a_number_of_the_container_counts_before_claims() -> None:
 @pytest.mark.parametrize("engine", ["vllm", "trtllm"])
 def test_claims_whose_gpus_are_not_known_are_named(engine: str, why: NotCounted) -> None:
     unknown = UncountedClaim("ResourceClaimTemplate", "four", why)
-    around = replace(NEW_COMPONENT, claimed=ClaimedGpus(unknown=(unknown,)))
+    around = replace(NEW_COMPONENT, claimed=RoleClaims(ClaimedGpus(unknown=(unknown,))))
     with pytest.raises(render.RenderError, match=rf"resources\.claims: ResourceClaimTemplate four {why}"):
         pods(claiming(engine, []), around)
 

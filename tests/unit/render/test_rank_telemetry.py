@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
+from dynamo_pod_builder.render.config import ObservedComponent, RoleClaims
 from dynamo_pod_builder.render.errors import RenderError
+from dynamo_shared.api.device_claims import ClaimedGpus
 from dynamo_shared.api.objects import KubeObject
 
+from . import test_multinode
 from .building import component, graph, main, of_kind, workloads
 from .test_priority import LEADER_WORKER_SETS
 
@@ -118,3 +121,16 @@ def test_what_cannot_be_declared(variables: list[KubeObject], gpus: int, says: s
         ports(engine(ON, *variables, gpus=gpus))
     assert says in str(caught.value)
     assert f"set {ENABLE} to n" in str(caught.value)
+
+
+def test_ranks_of_each_role_are_the_gpus_that_its_pods_claim() -> None:
+    claiming = {"env": [ON], "resources": {"claims": [{"name": "gpus"}]}}
+    spread = test_multinode.component("sglang", [], gpu=0, container=claiming, runtimeVersionOverride="1.5.0")
+    template = spread["spec"].pop("podTemplate")
+    spread["spec"]["roles"] = [{"name": role, "podTemplate": template} for role in ("leader", "worker")]
+    around = ObservedComponent(claimed=RoleClaims(serving=ClaimedGpus(own=2), workers=ClaimedGpus(own=4)))
+    made = [
+        {each["name"]: each["containerPort"] for each in container["ports"] if each["name"].startswith("nixl")}
+        for container in test_multinode.mains(spread, around)
+    ]
+    assert made == [row(2), row(4)]

@@ -14,28 +14,32 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.api.role_templates import serving_template, templates
+from dynamo_shared.api.role_templates import templates
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
-from dynamo_pod_builder.render.config import NO_CLAIMS
+from dynamo_pod_builder.render.config import NO_CLAIMS, RoleClaims
 
 #: An object of a namespace; None where there is none.
 Get = Callable[[Resource, ObjectKey], KubeObject | None]
 
 
-def claimed(get: Get, namespace: str, component: KubeObject) -> ClaimedGpus:
-    """GPUs that the main container of a component of several nodes claims; nothing is read for other components."""
+def claimed(get: Get, namespace: str, component: KubeObject) -> RoleClaims:
+    """GPUs that the main containers of a component of several nodes claim; nothing is read for other components."""
     if component.get("multinode") is None:
         return NO_CLAIMS
-    pod = serving_template(component).get("spec") or {}
-    main: KubeObject = next((each for each in pod.get("containers") or () if each.get("name") == MAIN), {})
 
     def find(resource: Resource) -> Callable[[str], KubeObject | None]:
         return lambda name: get(resource, ObjectKey(namespace, name))
 
-    return device_claims.of_container(pod, main, find(RESOURCE_CLAIM_TEMPLATES), find(RESOURCE_CLAIMS))
+    def of_pods(template: KubeObject) -> ClaimedGpus:
+        pod = template.get("spec") or {}
+        main: KubeObject = next((each for each in pod.get("containers") or () if each.get("name") == MAIN), {})
+        return device_claims.of_container(pod, main, find(RESOURCE_CLAIM_TEMPLATES), find(RESOURCE_CLAIMS))
+
+    serving, *others = (of_pods(template) for template, _ in templates(component))
+    return RoleClaims(serving, *(others or (serving,)))
 
 
 def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:

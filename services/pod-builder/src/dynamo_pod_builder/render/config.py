@@ -9,11 +9,26 @@ from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, PullS
 from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.workloads.topology import DEFAULT_FIELDS
 
-NO_CLAIMS = ClaimedGpus()
 #: Service account of pods in a namespace where none is labelled for component pods.
 DEFAULT_ACCOUNT = "default"
 #: Secret of TensorRT-LLM's ssh keys where the settings name none: the name in the values of Dynamo's chart.
 SSH_SECRET = "mpi-run-ssh-secret"  # noqa: S105 - its name
+
+
+_NO_GPUS = ClaimedGpus()
+
+
+@dataclass(frozen=True, slots=True)
+class RoleClaims:
+    """GPUs that main containers of a component on several nodes claim, in place of counting them."""
+
+    #: Those of the pods that serve.
+    serving: ClaimedGpus = _NO_GPUS
+    #: Those of the workers of a replica; the same, unless a role has a pod template of its own.
+    workers: ClaimedGpus = _NO_GPUS
+
+
+NO_CLAIMS = RoleClaims()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +143,8 @@ class ObservedComponent:
     pull_secrets: PullSecrets = NO_PULL_SECRETS
     #: What its pods start from; None where they load the model themselves.
     restore: Restore | None = None
-    #: GPUs that its main container claims, in place of counting them.
-    claimed: ClaimedGpus = NO_CLAIMS
+    #: GPUs that its main containers claim, in place of counting them.
+    claimed: RoleClaims = NO_CLAIMS
 
 
 NEW_COMPONENT = ObservedComponent()
@@ -168,7 +183,7 @@ class ObservedGraph:
     #: What runs of the components that start from a checkpoint: by component on Grove, else by component deployment.
     running: Mapping[str, RunningPods] = field(default_factory=dict)
     #: GPUs that the main containers of its components claim, by component.
-    claimed: Mapping[str, ClaimedGpus] = field(default_factory=dict)
+    claimed: Mapping[str, RoleClaims] = field(default_factory=dict)
     #: Around each of its components.
     around: ObservedComponent = NEW_COMPONENT
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
+from dynamo_shared.api.device_claims import ClaimedGpus
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyService, legacy_component
 from dynamo_shared.api.objects import MAIN, KubeObject
@@ -71,6 +72,12 @@ class PodContext:
     def has_own_commands(self) -> bool:
         """Whether the pods of a replica run what their author wrote for each role: no flags for engines are put into it."""
         return has_role_templates(self.spec)
+
+    @property
+    def claimed(self) -> ClaimedGpus:
+        """GPUs that main claims in the pods of this place, in place of counting them."""
+        of_role = self.observed.claimed
+        return of_role.workers if self.placement.role is PodRole.WORKER else of_role.serving
 
     @property
     def engines(self) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Self, TypeAlias
 
 from dynamo_shared.api import adapted, objects, resources
-from dynamo_shared.api.device_claims import ClaimedGpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -20,7 +19,7 @@ from dynamo_shared.api.resources import (
 )
 
 from dynamo_pod_builder.render import ObservedComponent, RenderConfig
-from dynamo_pod_builder.render.config import NEW_COMPONENT
+from dynamo_pod_builder.render.config import NEW_COMPONENT, RoleClaims
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue
 
 #: Id of a resource, and the name of an object of it: all is of one namespace.
@@ -51,7 +50,7 @@ class Observed:
     #: What the namespace has for the pods of each component.
     around: ObservedComponent = NEW_COMPONENT
     #: GPUs that the main containers of its components claim, by component.
-    claimed: Mapping[str, ClaimedGpus] = field(default_factory=dict)
+    claimed: Mapping[str, RoleClaims] = field(default_factory=dict)
 
     @property
     def status(self) -> KubeObject:

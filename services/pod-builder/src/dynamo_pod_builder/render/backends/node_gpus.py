@@ -16,7 +16,7 @@ def gpus_of_node(container: KubeObject, context: PodContext, why: str) -> int:
     """
     if count := gpus.count(container):
         return count
-    claimed = context.observed.claimed
+    claimed = context.claimed
     if claimed.unknown:
         raise RenderError(
             context.component,
