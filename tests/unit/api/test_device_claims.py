@@ -177,6 +177,23 @@ def test_all_of_a_node_is_what_the_pod_that_got_most_has() -> None:
     assert gpus.of_replica(counted, known({}, claims, *pods)) == result
 
 
+def test_all_of_a_node_is_what_the_pods_of_the_role_have() -> None:
+    """Roles may call their claims alike, and have them from other templates."""
+    own = {"leader": "small", "worker": "large"}
+    roles = [{"name": role, "podTemplate": component(by_template(name))["podTemplate"]} for role, name in own.items()]
+    pods = [
+        {
+            "spec": component(by_template(name))["podTemplate"]["spec"],
+            "status": {"resourceClaimStatuses": [{"name": "c0", "resourceClaimName": name}]},
+        }
+        for name in own.values()
+    ]
+    claims = {"small": allocated(ALL, "r"), "large": allocated(ALL, *["r"] * 8)}
+    templates = {name: template(ALL) for name in own.values()}
+    counted = {"multinode": {"nodeCount": 3}, "roles": roles}
+    assert gpus.of_replica(counted, known(templates, claims, *pods)) == ReplicaGpus(1 + 2 * 8)
+
+
 def test_a_claim_that_does_not_exist_may_have_gpus() -> None:
     result = gpus.of_replica(component(by_template("t"), by_name("c")), known())
     assert list(map(str, result.unknown)) == [

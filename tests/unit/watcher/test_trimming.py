@@ -39,6 +39,7 @@ POD = f"""
       ownerReferences: [{{kind: ReplicaSet}}], managedFields: [{{fieldsV1: {{{SECRET}: {{}}}}}}]}}
     spec:
       nodeName: n
+      resourceClaims: [{{name: gpus, resourceClaimTemplateName: eight}}]
       volumes: [{{secret: {{secretName: {SECRET}}}}}]
       hostAliases: [{{hostnames: [{SECRET}]}}]
     status:
@@ -67,6 +68,7 @@ def test_what_services_read_stays() -> None:
     main = {"name": "main", "image": "x", "resources": {"limits": {"memory": "1Gi"}}}
     assert result["spec"]["containers"] == [{**main, "startupProbe": {}, "readinessProbe": {}}]
     assert result["spec"]["nodeName"] == "n"
+    assert result["spec"]["resourceClaims"] == [{"name": "gpus", "resourceClaimTemplateName": "eight"}]
     assert result["status"]["containerStatuses"] == [{"name": "main", "ready": True, "restartCount": 1}]
     assert result["status"]["resourceClaimStatuses"] == [{"name": "gpus", "resourceClaimName": "p-gpus-x7k2p"}]
     assert result["metadata"]["labels"] == {"a": "b"}

@@ -24,7 +24,7 @@ _METADATA = frozenset(
     | {"labels", "ownerReferences", "finalizers"}
 )
 _ANNOTATIONS = frozenset({RESTART_AT, TOPOLOGY_LABEL_KEY})
-_SPEC = frozenset({"nodeName", "hostNetwork"})
+_SPEC = frozenset({"nodeName", "hostNetwork", "resourceClaims"})
 _CONTAINER = frozenset({"name", "image", "resources"})
 _PROBES = frozenset({"startupProbe", "readinessProbe"})
 """Only whether there is one is read; what it calls is left out."""

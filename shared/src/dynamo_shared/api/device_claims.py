@@ -98,7 +98,7 @@ def of_pods(pod: Mapping[str, Any], known: KnownClaims) -> ClaimedGpus:
     """GPUs that pods of a spec claim."""
     own, shared, unknown = 0, {}, []
     for claim_name, name in _named(pod, "resourceClaimTemplateName"):
-        number = _of_template(claim_name, known.template(name), known)
+        number = _of_template(claim_name, name, known)
         if isinstance(number, NotCounted):
             unknown.append(UncountedClaim("ResourceClaimTemplate", name, number))
         else:
@@ -203,14 +203,25 @@ def _named(pod: Mapping[str, Any], by: str) -> Iterator[tuple[str, str]]:
             yield str(claim.get("name")), str(name)
 
 
-def _of_template(claim_name: str, template: Mapping[str, Any] | None, known: KnownClaims) -> int | NotCounted:
+def _of_template(claim_name: str, name: str, known: KnownClaims) -> int | NotCounted:
+    template = known.template(name)
     number = None if template is None else requested((template.get("spec") or {}).get("spec") or {})
     if number is not None:
         return number
     # Nodes may differ: the next pod may get as many as the one that got most.
-    made = (known.claim(name) for pod in known.pods() if (name := made_for(pod).get(claim_name)))
+    pods = (pod for pod in known.pods() if _claims_by(pod, claim_name, name))
+    made = (known.claim(given) for pod in pods if (given := made_for(pod).get(claim_name)))
     numbers = [number for claim in made if claim is not None and (number := allocated(claim)) is not None]
     return max(numbers, default=NotCounted.MISSING if template is None else NotCounted.ALL_OF_A_NODE)
+
+
+def _claims_by(pod: Mapping[str, Any], claim_name: str, template: str) -> bool:
+    """Whether a pod has a claim from a template: pods of another role may have one of that name from another.
+
+    Pods from before the watcher kept this say nothing of it.
+    """
+    by = dict(_named(pod.get("spec") or {}, "resourceClaimTemplateName"))
+    return by.get(claim_name, template) == template
 
 
 def _requests(spec: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
