@@ -4,7 +4,7 @@ A role's own template takes the place of the component's, as from Dynamo 1.6 on 
 have one or none; here one of them may go by the component's.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from dynamo_shared.api.objects import KubeObject
@@ -47,11 +47,17 @@ def templates(component: Mapping[str, Any]) -> list[tuple[KubeObject, int]]:
 def with_templates(component: KubeObject, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
     """A component with its template changed, if it has one, and those that roles have of their own."""
     changed = {**component}
-    if FIELD in component:
-        changed[FIELD] = change(component[FIELD] or {})
+    if component.get(FIELD) is not None:
+        changed[FIELD] = change(component[FIELD])
     if has_own_templates(component):
         changed["roles"] = [
-            {**role, FIELD: change(role[FIELD])} if isinstance(role.get(FIELD), dict) else role
+            {**role, FIELD: change(role[FIELD])} if isinstance(mapping(role).get(FIELD), dict) else role
             for role in component["roles"]
         ]
     return changed
+
+
+def all_templates(component: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The template of a component, and those of its roles, whether its pods are made of them or not. Reads any junk."""
+    for owner in (component, *map(mapping, items(component.get("roles")))):
+        yield mapping(owner.get(FIELD))

@@ -76,6 +76,21 @@ def test_a_script_gets_it_at_its_end():
     assert of_worker(**has_it) == {"name": "main", **has_it}
 
 
+def test_engines_of_roles_with_templates_have_it_too():
+    main = {"name": "main", "command": ["python3", "-m", "dynamo.vllm"]}
+    sshd = {"name": "main", "command": ["/usr/sbin/sshd"]}
+    roles = [
+        {"name": name, "podTemplate": {"spec": {"containers": [each]}}}
+        for name, each in (("leader", main), ("worker", sshd))
+    ]
+    graph = {"spec": {"components": [{"name": "w", "type": "worker", "multinode": {}, "roles": roles}]}}
+    (made,) = trusting(graph, request(overrides=TRUST).spec)["spec"]["components"]
+    assert "podTemplate" not in made
+    leader, worker = (each["podTemplate"]["spec"]["containers"] for each in made["roles"])
+    assert leader == [{**main, "args": [FLAG]}]
+    assert worker == [sshd]
+
+
 def test_numbers_in_a_command_stay_and_are_reported():
     line = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--port", 8000]}
     assert of_worker(**line) == {"name": "main", **line}

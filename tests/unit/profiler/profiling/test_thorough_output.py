@@ -83,6 +83,21 @@ def test_metadata_and_the_workers_image_of_a_v1alpha1_request_are_the_graphs():
     assert images == {"Frontend": "r.io/i:1", "prefill": "worker:2", "decode": "worker:2"}
 
 
+def test_the_image_of_workers_is_that_of_all_roles() -> None:
+    given = graph()
+    decode = given["spec"]["services"]["decode"]
+    main = {"name": "main", **decode.pop("extraPodSpec")["mainContainer"]}
+    del decode["resources"]
+    decode["multinode"] = {"nodeCount": 2}
+    decode["roles"] = [
+        {"name": role, "podTemplate": {"spec": {"containers": [dict(main)]}}} for role in ("leader", "worker")
+    ]
+    asked = replace(request(backend="sglang"), workers_image="r.io/workers:2")
+    made = {each["name"]: each for each in read_output(asked, output(given)).selected.dgd["spec"]["components"]}
+    of_roles = [each["podTemplate"]["spec"]["containers"][0]["image"] for each in made["decode"]["roles"]]
+    assert of_roles == ["r.io/workers:2"] * 2
+
+
 def test_pull_secrets_of_an_override_reach_all_pods():
     services = {"decode": {"extraPodSpec": {"imagePullSecrets": [{"name": "mine"}]}}}
     asked = request(backend="sglang", overrides={"dgd": {"spec": {"services": services}}})

@@ -9,6 +9,7 @@ from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.gpus import of_replica
 from dynamo_shared.api.graph_overrides import directives
 from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.role_templates import all_templates, serving_template
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.yaml_text import documents
@@ -104,8 +105,9 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     made["metadata"] = {**_with_overrides(kept, request), "name": name, "namespace": request.namespace}
     if any(directives(made)):
         raise ProfilingFailed("InvalidOverride", _NO_DIRECTIVES)
-    for worker in workers if request.workers_image else ():
-        _main(worker).update({"image": request.workers_image} if _main(worker) else {})
+    mains = [main for worker in workers for template in all_templates(worker) if (main := _main(template))]
+    for main in mains if request.workers_image else ():
+        main["image"] = request.workers_image
     made = share_pull_secrets(made, request.spec.overrides.dgd if request.spec.overrides else None)
     made = trusting(versioned(made, request.spec), request.spec)
     lint(made, changed=bool(request.spec.overrides and request.spec.overrides.dgd))
@@ -137,8 +139,8 @@ def _role(component: KubeObject) -> str:
     return "prefill" if "prefill" in name else "decode" if "decode" in name else "agg"
 
 
-def _main(component: KubeObject) -> KubeObject:
-    pod = (component.get("podTemplate") or {}).get("spec") or {}
+def _main(template: KubeObject) -> KubeObject:
+    pod = template.get("spec") or {}
     main: KubeObject = next((each for each in pod.get("containers") or [] if each.get("name") == MAIN), {})
     return main
 
@@ -154,7 +156,7 @@ def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingReq
     if stated:
         return str(stated)
     for worker in workers:
-        main = _main(worker)
+        main = _main(serving_template(worker))
         said = " ".join(map(str, (*(main.get("command") or []), *(main.get("args") or []))))
         if match := _COMMAND.search(said):
             return match[1]

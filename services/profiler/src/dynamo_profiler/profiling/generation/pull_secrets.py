@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.role_templates import FIELD, all_templates, has_own_templates, with_templates
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 
 _FIELD = "imagePullSecrets"
@@ -18,18 +19,24 @@ def share_pull_secrets(graph: KubeObject, override: KubeObject | None) -> KubeOb
 
 
 def _with(component: KubeObject, shared: list[str]) -> KubeObject:
-    template = component.get("podTemplate") or {}
+    # Where roles have templates, pods are made of one of the component only if there is one.
+    whole = component if has_own_templates(component) else {**component, FIELD: component.get(FIELD) or {}}
+    return with_templates(whole, lambda template: _with_secrets(template, shared))
+
+
+def _with_secrets(template: KubeObject, shared: list[str]) -> KubeObject:
     pod = template.get("spec") or {}
     own = list(pod.get(_FIELD) or ())
     have = {each.get("name") for each in own if isinstance(each, dict)}
     secrets = [*own, *({"name": name} for name in shared if name not in have)]
-    return {**component, "podTemplate": {**template, "spec": {**pod, _FIELD: secrets}}}
+    return {**template, "spec": {**pod, _FIELD: secrets}}
 
 
 def _names(override: KubeObject) -> Iterator[str]:
     """Names of secrets in the pods of an override, of either version. Reads any junk."""
     spec = mapping(override.get("spec"))
-    pods = [mapping(mapping(mapping(each).get("podTemplate")).get("spec")) for each in items(spec.get("components"))]
-    pods += [mapping(mapping(each).get("extraPodSpec")) for each in mapping(spec.get("services")).values()]
+    parts = [*map(mapping, items(spec.get("components"))), *map(mapping, mapping(spec.get("services")).values())]
+    pods = [mapping(template.get("spec")) for part in parts for template in all_templates(part)]
+    pods += [mapping(part.get("extraPodSpec")) for part in parts]
     for pod in pods:
         yield from filter(None, (text(mapping(secret).get("name")) for secret in items(pod.get(_FIELD))))
