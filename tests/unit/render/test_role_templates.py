@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_shared.api.objects import KubeObject
 
 from .building import (
@@ -194,3 +195,41 @@ def test_accounts_of_both_may_register() -> None:
     bindings = of_kind(graph_children(graph(spread(given=given)), ON_GROVE), "RoleBinding")
     subjects = [{each["name"] for each in binding["subjects"]} for binding in bindings]
     assert any({"one", "two"} <= each for each in subjects)
+
+
+def alone(**fields: Any) -> KubeObject:
+    """A component deployment without a graph."""
+    metadata = {"name": "w", "namespace": "n", "uid": "u"}
+    kind = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment"}
+    return {**kind, "metadata": metadata, "spec": spread(**fields)}
+
+
+def test_accounts_of_both_may_register_without_a_graph() -> None:
+    given = roles(template("leader", serviceAccountName="one"), template("worker", serviceAccountName="two"))
+    made = component_children(alone(given=given), replace(SETS, discovery_backend="kubernetes"))
+    (binding,) = of_kind(made, "RoleBinding")
+    assert {"one", "two"} <= {each["name"] for each in binding["subjects"]}
+
+
+def test_the_engine_is_that_of_the_leader_where_workers_start_none_themselves() -> None:
+    leader_main = {"command": ["mpirun"], "args": ["python3", "-m", "dynamo.trtllm"]}
+    given = roles(template("leader", leader_main), template("worker", {"command": ["/usr/sbin/sshd"], "args": ["-D"]}))
+    (made,) = of_kind(component_children(alone(given=given), SETS), "LeaderWorkerSet")
+    worker = made["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]
+    assert worker["readinessProbe"]["tcpSocket"] == {"port": 2222}
+
+
+@pytest.mark.parametrize("role", ["leader", "worker"])
+def test_what_is_wrong_with_a_template_is_said_of_its_role(role: str) -> None:
+    given = roles(**{role: template(role, {"image": "", **VLLM})})
+    pods = "workers" if role == "worker" else role
+    with pytest.raises(
+        RenderError, match=rf"Worker: podTemplate.spec.containers\[main\].image of the {pods}: is required"
+    ):
+        pods_of_set(spread(given=given))
+
+
+def test_a_role_without_any_template_is_named() -> None:
+    given = [roles()[0], {"name": "worker"}]
+    with pytest.raises(RenderError, match=r"component Worker: roles\[worker\].podTemplate: is required"):
+        graph_children(graph(spread(given=given)), SETS)

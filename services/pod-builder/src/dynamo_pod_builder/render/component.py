@@ -10,7 +10,7 @@ from dynamo_pod_builder.render.access.rbac import discovery_access
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
 from dynamo_pod_builder.render.config import NEW_COMPONENT, ObservedComponent, RenderConfig
-from dynamo_pod_builder.render.context import context_of
+from dynamo_pod_builder.render.context import context_of, templates_of
 from dynamo_pod_builder.render.features import check_component, check_sharing
 from dynamo_pod_builder.render.network.ingress import ways_in
 from dynamo_pod_builder.render.network.service import component_service, model_service, needs_service
@@ -38,7 +38,7 @@ def component_children(
     if not context.of_graph:
         # A graph creates these for its components; one on its own would wait for them without end.
         if context.discovery.kubernetes:
-            children += discovery_access(context.graph, context.namespace, owner, [context.template])
+            children += discovery_access(context.graph, context.namespace, owner, templates_of(component.spec))
         children += claim_templates(
             context.graph, context.component, context.namespace, component.spec, context.template, owner=owner
         )

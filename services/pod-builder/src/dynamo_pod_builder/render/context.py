@@ -69,6 +69,11 @@ class PodContext:
         )
 
     @property
+    def serving_template(self) -> KubeObject:
+        """The template of the pods that serve: its own, but for the workers of a replica whose roles have templates."""
+        return _serving_template(self.spec)
+
+    @property
     def has_own_commands(self) -> bool:
         """Whether the pods of a replica run what their author wrote for each role: no flags for engines are put into it."""
         return has_role_templates(self.spec)
@@ -102,7 +107,7 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
     metadata, spec = component.metadata, component.spec
     namespace = metadata.namespace or DEFAULT_NAMESPACE
     graph = metadata.labels.get(labels.GRAPH_DEPLOYMENT_NAME) or _owning_graph(component)
-    template = role_template(spec, LEADER) or spec.pod_template or {}
+    template = _serving_template(spec)
     legacy = legacy_component(component)
     template_labels, template_annotations = metadata_of(template, legacy)
     return PodContext(
@@ -125,6 +130,10 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
     )
 
 
+def _serving_template(spec: ComponentSpec) -> KubeObject:
+    return role_template(spec, LEADER) or spec.pod_template or {}
+
+
 def has_role_templates(spec: ComponentSpec) -> bool:
     """Whether a role of a component has a template of its own."""
     return any(each.pod_template is not None for each in spec.roles or ())
@@ -133,6 +142,12 @@ def has_role_templates(spec: ComponentSpec) -> bool:
 def role_template(spec: ComponentSpec, role: str) -> KubeObject | None:
     """The template that a role of a component has of its own; None where it has none."""
     return next((each.pod_template for each in spec.roles or () if each.name == role), None)
+
+
+def templates_of(spec: ComponentSpec) -> list[KubeObject]:
+    """The templates that the pods of a component are made of: of those that serve, and of workers with another one."""
+    workers = _template_of_workers(spec)
+    return [_serving_template(spec), *([] if workers is None else [workers])]
 
 
 def _template_of_workers(spec: ComponentSpec) -> KubeObject | None:

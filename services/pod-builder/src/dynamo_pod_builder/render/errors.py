@@ -9,6 +9,14 @@ class RenderError(Exception):
     """
 
     def __init__(self, component: str, path: str, message: str, advice: str = "") -> None:
+        self._parts = component, path, message, advice
         where = ": ".join(part for part in (f"component {component}" if component else "", path) if part)
         text = f"{where}: {message}" if where else message
         super().__init__(f"{text}; {advice}" if advice else text)
+
+    def of_pods(self, pods: str) -> "RenderError":
+        """The same, said of some of the component's pods, where it is about their template."""
+        component, path, message, advice = self._parts
+        if not path.startswith("podTemplate"):
+            return self
+        return RenderError(component, f"{path} of {pods}", message, advice)

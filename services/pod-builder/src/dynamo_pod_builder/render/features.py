@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from dynamo_shared.api.objects import RUNTIME, KubeObject
 from dynamo_shared.api.replica_limits import MOST_NODES
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS
+from dynamo_shared.api.role_templates import ROLES
 from dynamo_shared.api.v1beta1 import BackendFramework, ComponentSpec, ComponentType
 
 from dynamo_pod_builder.render.backends import backend_named
 from dynamo_pod_builder.render.config import RenderConfig
-from dynamo_pod_builder.render.context import WORKERS, has_role_templates
+from dynamo_pod_builder.render.context import WORKERS, has_role_templates, role_template
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.template import runtime_sidecar
 from dynamo_pod_builder.render.sharing.spec import fails_over, memory_has_pods, memory_service
@@ -39,6 +40,7 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             "write a smaller number",
         )
 
+    _check_role_templates(name, spec)
     if has_role_templates(spec) and _shares_memory(spec):
         raise RenderError(
             name,
@@ -51,6 +53,17 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
         for field in _changing_engines(spec):
             raise RenderError(
                 name, field, f"not with the init container {RUNTIME}: {CHANGES_ENGINES}", "leave one of the two out"
+            )
+
+
+def _check_role_templates(name: str, spec: ComponentSpec) -> None:
+    """RenderError where a role has no template, and another one has: pods of the one would have the template of the other."""
+    if not has_role_templates(spec) or spec.pod_template is not None:
+        return
+    for role in ROLES:
+        if role_template(spec, role) is None:
+            raise RenderError(
+                name, f"roles[{role}].podTemplate", "is required", "write it, or podTemplate of the component"
             )
 
 

@@ -1,7 +1,5 @@
 """Inference engines, one module each: a new one is a module here and an entry in `_BACKENDS`."""
 
-from dynamo_shared.api.objects import MAIN
-
 from dynamo_pod_builder.render.backends.base import EngineBackend
 from dynamo_pod_builder.render.backends.detect import engine_of_graph, one_engine
 from dynamo_pod_builder.render.backends.noop import Noop
@@ -9,6 +7,7 @@ from dynamo_pod_builder.render.backends.sglang import Sglang
 from dynamo_pod_builder.render.backends.trtllm import TrtLlm
 from dynamo_pod_builder.render.backends.vllm import Vllm
 from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.pod.template import main_container
 
 __all__ = ["EngineBackend", "backend_named", "backend_of", "engine_of_graph", "one_engine"]
 
@@ -21,9 +20,15 @@ def backend_named(name: str) -> EngineBackend:
 
 
 def backend_of(context: PodContext) -> EngineBackend:
-    """Backend of a component: of a worker the one that its command starts or its spec names, of others none."""
+    """Backend of a component: of a worker the one that its command starts or its spec names, of others none.
+
+    A node that starts none itself, as one on which mpirun of the leader starts the engine, has the backend of those that serve.
+    """
     if not context.is_worker:
         return backend_named("")
-    containers = (context.template.get("spec") or {}).get("containers") or ()
-    main = next((each for each in containers if each["name"] == MAIN), None)
-    return backend_named(one_engine(context.component, main, context.spec.backend_framework))
+    named = context.spec.backend_framework
+    engines = (
+        one_engine(context.component, main_container(each), named)
+        for each in (context.template, context.serving_template)
+    )
+    return backend_named(next(filter(None, engines), ""))

@@ -16,6 +16,7 @@ from dynamo_pod_builder.render.pod import volumes
 from dynamo_pod_builder.render.pod.containers import Defaults, defaults_of, frontend, worker
 from dynamo_pod_builder.render.pod.env import merge_env, standard
 from dynamo_pod_builder.render.pod.merge import merge, merge_container
+from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.pod.template import with_runtime
 from dynamo_pod_builder.render.sharing import failover, gpu_memory
 
@@ -23,8 +24,25 @@ from dynamo_pod_builder.render.sharing import failover, gpu_memory
 FS_GROUP = 1000
 
 
+#: Pods of a replica whose roles may have templates of their own, as messages say it.
+_PODS_OF_ROLES = {PodRole.LEADER: "the leader", PodRole.WORKER: "the workers"}
+
+
 def pod_spec(context: PodContext) -> KubeObject:
-    """Pod spec of one component: defaults of its type, the user's template over them, then what the backend needs."""
+    """Pod spec of one component: defaults of its type, the user's template over them, then what the backend needs.
+
+    RenderError, which says whose template is wrong where roles have templates.
+    """
+    pods = _PODS_OF_ROLES.get(context.placement.role)
+    try:
+        return _pod_spec(context)
+    except RenderError as error:
+        if pods is None or not context.has_own_commands:
+            raise
+        raise error.of_pods(pods) from error
+
+
+def _pod_spec(context: PodContext) -> KubeObject:
     user: Mapping[str, Any] = context.template.get("spec") or {}
     containers: list[KubeObject] = user.get("containers") or []
     backend = backend_of(context)
