@@ -185,6 +185,29 @@ def test_the_same_request_again_asks_for_nothing():
     assert state.settled
 
 
+@pytest.mark.parametrize(
+    ("debts", "taken", "left"),
+    [
+        pytest.param([], False, [], id="no one owes it"),
+        pytest.param([(False, {"b"})], False, [{"b"}], id="another name is owed"),
+        pytest.param([(True, {"a"})], False, [{"a"}], id="its unloading is under way"),
+        pytest.param([(False, {"a", "b"})], True, [{"b"}], id="it is owed"),
+        pytest.param([(True, {"a"}), (False, {"a"})], True, [{"a"}, set()], id="one of two is under way"),
+        pytest.param([(False, {"a"}), (False, {"a"})], True, [set(), {"a"}], id="one at a time"),
+    ],
+)
+def test_who_loads_a_name_sees_to_what_is_owed_of_it(
+    debts: list[tuple[bool, set[str]]], taken: bool, left: list[set[str]]
+):
+    state = new_state()
+    owing = [replace(new_state(None), busy=busy, stale=set(names), unanswered=set(names)) for busy, names in debts]
+    version = state.version
+    assert state.take_over([debt for debt in owing if state.waits_for(debt)]) is taken
+    assert [debt.stale for debt in owing] == left
+    assert (state.version > version) is taken
+    assert "a" in state.stale or not taken
+
+
 def test_news_is_reported_once():
     state = new_state()
     assert state.failed("HTTP 500", state.version)

@@ -4,7 +4,7 @@ A small state machine. `set_desired` sets the desired adapter; `settle.py` works
 `version` counts changes of it, so that work for an earlier one never counts for the present one.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -92,6 +92,24 @@ class AdapterState:
             self.version += 1
             return not self.idle
         return False
+
+    def waits_for(self, debt: Self) -> bool:
+        """Whether the name that shall be loaded has to be unloaded first, for a model that is gone."""
+        return self.adapter is not None and self.adapter.name in debt.stale
+
+    def take_over(self, debts: Iterable[Self]) -> bool:
+        """See to the unloading that is waited for: of the first of these at which no one works. Returns whether there is one."""
+        debt = next((debt for debt in debts if not debt.busy), None)
+        if debt is None or self.adapter is None:
+            return False
+        name = self.adapter.name
+        debt.stale.discard(name)
+        self.stale.add(name)
+        if name in debt.unanswered:
+            self.unanswered.add(name)
+        self.loaded = False
+        self.version += 1
+        return True
 
     def heard(self, names: Collection[str], now: float) -> None:
         """A listing was read."""

@@ -119,7 +119,7 @@ class AdapterKeeper:
                 act = not state.idle
             else:
                 act = state.set_desired(worker, adapter, stale)
-            if adapter is not None and self._take_over(state, uid):
+            if state.take_over(self._debts(uid, state)):
                 act = not state.idle
             if act:
                 self._add(WorkerModel(uid, worker.uid, model.namespace), state)
@@ -180,27 +180,10 @@ class AdapterKeeper:
         for queue in (self._first, self._second):
             queue.abort(lambda place: place.model not in self._models)
 
-    def _take_over(self, state: AdapterState, uid: str) -> bool:
-        """A model that is gone still owes the unloading of this name here: the newcomer sees to it. Says whether it did."""
-        adapter = state.adapter
-        for other in self._owed:
-            debt = self._models.get(other, {}).get(state.worker.uid) if other != uid else None
-            if debt is None or adapter is None or adapter.name not in debt.stale or debt.busy:
-                continue
-            debt.stale.discard(adapter.name)
-            state.stale.add(adapter.name)
-            if adapter.name in debt.unanswered:
-                state.unanswered.add(adapter.name)
-            state.loaded = False
-            state.version += 1
-            return True
-        return False
-
-    def _taken(self, place: WorkerModel, state: AdapterState) -> bool:
-        """Whether the debt of a model that is gone is at work on the name that shall be loaded here."""
-        adapter = state.adapter
-        debts = (self._models.get(other, {}).get(place.pod) for other in self._owed if other != place.model)
-        return adapter is not None and any(debt is not None and adapter.name in debt.stale for debt in debts)
+    def _debts(self, uid: str, state: AdapterState) -> list[AdapterState]:
+        """States of models that are gone and have yet to unload, at this worker, the name that shall be loaded there."""
+        owed = (self._models.get(other, {}).get(state.worker.uid) for other in self._owed if other != uid)
+        return [debt for debt in owed if debt is not None and state.waits_for(debt)]
 
     def _add(self, place: WorkerModel, state: AdapterState, after: float = 0.0) -> None:
         (self._second if state.failures else self._first).add(place, after)
@@ -222,7 +205,8 @@ class AdapterKeeper:
             return Result()
         if state.idle:
             return Result()
-        if state.adapter is not None and (self._take_over(state, place.model) or self._taken(place, state)):
+        if debts := self._debts(place.model, state):
+            state.take_over(debts)
             self._add(place, state, TAKEN)
             return Result()
         state.busy = True
