@@ -67,9 +67,6 @@ async def break_pod(
     await kube.merge_patch(PODS, ObjectKey(namespace, name), {"status": status}, subresource="status")
 
 
-PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x": ErrImagePull: 401 Unauthorized'}
-
-
 async def test_a_pod_that_stops_serving_is_reported_by_name_until_it_serves_again(heard, kube, namespace) -> None:
     reason, says = "CrashLoopBackOff", "container main exited with code 3: no GPU available"
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))

@@ -3,7 +3,7 @@
 
 from functools import partial
 
-from .building import GROVE, PLAIN, Case, alpha, annotated, beta, component, components, service, services
+from .building import GROVE, Case, alpha, annotated, beta, component, components, service, services
 
 CASES = [
     Case(
@@ -117,23 +117,6 @@ CASES = [
                 dynamo_kube_discovery_mode="pod",
             ),
         ),
-    ),
-    *(
-        Case(
-            f"{version}: what runs a graph is {value or None}, which is not known or not there",
-            made(metadata=annotated(workload_provider=value)),
-            f'error: metadata.annotations["nvidia.com/workload-provider"]: {error}',
-            facts=facts,
-        )
-        for version, made in (
-            ("alpha", partial(services, {"a": service()})),
-            ("beta", partial(components, component("a"))),
-        )
-        for value, facts, error in (
-            ("Grove", GROVE, "'Grove' is not allowed; one of 'grove', 'component'"),
-            ("", GROVE, "'' is not allowed; one of 'grove', 'component'"),
-            ("grove", PLAIN, "'grove' needs Grove, which runs no graphs here: leave it out, or install Grove first"),
-        )
     ),
     *(
         Case(

@@ -6,11 +6,6 @@ from typing import Any
 
 from .building import GROVE, MAIN, PLAIN, Case, alpha, annotated, beta, component, components
 
-
-def _clients(*names: str, between: bool = False) -> dict[str, Any]:
-    return {"mode": "InterPod" if between else "IntraPod", "extraClientContainers": list(names)}
-
-
 _IDENTITY: dict[str, Any] = {"model": "m", "backendFramework": "vllm"}
 
 CASES = [

@@ -38,24 +38,6 @@ CASES = [
         "warning: spec.components[0].experimental.grove.forceScalingGroup: has no effect: only Grove has scaling groups, and it does not run this graph",
     ),
     Case(
-        "beta: a scaling group of a component deployment",
-        alone("v1beta1", **component("a", experimental={"grove": {"forceScalingGroup": True}})),
-        "warning: spec.experimental.grove.forceScalingGroup: has no effect: only Grove has scaling groups, and it runs graphs; write a DynamoGraphDeployment",
-        facts=GROVE,
-    ),
-    Case(
-        "alpha: more start together than there are",
-        alpha(
-            "a: {minAvailable: 2}",
-            "b: {replicas: 0, minAvailable: 2}",
-            "c: {replicas: 2, minAvailable: 2}",
-            "d: {replicas: 3, minAvailable: 4}",
-        ),
-        "error: spec.services.a.minAvailable: 2 are more than the 1 of replicas: Grove would wait for the others; write 1 or fewer",
-        "error: spec.services.d.minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",
-        facts=GROVE,
-    ),
-    Case(
         "beta: more start together than there are",
         beta("a: {replicas: 3, minAvailable: 4}", "c: {minAvailable: 2, scalingAdapter: {}}"),
         "error: spec.components[0].minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",

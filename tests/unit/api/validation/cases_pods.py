@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from .building import GROVE, MULTINODE, Case, alpha, alpha_pod, beta, beta_pod, both, component, components, services
+from .building import GROVE, MULTINODE, Case, alpha, alpha_pod, beta, beta_pod, component, components, services
 
 CLAIM: dict[str, Any] = {
     "name": "models",
@@ -225,21 +225,5 @@ CASES: list[Case] = [
         "error: spec.services.c.ingress.tls.secretName: 'a/b' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
         "error: spec.services.f.ingress.host: makes the host 'a.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b...., which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; change host or hostSuffix",
         *map(INGRESS_IS_DEPRECATED.format, "abcdef"),
-    ),
-    Case(
-        "alpha: a VirtualService for the whole mesh",
-        alpha(
-            "a: {kind: frontend, ingress: {enabled: true, host: h, useVirtualService: true, virtualServiceGateway: mesh}}",
-            "b: {kind: frontend, ingress: {enabled: true, host: h, useVirtualService: true, virtualServiceGateway: istio-system/mesh}}",
-        ),
-        "error: spec.services.a.ingress.virtualServiceGateway: 'mesh' stands for every proxy of the mesh, those of other namespaces included: name a Gateway",
-        *map(INGRESS_IS_DEPRECATED.format, "ab"),
-    ),
-    *both(
-        "a DeviceClass that has no name of one",
-        alpha("a: {gpus: '1', gpuMemoryService: {enabled: true, deviceClassName: GPU}}"),
-        beta("a: {gpus: '1', experimental: {gpuMemoryService: {deviceClassName: GPU}}}"),
-        "error: {at}.gpuMemoryService.deviceClassName: 'GPU' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        at=("spec.services.a", "spec.components[0].experimental"),
     ),
 ]

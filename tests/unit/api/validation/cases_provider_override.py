@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from .building import GROVE, PLAIN, Case, alone, component, components, service, services
+from .building import GROVE, PLAIN, Case, component, components, service, services
 
 
 def override(value: Any, **fields: Any) -> dict[str, Any]:
@@ -150,18 +150,6 @@ CASES = [
         f"warning: spec.components[0].providerOverride.value.spec.minAvailable: {STARTS}",
         f"warning: spec.components[1].providerOverride.value.spec.minAvailable: {STARTS}",
         facts=PLAIN,
-    ),
-    *(
-        Case(
-            f"{version}: an override of a component deployment",
-            alone(version, **made),
-            f"error: spec.providerOverride: only {words} of a DynamoGraphDeployment have it: write one, or leave this out",
-            facts=GROVE,
-        )
-        for version, made, words in (
-            ("v1alpha1", service(**override(RACK)), "services"),
-            ("v1beta1", component("a", **override(RACK)), "components"),
-        )
     ),
     Case(
         "beta: overrides are added, changed and removed",

@@ -15,7 +15,6 @@ from .building import (
     alone,
     alpha,
     alpha_pod,
-    annotated,
     beta,
     beta_pod,
     both,
@@ -51,13 +50,6 @@ CASES: list[Case] = [
         "beta: the scheduler that pods may have anyway, on Grove",
         components(beta_pod("a", schedulerName="kai-scheduler"), beta_pod("b")),
         facts=GROVE,
-    ),
-    *both(
-        "two schedulers",
-        alpha("a: {}", metadata=annotated(volcano_queue="a", kai_scheduler_queue="b")),
-        beta("a: {}", metadata=annotated(volcano_queue="a", kai_scheduler_queue="b")),
-        'error: metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
-        'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
     ),
     Case(
         "alpha: several nodes without an engine",
@@ -140,18 +132,6 @@ CASES: list[Case] = [
         ),
         "error: spec.components[0].experimental.checkpoint: not for type 'planner', which loads no model: leave the checkpoint out",
         "error: spec.components[1].experimental.checkpoint: not together with multinode: a checkpoint is of one pod; leave one of the two out",
-        facts=GROVE,
-    ),
-    Case(
-        "alpha: GPU memory between pods of a component deployment",
-        alone(ALPHA, **service(gpus="1", gpuMemoryService={"enabled": True, "mode": "interPod"})),
-        "error: spec.gpuMemoryService.mode: 'interPod' needs Grove, which runs graphs only: write intraPod, or a DynamoGraphDeployment",
-        facts=GROVE,
-    ),
-    Case(
-        "beta: GPU memory between pods of a component deployment",
-        alone(BETA, **component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}})),
-        "error: spec.experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which runs graphs only: write IntraPod, or a DynamoGraphDeployment",
         facts=GROVE,
     ),
     *both(

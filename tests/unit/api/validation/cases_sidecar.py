@@ -8,7 +8,6 @@ from .building import Case, alone, alpha_pod, beta_pod, component, components, s
 STAYS = {"name": "runtime", "image": "sidecar:1", "restartPolicy": "Always"}
 ENDS = {"name": "runtime", "image": "setup:1"}
 NOT_WITH = "not together with an init container runtime that does not end: the engine is not Dynamo's then, and keeps its command and its pod as they are written; leave one of the two out"
-NO_WORKER = "an init container runtime that does not end is the Dynamo runtime of an engine"
 ENDS_BEFORE = "ends before main starts. From Dynamo 1.6 on this is the name of its runtime as a sidecar: if it is that, write restartPolicy: Always, else give it another name"
 DRAIN = "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"
 
@@ -31,12 +30,6 @@ CASES = [
         "beta: the runtime as a sidecar", components(beta("a"), beta("b", kind="prefill"), component("c", "frontend"))
     ),
     Case("alpha: the runtime as a sidecar", services({"a": alpha(), "b": service("frontend")})),
-    Case(
-        "beta: the runtime as a sidecar of no worker",
-        components(beta("a", kind="frontend"), beta("b", ENDS, kind="planner")),
-        f"error: spec.components[0].podTemplate.spec.initContainers[0].name: {NO_WORKER}, and type is 'frontend': give it another name, or write worker, prefill or decode",
-        f"error: spec.components[1].podTemplate.spec.initContainers[0].name: {NO_WORKER}, and type is 'planner': give it another name, or write worker, prefill or decode",
-    ),
     Case(
         "beta: an init container that ends",
         components(beta_pod("a", initContainers=[ENDS]), beta_pod("b", kind="frontend", initContainers=[ENDS])),
@@ -84,11 +77,6 @@ CASES = [
             beta("b", experimental={"checkpoint": {"enabled": False}}),
         ),
         f"error: spec.components[0].experimental.checkpoint: {NOT_WITH}",
-    ),
-    Case(
-        "alpha: GPU memory of an engine next to the runtime",
-        services({"a": alpha(resources={"limits": {"gpu": "1"}}, gpuMemoryService={"enabled": True})}),
-        f"error: spec.services.a.gpuMemoryService: {NOT_WITH}",
     ),
     Case(
         "beta: ports and variables of the runtime's container count, not those of the engine's",

@@ -148,19 +148,6 @@ CASES = [
         "warning: spec.services.c.extraPodSpec.mainContainer.ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
     ),
     Case(
-        "beta: ports without the one that is asked",
-        beta("""
-            a: {kind: planner, log: true, main: {ports: [{containerPort: 9085, name: metrics}]}}
-            b: {log: true, main: {ports: []}}
-            c:
-              kind: epp
-              log: true
-              eppConfig: {configMapRef: {name: c, key: k}}
-              main: {ports: [{containerPort: 9002}]}
-        """),
-        "warning: spec.components[0].podTemplate.spec.containers[1].ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
-    ),
-    Case(
         "alpha: engines that listen elsewhere than they are asked",
         alpha(
             "a: {kind: frontend, main: {env: [{name: DYN_HTTP_PORT, value: '9000'}]}}",
@@ -342,11 +329,6 @@ CASES = [
                 {"apiVersion": f"nvidia.com/{BETA}", "kind": GRAPH, "name": "g", "uid": "1", "controller": True}
             ],
         ),
-    ),
-    *both(
-        "a source that no worker loads",
-        *in_both("DynamoModel", MODEL),
-        UNLOADED,
     ),
     *both(
         "a source that no worker loads (adapter)",
