@@ -37,7 +37,7 @@ class TextTable:
     def set(self, key: str, value: str) -> None:
         """Puts a value in the place of the one before."""
         if not (value.isascii() and value.isprintable()) or "\\" in value:
-            value = _escaped(value)
+            value = value.encode("unicode_escape").decode("ascii")
         head, place = f"\n{key}\t", self._place(key)
         bucket = self._buckets[place]
         at = bucket.find(head)
@@ -84,11 +84,6 @@ class TextTable:
             self._half *= 2
         for row in rows:
             self._buckets[self._place(row[: row.index("\t")])] += f"{row}\n"
-
-
-def _escaped(value: str) -> str:
-    """In printable ASCII."""
-    return value.encode("unicode_escape").decode("ascii")
 
 
 def _unescaped(value: str) -> str:

@@ -278,7 +278,8 @@ class CommandConsumer:
         except MessageTooLargeError:
             # As large as the server takes already: the letter says what came, and not all of it.
             log.warning("dead letter was cut", subject=letter, bytes=len(message.payload))
-            await self._send_letter(letter, message.payload[:LONGEST_ANSWER], _cut(headers), identity)
+            short = {name: value[:LONGEST_ID] for name, value in headers.items()}
+            await self._send_letter(letter, message.payload[:LONGEST_ANSWER], short, identity)
         self._answer("failed", message, identity, self._result(message, reason, text, deliveries))
 
     async def _send_letter(self, subject: str, payload: bytes, headers: Mapping[str, str], identity: str) -> None:
@@ -333,10 +334,6 @@ async def _publish(bus: Bus, stream: StreamSpec, subject: str, payload: bytes, *
     except StreamNotFoundError:
         await bus.declare(stream)
         await bus.publish(subject, payload, **options)
-
-
-def _cut(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value[:LONGEST_ID] for name, value in headers.items()}
 
 
 class _Advisory(msgspec.Struct):

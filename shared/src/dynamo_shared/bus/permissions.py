@@ -78,7 +78,7 @@ def _publish(name: str, cluster: str) -> Iterator[str]:
     takes = any(spec.service == name for spec in COMMANDS)
     if takes or any(spec.publisher == name for spec in EVENTS):
         published.add(streams.EVENTS)
-    if takes or _sends(name):
+    if takes or name == PEOPLE or any(name in spec.senders for spec in COMMANDS):
         published.add(streams.COMMANDS)
     if name in _STATE_READERS:
         yield from _reading(streams.STATE)
@@ -113,10 +113,6 @@ def _messages(name: str, cluster: str) -> Iterator[str]:
         if name == command.service:
             # What cannot be read has any verb.
             yield f"{subjects.DEAD_LETTER_PREFIX}.{token}.{any_}.{command.service}.{any_}"
-
-
-def _sends(name: str) -> bool:
-    return name == PEOPLE or any(name in spec.senders for spec in COMMANDS)
 
 
 def _discovered(cluster: str) -> Iterable[str]:

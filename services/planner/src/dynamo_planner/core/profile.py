@@ -62,8 +62,10 @@ class Profile:
     def joined(self, other: Profile) -> Profile:
         """Both parts of two files."""
         return Profile(
-            prefill=_by_length(self.prefill + other.prefill),
-            decode=_by_context(self.decode + other.decode),
+            prefill=tuple(sorted(self.prefill + other.prefill, key=lambda point: (point.isl, point.ttft))),
+            decode=tuple(
+                sorted(self.decode + other.decode, key=lambda point: (point.context, point.kv_tokens, point.itl))
+            ),
             max_kv_tokens=self.max_kv_tokens or other.max_kv_tokens,
             dropped=self.dropped + other.dropped,
             source=", ".join(filter(None, (self.source, other.source))),
@@ -77,11 +79,3 @@ class Profile:
                     f"{self.source or 'profile'}: no {name} points; give the {name} file of the profile, too (key {key})"
                 )
         return self
-
-
-def _by_length(points: tuple[PrefillPoint, ...]) -> tuple[PrefillPoint, ...]:
-    return tuple(sorted(points, key=lambda point: (point.isl, point.ttft)))
-
-
-def _by_context(points: tuple[DecodePoint, ...]) -> tuple[DecodePoint, ...]:
-    return tuple(sorted(points, key=lambda point: (point.context, point.kv_tokens, point.itl)))

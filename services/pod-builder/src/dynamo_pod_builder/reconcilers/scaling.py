@@ -92,7 +92,8 @@ def replicas_of(cache: ObjectCache, component: KubeObject) -> int | None:
     if waits(component):
         return None
     name = _name_of(component)
-    number = adapted.replicas_of(graph, _owning(cache, graph)).get(name)
+    adapters = children(cache, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, graph)
+    number = adapted.replicas_of(graph, adapted.owning(graph, adapters)).get(name)
     generations = [each for each in children(cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph) if _name_of(each) == name]
     return number if len(generations) == 1 else None
 
@@ -101,10 +102,6 @@ def waits(component: KubeObject) -> bool:
     """Whether its graph lets no further pod start while its checkpoint is not ready."""
     checkpoint = (component.get("spec", {}).get("experimental") or {}).get("checkpoint") or {}
     return bool(checkpoint.get("startupPolicy") == WAIT)
-
-
-def _owning(cache: ObjectCache, graph: KubeObject) -> dict[str, KubeObject]:
-    return adapted.owning(graph, children(cache, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, graph))
 
 
 def _name_of(component: KubeObject) -> str:

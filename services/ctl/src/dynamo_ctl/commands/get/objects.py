@@ -55,7 +55,7 @@ async def watch(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
             continue
         header, row = _table_cells(kind, [obj], query)
         if deleted:
-            row[0][_state_column(header)] = "deleted"
+            row[0][header.index("STATE" if "STATE" in header else "AVAILABLE")] = "deleted"
         _grow(widths[kind], row[0])
         if kind not in titled:
             titled.add(kind)
@@ -103,10 +103,6 @@ def _graph_cells(obj: KubeObject) -> list[str]:
 def _component_cells(obj: KubeObject) -> list[str]:
     line = component_line(obj)
     return [line.name, line.component, line.type, line.replicas, line.available, age(line.created), line.message]
-
-
-def _state_column(header: list[str]) -> int:
-    return header.index("STATE" if "STATE" in header else "AVAILABLE")
 
 
 def _grow(widths: list[int], row: list[str]) -> None:
