@@ -154,6 +154,56 @@ def test_vllm_that_fits_on_a_node_is_left_alone() -> None:
     assert leader["args"] == worker["args"] == ["-tp", "4"]
 
 
+OWN_LAUNCHES = [
+    {"command": ["./start", "--tensor-parallel-size"], "args": ["8"]},
+    {"command": ["bash", "start.sh"], "args": []},
+    {"command": ["/bin/sh", "-c"], "args": ["exec serve --rank $DYNAMO_RANK"]},
+]
+
+
+@pytest.mark.parametrize("own", OWN_LAUNCHES)
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+@pytest.mark.parametrize("grove", [True, False])
+def test_a_command_without_a_place_for_flags_is_run_as_it_is_written_and_knows_where_it_is(
+    engine: str, own: KubeObject, grove: bool
+) -> None:
+    leader, worker = pods(component(engine, [], gpu=0, container=own, backendFramework=engine), grove=grove)
+    assert "initContainers" not in worker
+    for each in (leader, worker):
+        (main,) = each["containers"]
+        assert {field: main.get(field) for field in own} == own
+        assert {"DYNAMO_RANK", "DYNAMO_LEADER_ADDRESS"} <= set(building.variables(main))
+    assert probes(leader["containers"][0]) == {"livenessProbe", "readinessProbe", "startupProbe"}
+    assert probes(worker["containers"][0]) == set()
+
+
+def test_what_the_author_says_of_where_it_is_stands() -> None:
+    own = {"command": ["./start"], "args": [], "env": [{"name": "DYNAMO_RANK", "value": "7"}]}
+    leader, _ = mains(component("sglang", [], container=own, backendFramework="sglang"))
+    assert building.variables(leader)["DYNAMO_RANK"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("own", "launched"),
+    list(
+        zip(
+            OWN_LAUNCHES,
+            ["./start --tensor-parallel-size 8", "bash start.sh", "exec serve --rank $DYNAMO_RANK"],
+            strict=True,
+        )
+    ),
+)
+def test_mpirun_starts_any_program(own: KubeObject, launched: str) -> None:
+    leader, _ = mains(component("trtllm", [], container=own, backendFramework="trtllm"))
+    assert leader["args"][0].endswith(f"bash -c 'trtllm-llmapi-launch {launched}'")
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_a_shell_with_nothing_to_run_is_refused(engine: str) -> None:
+    with pytest.raises(render.RenderError, match="cannot be put"):
+        pods(component(engine, [], container={"command": [], "args": []}, backendFramework=engine))
+
+
 @pytest.mark.parametrize(("stated", "passed"), [({}, False), ({"runtimeVersionOverride": "1.5.0"}, True)])
 def test_trtllm_passes_on_what_its_compilers_need_from_1_5_on(stated, passed) -> None:
     leader, _ = mains(component("trtllm", [], **stated))

@@ -88,11 +88,11 @@ CASES: list[Case] = [
     Case(
         "alpha: no place for the flags of an engine",
         alpha(
-            "a: {multinode: {nodeCount: 2}, main: {command: [./start]}}",
+            "a: {multinode: {nodeCount: 2}, main: {command: [/bin/sh, -c]}}",
             "b: {multinode: {nodeCount: 2}, main: {args: [python3 -m dynamo.sglang]}}",
             backendFramework="sglang",
         ),
-        "error: spec.services.a.extraPodSpec.mainContainer: starts './start', into which the flags for multinode cannot be put: set command to python3 -m dynamo.sglang, or to a shell with a script that does so",
+        "error: spec.services.a.extraPodSpec.mainContainer: starts '/bin/sh', into which the flags for multinode cannot be put: set command to python3 -m dynamo.sglang, or to a shell with a script that does so",
         facts=GROVE,
     ),
     Case(
@@ -103,11 +103,38 @@ CASES: list[Case] = [
               gpus: '8'
               multinode: {nodeCount: 2}
               experimental: {gpuMemoryService: {mode: InterPod}}
-              main: {command: [sh, start.sh]}
+              main: {command: [sh, -c, ./start]}
             """,
             backendFramework="vllm",
         ),
-        "error: spec.components[0].podTemplate.spec.containers[0]: starts 'sh', into which the flags for multinode, gpuMemoryService cannot be put: set command to python3 -m dynamo.vllm, or to a shell with a script that does so",
+        "error: spec.components[0].podTemplate.spec.containers[0]: starts a script without its engine, into which the flags for gpuMemoryService cannot be put: set command to python3 -m dynamo.vllm, or to a shell with a script that does so",
+        "warning: spec.components[0].podTemplate.spec.containers[0]: starts a script without its engine, into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        facts=GROVE,
+    ),
+    Case(
+        "alpha: programs that must connect their nodes themselves",
+        alpha(
+            "a: {multinode: {nodeCount: 2}, main: {command: [./start]}}",
+            "b: {multinode: {nodeCount: 2}, main: {args: [exec serve]}}",
+            "c: {multinode: {nodeCount: 2}, main: {command: [sh, start.sh]}}",
+            "d: {multinode: {nodeCount: 2}, main: {command: [sh, -c, exec python3 -m dynamo.vllm]}, gpus: '8'}",
+            "e: {main: {command: [./start]}}",
+            backendFramework="vllm",
+        ),
+        "warning: spec.services.a.extraPodSpec.mainContainer: starts './start', into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        "warning: spec.services.b.extraPodSpec.mainContainer: starts a script without its engine, into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        "warning: spec.services.c.extraPodSpec.mainContainer: starts 'sh', into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        facts=GROVE,
+    ),
+    Case(
+        "beta: a program that must connect its nodes itself",
+        beta("a: {multinode: {nodeCount: 2}, main: {command: [./start]}}", backendFramework="sglang"),
+        "warning: spec.components[0].podTemplate.spec.containers[0]: starts './start', into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.sglang",
+        facts=GROVE,
+    ),
+    Case(
+        "beta: mpirun starts any program",
+        beta("a: {gpus: '8', multinode: {nodeCount: 2}, main: {command: [./start]}}", backendFramework="trtllm"),
         facts=GROVE,
     ),
     Case(

@@ -4,9 +4,10 @@ Source of the first: reference behaviour, section 3.3.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dynamo_shared.api.engines.table import MODULE
+from dynamo_shared.api.objects import KubeObject
 
 # `python3 ... -m ... dynamo.<engine>` within one command of a pipeline or list. In steps instead of one expression: its
 # nested repetitions would take cubic time on a long script.
@@ -21,6 +22,11 @@ _PYTHON_PROGRAM = re.compile(r"(.*/)?python[0-9.]*")
 _SHELL_PROGRAM = re.compile(r"(.*/)?(ba|da|a|z|k)?sh")
 # `-c`, alone or with other switches, as in `bash -lc` and `sh -ec`.
 _SCRIPT_SWITCH = re.compile(r"-[a-z]*c[a-z]*")
+# One command of a pipeline or list, on one line or continued with a backslash.
+_COMMAND = re.compile(r"(?:[^|&;\n\\]+|\\.)+", re.DOTALL)
+# What is quoted begins no comment.
+_COMMENT = re.compile(r"""'[^']*'|"[^"]*"|(?:^|(?<=\s))#""")
+_PRINTS = re.compile(r"\s*(?:echo|printf)\s")
 
 
 def engines_started(line: Iterable[str]) -> frozenset[str]:
@@ -29,6 +35,11 @@ def engines_started(line: Iterable[str]) -> frozenset[str]:
     if "dynamo." not in text:
         return frozenset()
     return frozenset(engine for command in _COMMAND_END.split(text) if (engine := _engine_of(command)))
+
+
+def line_of(container: KubeObject) -> list[str]:
+    """Command line of a container."""
+    return [*(container.get("command") or ()), *(container.get("args") or ())]
 
 
 def takes_flags(line: Sequence[str]) -> bool:
@@ -42,6 +53,52 @@ def script_at(line: Sequence[str]) -> int | None:
         return None
     switch = next((i for i, each in enumerate(line) if i and _SCRIPT_SWITCH.fullmatch(each)), None)
     return switch + 1 if switch is not None and switch + 1 < len(line) else None
+
+
+def flags_at(script: str, engine: str) -> int | None:
+    """Where flags for an engine go in a shell's script: right behind its module. None where the script does not start it.
+
+    A comment, or a command that prints its arguments, starts nothing. If all look like that, the first one counts: quotes
+    that span commands are not read.
+    """
+    module = re.compile(rf"-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
+    # In steps instead of one expression, which would take minutes of a script of a megabyte.
+    for start, end in (*_run(script), *_all_commands(script)):
+        python = _PYTHON.search(script, start, end)
+        match = python and module.search(script, python.end(), end)
+        if match:
+            return match.end()
+    return None
+
+
+def is_own_launch(line: Sequence[str], engine: str) -> bool:
+    """Whether a command line runs something of its author's that no flags for an engine can be put into.
+
+    That is another program, or a script that does not start the engine. A shell with nothing to run does not count.
+    """
+    at = script_at(line)
+    if at is not None:
+        return flags_at(line[at], engine) is None
+    if not line or _PYTHON_PROGRAM.fullmatch(line[0]):
+        return False
+    return not _SHELL_PROGRAM.fullmatch(line[0]) or any(not _SCRIPT_SWITCH.fullmatch(each) for each in line[1:])
+
+
+def _all_commands(script: str) -> Iterator[tuple[int, int]]:
+    """Where the commands of a script begin and end."""
+    return (each.span() for each in _COMMAND.finditer(script))
+
+
+def _run(script: str) -> Iterator[tuple[int, int]]:
+    """The same of those that are not printed and not in a comment."""
+    last, in_comment = 0, False
+    for start, end in _all_commands(script):
+        in_comment = in_comment and "\n" not in script[last:start]
+        last, command = end, script[start:end]
+        comment = next((each.start() for each in _COMMENT.finditer(command) if each[0] == "#"), None)
+        if not in_comment and not _PRINTS.match(command):
+            yield start, end if comment is None else start + comment
+        in_comment = in_comment or comment is not None
 
 
 def _engine_of(command: str) -> str:

@@ -95,7 +95,7 @@ def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Viol
     """How vLLM and TensorRT-LLM spread over nodes follows from the number of GPUs of one, counted or claimed."""
     if component.nodes < 2 or component.engine not in _COUNT_GPUS or component.gms is not None:
         return
-    if component.role_templates:
+    if component.role_templates or (component.engine == "vllm" and component.is_own_launch):
         return
     # What claims ask for may not be there yet: the pods' maker reads it, and reports claims without GPUs.
     if not gpus.count({"resources": main_resources(component)}) and not main_claims(component):
@@ -108,17 +108,16 @@ def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Viol
     added=True,
 )
 def flags_have_a_place(component: ComponentView, _facts: Facts) -> Violations:
-    """Engines on several nodes, with GPU memory in other pods or failover, get flags: into Python or a shell's script."""
+    """Engines with GPU memory in other pods or failover get flags, into Python or a shell's script; on several nodes, too."""
     features = ", ".join(_features_with_flags(component))
     # A command may come later, as an image may.
     if component.engine in BACKENDS and features and component.has_command and not component.takes_flags:
-        line = component.line
-        program = shown(line[0]) if component.main.value.get("command") else "a shell without a script"
-        yield broken(component.main.at, program=program, features=features, engine=component.engine)
+        yield broken(component.main.at, program=component.program, features=features, engine=component.engine)
 
 
 def _features_with_flags(component: ComponentView) -> Iterator[str]:
-    if component.nodes > 1 and not component.role_templates:
+    # A program of the author's may connect the nodes by itself.
+    if component.nodes > 1 and not component.role_templates and not component.is_own_launch:
         yield "multinode"
     if component.engine == "vllm" and component.gms is not None and component.gms.inter_pod:
         yield "gpuMemoryService"
@@ -196,3 +195,20 @@ def checkpoints_are_switched_on(component: ComponentView, facts: Facts) -> Viola
     """Checkpoints need a platform that has them. It may be configured later: it is a warning."""
     if component.checkpoint is not None and facts.checkpoints is False:
         yield broken(component.checkpoint)
+
+
+#: Engines whose processes find those on other nodes by flags.
+_CONNECTED_BY_FLAGS = frozenset({"vllm", "sglang"})
+
+
+@ABOUT_RUNNING.rule(
+    "starts {program}, into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by "
+    "DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.{engine}",
+    added=True,
+)
+def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) -> Violations:
+    """Flags that connect several nodes are put into Python, or a shell's script that starts the engine, and nothing else."""
+    if component.nodes < 2 or component.role_templates or component.engine not in _CONNECTED_BY_FLAGS:
+        return
+    if component.is_own_launch:
+        yield broken(component.main.at, program=component.program, engine=component.engine)

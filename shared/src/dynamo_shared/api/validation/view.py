@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, NamedTuple, Self
 
-from dynamo_shared.api.engines.started import SHELL, engines_started, takes_flags
+from dynamo_shared.api.engines.started import SHELL, engines_started, is_own_launch, script_at, takes_flags
+from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN, RUNTIME
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, WORKLOAD_PROVIDER
@@ -154,6 +155,13 @@ class ComponentView:
         return [*(command or SHELL), *args]
 
     @property
+    def program(self) -> str:
+        """What its command line starts, for a message."""
+        if script_at(self.line) is not None:
+            return "a script without its engine"
+        return shown(self.line[0]) if self.main.value.get("command") else "a shell without a script"
+
+    @property
     def has_command(self) -> bool:
         """Whether anything is written of what the engine's container runs."""
         return any(self.main.value.get(field) for field in _COMMAND)
@@ -183,7 +191,12 @@ class ComponentView:
     @property
     def takes_flags(self) -> bool:
         """Whether the platform can put flags for its engine into its command line."""
-        return takes_flags(self.line)
+        return takes_flags(self.line) and not self.is_own_launch
+
+    @property
+    def is_own_launch(self) -> bool:
+        """Whether it starts something of its author's, into which no flags can be put."""
+        return self.has_command and is_own_launch(self.line, self.engine)
 
     @property
     def role_templates(self) -> dict[str, FieldValue]:

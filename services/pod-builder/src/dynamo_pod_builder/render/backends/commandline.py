@@ -7,10 +7,10 @@ Python directly (`python3 -m dynamo.vllm --model x`, over `command` and `args`),
 import contextlib
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynamo_shared.api.engines.started import script_at, takes_flags
+from dynamo_shared.api.engines.started import flags_at, line_of, script_at, takes_flags
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
@@ -23,11 +23,6 @@ _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 # Of a longer script quotes are not read: that takes time with the square of its length. Characters.
 _READ = 16_384
-# One command of a pipeline or list, on one line or continued with a backslash, and the interpreter in it.
-_COMMAND, _PYTHON = re.compile(r"(?:[^|&;\n\\]+|\\.)+", re.DOTALL), re.compile(r"python[0-9.]*\s")
-# What is quoted begins no comment.
-_COMMENT = re.compile(r"""'[^']*'|"[^"]*"|(?:^|(?<=\s))#""")
-_PRINTS = re.compile(r"\s*(?:echo|printf)\s")
 _PATH = "podTemplate.spec.containers[main]"
 
 
@@ -107,18 +102,10 @@ class CommandLine:
         return " ".join(quote(each) for each in (*self.command, *self.args))
 
     def _inserted(self, script: str, flags: str, engine: str) -> str:
-        """Flags right behind the engine's module, wherever the script starts it.
-
-        A comment, or a command that prints its arguments, starts nothing. If all look like that, the first one counts: quotes
-        that span commands are not read.
-        """
-        module = re.compile(rf"-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
-        # In steps instead of one expression, which would take minutes of a script of a megabyte.
-        for start, end in (*_started(script), *_all_commands(script)):
-            python = _PYTHON.search(script, start, end)
-            match = python and module.search(script, python.end(), end)
-            if match:
-                return f"{script[: match.end()]} {flags}{script[match.end() :]}"
+        """Flags right behind the engine's module, where the script starts it."""
+        at = flags_at(script, engine)
+        if at is not None:
+            return f"{script[:at]} {flags}{script[at:]}"
         raise RenderError(
             self.component,
             _PATH,
@@ -130,10 +117,9 @@ class CommandLine:
 
 def read(component: str, container: KubeObject) -> CommandLine:
     """Command line of a main container. RenderError where it is neither Python nor a shell with a script."""
-    command, args = tuple(container.get("command") or ()), tuple(container.get("args") or ())
-    line = [*command, *args]
+    line = line_of(container)
     if takes_flags(line):
-        return CommandLine(component, command, args, script_at(line))
+        return as_written(component, container)
     program = line[0] if line else ""
     raise RenderError(
         component,
@@ -143,29 +129,18 @@ def read(component: str, container: KubeObject) -> CommandLine:
     )
 
 
+def as_written(component: str, container: KubeObject) -> CommandLine:
+    """The line of any program, also one whose flags the platform could not add to."""
+    command, args = tuple(container.get("command") or ()), tuple(container.get("args") or ())
+    return CommandLine(component, command, args, script_at([*command, *args]))
+
+
 def quote(word: str) -> str:
     """A word as it stands between double quotes in a shell, where it needs any; `$(VARIABLE)` is Kubernetes' to fill."""
     if _PLAIN.fullmatch(word):
         return word
     escaped = _ESCAPED.sub(lambda match: match[1] or f"\\{match[0]}", word)
     return f'"{escaped}"'
-
-
-def _all_commands(script: str) -> Iterator[tuple[int, int]]:
-    """Where the commands of a script begin and end."""
-    return (each.span() for each in _COMMAND.finditer(script))
-
-
-def _started(script: str) -> Iterator[tuple[int, int]]:
-    """The same of those that are not printed and not in a comment."""
-    last, in_comment = 0, False
-    for start, end in _all_commands(script):
-        in_comment = in_comment and "\n" not in script[last:start]
-        last, command = end, script[start:end]
-        comment = next((each.start() for each in _COMMENT.finditer(command) if each[0] == "#"), None)
-        if not in_comment and not _PRINTS.match(command):
-            yield start, end if comment is None else start + comment
-        in_comment = in_comment or comment is not None
 
 
 def _split(script: str) -> list[str]:

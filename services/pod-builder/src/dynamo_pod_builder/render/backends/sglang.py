@@ -1,5 +1,6 @@
 """SGLang: the processes of a group meet at the leader's address."""
 
+from dynamo_shared.api.engines.started import is_own_launch, line_of
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.runtime_version import features_of
@@ -8,8 +9,9 @@ from dynamo_pod_builder.render.backends import commandline, rank_telemetry
 from dynamo_pod_builder.render.backends.base import EngineBackend, without_probes
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod.env import var
-from dynamo_pod_builder.render.pod.placement import PodRole
+from dynamo_pod_builder.render.pod.placement import Group, PodRole
 from dynamo_pod_builder.render.pod.template import main_container
+from dynamo_pod_builder.render.pod.topology_names import missing_topology_names
 
 # A worker of a model for embeddings.
 _EMBEDDINGS = "--embedding-worker"
@@ -27,12 +29,19 @@ class Sglang(EngineBackend):
         placement = context.placement
         if placement.group is None or context.has_own_commands:
             return
-        flags = ["--dist-init-addr", f"{placement.group.leader_host}:{ports.SGLANG_DIST_INIT.number}"]
+        if is_own_launch(line_of(container), self.name):
+            container["env"] += missing_topology_names(container, context)
+        else:
+            self._connect(container, context, placement.group)
+        if placement.role is PodRole.WORKER:
+            without_probes(container)
+
+    def _connect(self, container: KubeObject, context: PodContext, group: Group) -> None:
+        placement = context.placement
+        flags = ["--dist-init-addr", f"{group.leader_host}:{ports.SGLANG_DIST_INIT.number}"]
         flags += ["--nnodes", str(placement.nodes), "--node-rank", placement.rank]
         line = commandline.read(context.component, container)
         container["command"], container["args"] = line.with_flags(flags, self.name, shell=placement.rank_needs_shell)
-        if placement.role is PodRole.WORKER:
-            without_probes(container)
 
 
 def _without_canary(container: KubeObject, context: PodContext) -> None:

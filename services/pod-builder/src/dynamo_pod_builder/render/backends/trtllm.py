@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from dynamo_shared.api.engines.started import SHELL
+from dynamo_shared.api.engines.started import SHELL, is_own_launch, line_of
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.runtime_version import features_of
@@ -90,7 +90,9 @@ class TrtLlm(EngineBackend):
 
 def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
     nodes, count = context.placement.nodes, gpus_of_node(container, context, "mpirun starts one rank for each")
-    engine = commandline.read(context.component, container).as_script()
+    # mpirun starts any program, and gives it no flags.
+    read = commandline.as_written if is_own_launch(line_of(container), TrtLlm.name) else commandline.read
+    engine = read(context.component, container).as_script()
     steps = [_keys(_HOME)]
     if group.names_come_late:
         steps.append(_until_names_resolve(group.worker_hosts))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dynamo_shared.api import semver
-from dynamo_shared.api.engines.started import SHELL, script_at, takes_flags
+from dynamo_shared.api.engines.started import SHELL, is_own_launch, line_of, takes_flags
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION, VLLM_DISTRIBUTED_EXECUTOR_BACKEND
@@ -21,6 +21,7 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import EnvVar, from_field, var, with_vars
 from dynamo_pod_builder.render.pod.placement import Group, PodRole
+from dynamo_pod_builder.render.pod.topology_names import missing_topology_names
 from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, fails_over_within_pod, memory_has_pods
 from dynamo_pod_builder.render.workloads import waiting
 
@@ -86,10 +87,13 @@ class Vllm(EngineBackend):
             _meet_at_port(container, context)
             container["env"] += _side_channel(context)
         elif placement.group is not None:
-            layout = _layout(container, context)
-            mode = mode_of(layout, context)
-            _check_engines(context, mode)
-            _distribute(container, context, layout, placement.group, mode)
+            if is_own_launch(line_of(container), self.name):
+                container["env"] += missing_topology_names(container, context)
+            else:
+                layout = _layout(container, context)
+                mode = mode_of(layout, context)
+                _check_engines(context, mode)
+                _distribute(container, context, layout, placement.group, mode)
             if placement.role is PodRole.WORKER:
                 without_probes(container)
             container["env"] += _side_channel(context)
@@ -122,7 +126,7 @@ class Vllm(EngineBackend):
         if placement.group is None or placement.role is not PodRole.WORKER or not context.of_graph:
             return
         main = next(each for each in pod["containers"] if each["name"] == MAIN)
-        words = [*(main.get("command") or ()), *(main.get("args") or ())]
+        words = line_of(main)
         if _meets_at_port(main, context) if context.has_own_commands else _BY_PROCESSES in " ".join(words):
             port, how = ports.VLLM_MASTER, MultinodeMode.PROCESSES
         elif _ray_worker(placement.group) in words and features_of(context.spec.runtime_version_override).ray_waits:
@@ -138,14 +142,14 @@ def _side_channel(context: PodContext) -> list[EnvVar]:
 
 def _meet_at_port(container: KubeObject, context: PodContext) -> None:
     """Say at which port processes meet, where the author of the command leaves it out: workers wait for their leader there."""
-    line = _as_it_is(container, context)
-    if line.flag(_EXECUTOR) == "mp" and line.flag(_MASTER_PORT) is None and takes_flags([*line.command, *line.args]):
+    line = commandline.as_written(context.component, container)
+    if line.flag(_EXECUTOR) == "mp" and line.flag(_MASTER_PORT) is None and takes_flags(line_of(container)):
         port = [_MASTER_PORT, str(ports.VLLM_MASTER.number)]
         container["command"], container["args"] = line.with_flags(port, Vllm.name)
 
 
 def _meets_at_port(container: KubeObject, context: PodContext) -> bool:
-    line = _as_it_is(container, context)
+    line = commandline.as_written(context.component, container)
     return line.flag(_EXECUTOR) == "mp" and line.flag(_MASTER_PORT) == str(ports.VLLM_MASTER.number)
 
 
@@ -170,14 +174,8 @@ def has_ray_head(container: KubeObject, context: PodContext) -> bool:
         return False
     if not features_of(context.spec.runtime_version_override).ray_head:
         return False
-    line = _as_it_is(container, context)
+    line = commandline.as_written(context.component, container)
     return _ELASTIC in line.words and line.flag(*_DATA_BACKEND) == "ray"
-
-
-def _as_it_is(container: KubeObject, context: PodContext) -> CommandLine:
-    """The line of any program, also one whose flags the platform could not add to."""
-    command, args = tuple(container.get("command") or ()), tuple(container.get("args") or ())
-    return CommandLine(context.component, command, args, script_at([*command, *args]))
 
 
 def _head_alone(container: KubeObject, context: PodContext) -> None:
@@ -189,7 +187,7 @@ def _head_alone(container: KubeObject, context: PodContext) -> None:
     address = [from_field(name, "status.podIP") for name in (env.POD_IP, env.VLLM_DP_MASTER_IP) if name not in there]
     container["env"] += address
     head = f'{_RAY_HEAD} --node-ip-address="${env.POD_IP}" --block'
-    script = f"{head} & {_ray_is_up()} && exec {_as_it_is(container, context).quoted}"
+    script = f"{head} & {_ray_is_up()} && exec {commandline.as_written(context.component, container).quoted}"
     container["command"], container["args"] = [*SHELL], [script]
 
 

@@ -14,7 +14,7 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod.env import EnvVar, var
 from dynamo_pod_builder.render.pod.template import main_container
 
-_NAMES = (env.DYNAMO_RANK, env.DYNAMO_LEADER_ADDRESS)
+_READ = (env.DYNAMO_RANK, env.DYNAMO_LEADER_ADDRESS)
 
 
 def topology_names(context: PodContext) -> list[EnvVar]:
@@ -23,8 +23,18 @@ def topology_names(context: PodContext) -> list[EnvVar]:
     Only where its template reads one of them, is that of its role alone, or states a runtime that knows them: an upgrade replaces
     no other pods.
     """
+    return _names(context) if context.placement.group is not None and _is_asked_for(context) else []
+
+
+def missing_topology_names(container: KubeObject, context: PodContext) -> list[EnvVar]:
+    """Those of the same that a container lacks, for one whose command has to connect the nodes by itself."""
+    there = {each["name"] for each in container["env"]}
+    return [each for each in _names(context) if each["name"] not in there]
+
+
+def _names(context: PodContext) -> list[EnvVar]:
     group = context.placement.group
-    if group is None or not _is_asked_for(context):
+    if group is None:
         return []
     return [
         var(env.DYNAMO_RANK, context.placement.rank_value),
@@ -35,7 +45,7 @@ def topology_names(context: PodContext) -> list[EnvVar]:
 def _is_asked_for(context: PodContext) -> bool:
     if context.has_own_commands or features_of(context.spec.runtime_version_override).topology_names:
         return True
-    return any(name in text for text in _texts(main_container(context.template) or {}) for name in _NAMES)
+    return any(name in text for text in _texts(main_container(context.template) or {}) for name in _READ)
 
 
 def _texts(container: KubeObject) -> Iterator[str]:
