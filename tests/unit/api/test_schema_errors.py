@@ -88,6 +88,11 @@ BAD: dict[str, list[str]] = {
         "spec.services.Decode.sharedMemory: size must be set, or disabled be true",
         "spec.pvcs[0]: create: true needs storageClass, volumeAccessMode, too",
     ],
+    "v1alpha1 DynamoGraphDeployment: {services: {a: {pvc: {name: p}, resources: {limits: {nvidia.com/gpu: '1'}}}}}": [
+        'spec.services.a.resources.limits["nvidia.com/gpu"]: no such field; v1alpha1 calls it gpu',
+        "spec.services.a.pvc: no such field; v1alpha1 has name and create in pvcs of the graph, and name and mountPoint in "
+        "volumeMounts of the service",
+    ],
     f"v1alpha1 DynamoGraphDeployment: {{services: {MANY}}}": ["spec.services: 26 items, where at most 25 are allowed"],
     (
         "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: 5}, failover: {enabled: true, numShadows: 0}, "

@@ -94,6 +94,28 @@ def test_v1alpha1_and_what_its_version_refuses(tmp_path: Path, capsys: pytest.Ca
     assert said[1].startswith("spec.services.w.sharedMemory would be refused: ")
 
 
+def test_a_field_that_the_version_calls_otherwise_is_said_to_be_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As manifests of Dynamo 0.3 to 0.5 have them, and those that are half of the other version: to remove one loses it."""
+    service = {
+        "componentType": "worker",
+        "pvc": {"name": "models", "mountPoint": "/models", "create": False},
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+    }
+    alpha = {**graph(), "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": {"w": service}, "env": []}}
+    beta = {**graph({"name": "w", "sharedMemory": {"size": "1Gi"}})}
+    code, lines, _ = checked("--files-only", written(tmp_path, alpha, beta), capsys=capsys)
+    assert code == ExitCode.FAILED
+    assert sorted(line.partition("): ")[2] for line in lines) == [
+        "spec.components[0].sharedMemory would be dropped: v1beta1 calls it sharedMemorySize, a size, or 0 for none",
+        "spec.env would be dropped: v1alpha1 calls it envs",
+        "spec.services.w.pvc would be dropped: v1alpha1 has name and create in pvcs of the graph, and name and mountPoint in "
+        "volumeMounts of the service",
+        'spec.services.w.resources.limits["nvidia.com/gpu"] would be dropped: v1alpha1 calls it gpu',
+    ]
+
+
 def test_a_checkpoint_of_later_releases_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policies = {"startupPolicy": "Immediate", "deletionPolicy": "Delete", "targetContainerName": "main"}
     job = {"podTemplate": {"spec": {"nodeSelector": {"pool": "spare"}}}}
@@ -251,12 +273,12 @@ def test_files_and_the_cluster_are_checked_together(
 
 
 def test_the_longest_end_of_a_path_counts() -> None:
-    assert what_to_do(("spec", "components", 0, "dynamoSidecar")) == LATER["dynamoSidecar"]
+    assert what_to_do(("spec", "components", 0, "dynamoSidecar"), {}) == LATER["dynamoSidecar"]
     assert (
-        what_to_do(("spec", "services", "w", "gpuMemoryService", "extraClientPods"))
+        what_to_do(("spec", "services", "w", "gpuMemoryService", "extraClientPods"), {})
         == LATER["gpuMemoryService.extraClientPods"]
     )
-    assert what_to_do(("spec", "colour")) == OTHERS
+    assert what_to_do(("spec", "colour"), {}) == OTHERS
 
 
 def test_no_field_with_advice_is_one_that_the_definitions_have() -> None:

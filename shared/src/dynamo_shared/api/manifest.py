@@ -140,6 +140,11 @@ def _label(document: Any, number: int) -> str:
     return f"document {number}"
 
 
+def moved(resource: Resource) -> Mapping[str, str]:
+    """Names of fields that a version of a kind does not have, to what to write in it instead."""
+    return _MOVED.get(resource.kind, {}).get(resource.version, {})
+
+
 def _load(document: Any) -> Manifest:
     result, errors = _read(document, embedded=True)
     if errors or not isinstance(result, Manifest):
@@ -158,8 +163,7 @@ def _read(document: Any, *, embedded: bool) -> tuple[BaseModel | None, list[Fiel
         result = version.model.model_validate(clean, context=Reading(clean=True, embedded=embedded))
     except ValidationError as error:
         result = None
-        moved = _MOVED.get(resource.kind, {}).get(resource.version)
-        errors += field_errors(error, _schema(resource), moved)
+        errors += field_errors(error, _schema(resource), moved(resource))
     errors += _name_errors(clean.get("metadata"))
     if check := _checks(resource):
         errors += [FieldError(path_of(location), message) for location, message in check(clean, ())]

@@ -3,6 +3,8 @@
 The table of docs/moving.md has them, too.
 """
 
+from collections.abc import Mapping
+
 from dynamo_shared.api.rules import Location
 
 #: The end of a field's path, without indexes and names of components -> what to do. The longest end counts.
@@ -13,8 +15,9 @@ LATER: dict[str, str] = {
 OTHERS = "nothing here says the same: remove it, or leave this object to the operator"
 
 
-def what_to_do(field: Location) -> str:
-    """What the author of an object does about a field that would be dropped."""
+def what_to_do(field: Location, moved: Mapping[str, str]) -> str:
+    """What the author of an object does about a field that would be dropped; `moved` has those with another name."""
     names = [each for each in field if isinstance(each, str)]
     ends = (".".join(names[start:]) for start in range(len(names)))
-    return next((LATER[end] for end in ends if end in LATER), OTHERS)
+    later = next((LATER[end] for end in ends if end in LATER), None)
+    return later or moved.get(names[-1] if names else "", OTHERS)

@@ -10,7 +10,7 @@ from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.crds.pruning import pruned
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import path_of
-from dynamo_shared.api.manifest import schema_errors, unlisted
+from dynamo_shared.api.manifest import moved, schema_errors, unlisted
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, GROUP, ObjectKey, Resource
 from dynamo_shared.api.untrusted.reading import mapping
@@ -66,7 +66,7 @@ def of_object(obj: KubeObject, resource: Resource) -> Iterator[str]:
     body = {name: value for name, value in obj.items() if name not in ("apiVersion", "kind", "metadata", "status")}
     kept, lost = pruned(body, schema_of(resource))
     for field in lost:
-        yield f"{title}: {path_of(field)} would be dropped: {what_to_do(field)}"
+        yield f"{title}: {path_of(field)} would be dropped: {what_to_do(field, moved(resource))}"
     head = {**resource.type_meta, "metadata": metadata}
     for error in schema_errors({**head, **kept}, embedded=False):
         yield f"{title}: {error.path} would be refused: {error.message}"
