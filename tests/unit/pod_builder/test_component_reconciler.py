@@ -229,6 +229,40 @@ async def test_groups_are_written_as_their_controller_needs_them(monkeypatch):
     assert written["spec"]["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
 
 
+@pytest.mark.parametrize(
+    ("there", "written", "deleted"),
+    [
+        pytest.param(["-0"], "-0", [], id="the operator's goes on"),
+        pytest.param(["", "-0"], "", ["-0"], id="our own goes on"),
+        pytest.param([], "", [], id="a new one"),
+    ],
+)
+async def test_groups_of_an_operator_from_1_3_on_keep_their_name_and_their_pods(
+    there: list[str], written: str, deleted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It calls them after the component deployment and 0: under another name all pods would go at once."""
+    wide = {**dcd(main={"command": ["python3", "-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}})}
+    wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
+    name, config = objects.name(wide), replace(CONFIG, leader_worker_sets=True)
+    (made,) = (each for each in planned(ComponentInputs(wide, config)).children if each["kind"] == "LeaderWorkerSet")
+    sets = [stored({**made, "metadata": {**made["metadata"], "name": f"{name}{each}"}}) for each in there]
+    world = World(wide, *sets, config=config)
+    events_of_pods = PodEvents(EventServer(), ManualClock())  # type: ignore[arg-type]
+    world.reconciler = replace(world.reconciler, pod_events=events_of_pods)
+
+    async def as_stored(desired: KubeObject) -> KubeObject:
+        return {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "Shared"}}}
+
+    monkeypatch.setattr(world.applier, "as_stored", as_stored)
+    await world.reconcile(wide)
+    (one,) = (each for each in world.applier.written if each["kind"] == "LeaderWorkerSet")
+    assert objects.name(one) == f"{name}{written}"
+    # No Service of the component has its name, and another policy would replace its pods.
+    assert ("networkConfig" in one["spec"]) is (written == "")
+    gone = [line.split()[-1] for line in world.applier.lines if line.startswith("delete LeaderWorkerSet")]
+    assert gone == [f"{name}{each}" for each in deleted]
+
+
 class EventServer:
     """An API server with an Event about a StatefulSet."""
 

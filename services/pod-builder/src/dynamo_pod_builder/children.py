@@ -60,8 +60,12 @@ def workload_of(cache: ObjectCache, component: KubeObject) -> KubeObject | None:
     While one that spans nodes takes the place of one that does not, or the other way round, the one that is desired.
     """
     namespace, name = objects.namespace(component), objects.name(component)
-    named = {resources.LEADER_WORKER_SETS: names.leader_worker_set(name)}
-    workloads = (cache.get(each, ObjectKey(namespace, named.get(each, name))) for each in _desired_first(component))
+    groups = (names.leader_worker_set(name), names.leader_worker_set_of_operator(name))
+    workloads = (
+        cache.get(resource, ObjectKey(namespace, each))
+        for resource in _desired_first(component)
+        for each in (groups if resource == resources.LEADER_WORKER_SETS else (name,))
+    )
     return next((each for each in workloads if each is not None and objects.controls(component, each)), None)
 
 

@@ -161,6 +161,7 @@ class ComponentReconciler:
                 unlabelled_model=unlabelled_model(workload),
                 pull_secrets=secrets,
                 claimed=claimed(self.cache.get, namespace, component.get("spec", {})),
+                leader_worker_set=_groups_of(workload),
             ),
             catalogue(self.cache, namespace, [component.get("spec", {})]),
             scaling.replicas_of(self.cache, component),
@@ -249,3 +250,8 @@ class ComponentReconciler:
         return Result(
             requeue_after=earliest(wait, outcome.again, recheck_after(pods, now), LACKING_INTERVAL if lacking else None)
         )
+
+
+def _groups_of(workload: KubeObject | None) -> str:
+    """Name of the LeaderWorkerSet that runs a component, "" where another kind does, or nothing yet."""
+    return objects.name(workload) if workload is not None and workload.get("kind") == LEADER_WORKER_SETS.kind else ""

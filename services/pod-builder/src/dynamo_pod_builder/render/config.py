@@ -145,6 +145,8 @@ class ObservedComponent:
     restore: Restore | None = None
     #: GPUs that its main containers claim, in place of counting them.
     claimed: RoleClaims = NO_CLAIMS
+    #: Name of the LeaderWorkerSet that it has; "" where it has none.
+    leader_worker_set: str = ""
 
 
 NEW_COMPONENT = ObservedComponent()

@@ -63,6 +63,11 @@ def leader_worker_set(component_deployment: str) -> str:
     return f"{component_deployment[: _LONGEST_GROUPS - 9]}-{_fnv1a(component_deployment):08x}"
 
 
+def leader_worker_set_of_operator(component_deployment: str) -> str:
+    """The same as the reference calls it since 1.3: a name that no Service of the component has."""
+    return f"{component_deployment}-0"
+
+
 def _shortened(name: str, longest: int) -> str:
     """The name, or its beginning and a hash of it, as the reference shortens names."""
     return name if len(name) <= longest else f"{name[: longest - 5]}-{_fnv1a(name) & 0xFFFF:04x}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import LEADER_WORKER_SETS
@@ -31,7 +32,7 @@ def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner:
     return {
         **LEADER_WORKER_SETS.type_meta,
         "metadata": object_metadata(
-            names.leader_worker_set(context.name),
+            context.observed.leader_worker_set or names.leader_worker_set(context.name),
             context.namespace,
             object_labels(context, own_labels),
             annotations,
@@ -46,9 +47,12 @@ def addressed(desired: KubeObject, stored: KubeObject) -> KubeObject:
 
     Its controller makes a headless Service for the names of the pods, called as the LeaderWorkerSet, unless there is one of that
     name: which there is, the Service of the component. Workers then wait for their leader without end. So each replica gets a
-    Service of its own. Where the controller's webhook fills in no policy, no one would make that.
+    Service of its own. Where the controller's webhook fills in no policy, no one would make that. One of the reference has a
+    name of its own, and stays as it is.
     """
-    if "networkConfig" not in stored["spec"]:
+    owner = objects.controller_of(desired) or {"name": ""}
+    of_operator = objects.name(desired) == names.leader_worker_set_of_operator(owner["name"])
+    if "networkConfig" not in stored["spec"] or of_operator:
         return desired
     return {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "UniquePerReplica"}}}
 
