@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hypothesis import HealthCheck, event, given
+from hypothesis import HealthCheck, event, example, given
 from hypothesis import strategies as st
 
 from tests.examples import examples
@@ -23,6 +23,7 @@ steps = st.lists(
 
 @examples(10, suppress_health_check=[HealthCheck.too_slow])
 @given(steps)
+@example([("nothing", 0, 6), ("sleep", 0, 10), ("sleep", 0, 11), ("failing", 0, 1), ("sleep", 0, 12), ("delete", 0, 1)])
 def test_no_handshake_is_refused(story: list[tuple[str, int, int]]) -> None:
     with asyncio.Runner() as runner:
         runner.run(_play(story))
@@ -49,7 +50,7 @@ async def _play(story: list[tuple[str, int, int]]) -> None:
 
 async def _happen(world: World, happening: str, number: int, size: int) -> None:
     replica = world.replicas.get(number)
-    if happening == "sleep" and world.quiet:
+    if happening == "sleep" and world.idle_for(size * 25.0):
         # Nothing is going on: no one would do anything in between.
         await world.tick(size * 25.0)
         return

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cryptography import x509
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.own import OwnCertificates
-from dynamo_admission.tls.rotation import SecretState
+from dynamo_admission.tls.rotation import SecretState, plan
 from dynamo_admission.tls.secret import SecretStore, Stored
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
@@ -115,6 +115,13 @@ class World:
             and all(each.certificates.bundle == content.bundle for each in self.replicas.values())
             and all(served(each) == content.serving[0] for each in self.replicas.values())
         )
+
+    def idle_for(self, seconds: float) -> bool:
+        """Whether nothing becomes due in that time either: replicas that check every few seconds leave nothing for later."""
+        content = self.store.content
+        if content is None or not self.quiet:
+            return False
+        return plan(content, self.clock.now + seconds, TIMING, NAMES, settled=True) == content
 
     async def tick(self, seconds: float = TICK) -> None:
         self.clock.now += seconds
