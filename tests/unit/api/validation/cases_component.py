@@ -20,7 +20,6 @@ from .building import (
 
 EPP_CONFIG: dict[str, Any] = {"config": {"plugins": [], "schedulingProfiles": []}}
 
-
 MAIN = {"name": "main", "image": "engine:1"}
 #: Each role has a pod template, and its command is its author's.
 OWN: list[dict[str, Any]] = [
@@ -28,6 +27,7 @@ OWN: list[dict[str, Any]] = [
     for name in ("leader", "worker")
 ]
 SHARED = {"gpuMemoryService": {"mode": "IntraPod"}, "failover": {"mode": "IntraPod"}}
+LACKS = "required: another role has a template of its own, and the"
 
 CASES = [
     Case(
@@ -128,6 +128,22 @@ CASES = [
             )
         ),
         "error: spec.components[0].roles[1].podTemplate.spec.containers[0].readinessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+    ),
+    Case(
+        "beta: templates of roles that are not whole",
+        components(
+            {"name": "a", "type": "worker", "multinode": {}, "roles": [OWN[0], {"name": "worker"}]},
+            component("b", multinode={}, roles=OWN),
+            {"name": "c", "type": "worker", "multinode": {}, "roles": [OWN[0], {"name": "worker", "podTemplate": {}}]},
+            component("d", gpus="1", multinode={}, roles=[{"name": "leader"}, OWN[1]], experimental=SHARED),
+            metadata={"annotations": {"nvidia.com/dynamo-kube-discovery-mode": "container"}},
+        ),
+        f"error: spec.components[0].roles[1].podTemplate: {LACKS} component has none for this one; write it here, or podTemplate of the component",
+        "error: spec.components[1].podTemplate: not together with templates of all roles, which take its place: leave it out",
+        "error: spec.components[2].roles[1].podTemplate.spec.containers: needs a container main with an image: the pods of a role are made of its template alone",
+        "error: spec.components[3].experimental.gpuMemoryService: not together with pod templates of roles, whose commands stay as they are written: leave it out, or write podTemplate of the component for all",
+        "error: spec.components[3].experimental.failover: not together with pod templates of roles, whose commands stay as they are written: leave it out, or write podTemplate of the component for all",
+        facts=GROVE,
     ),
     Case(
         "alpha: fields of a service whose roles have templates",
