@@ -3,7 +3,6 @@
 import contextlib
 import json
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -278,17 +277,3 @@ KEYS = ["name", "type", "components", "eppConfig", "config", "podTemplate", "spe
 def test_whatever_is_written_is_loaded_or_refused(spec: Any) -> None:
     with contextlib.suppress(InvalidManifest):
         load_manifest({**yaml.safe_load(HEAD), "spec": spec})
-
-
-CASES = Path(__file__).resolve().parents[4] / "shared" / "conformance" / "cases"
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the recorded manifests (../shared/conformance/cases) are not here")
-def test_the_references_own_v1beta1_examples_load() -> None:
-    loaded = 0
-    for case in sorted(CASES.glob("*/*.json")):
-        for manifest in json.loads(case.read_text())["input"]:
-            if manifest["apiVersion"] == "nvidia.com/v1beta1" and manifest["kind"] == "DynamoGraphDeployment":
-                load_manifest(manifest)
-                loaded += 1
-    assert loaded > 20
