@@ -143,12 +143,7 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
         return WorkloadReadiness(False, "the Deployment's change is not yet observed")
     desired = spec.get("replicas", 1)
     updated, available, total = (status.get(name, 0) for name in ("updatedReplicas", "availableReplicas", "replicas"))
-    if (
-        updated >= desired
-        and available >= desired
-        and total == desired
-        and (desired == 0 or objects.is_true(deployment, "Available"))
-    ):
+    if _all_serve(deployment, desired, updated, available, total):
         return WorkloadReadiness(True, f"{desired} of {desired} replicas available")
     # The Deployment controller's own words say more than numbers: quota, deadline, refused pods.
     refused, late = objects.condition(deployment, "ReplicaFailure"), objects.condition(deployment, "Progressing")
@@ -210,14 +205,15 @@ def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
         return WorkloadReadiness(False, "the LeaderWorkerSet's change is not yet observed")
     status, desired = workload.get("status", {}), objects.replicas(workload)
     updated, ready, total = (status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas"))
-    if (
-        updated >= desired
-        and ready >= desired
-        and total == desired
-        and (desired == 0 or objects.is_true(workload, "Available"))
-    ):
+    if _all_serve(workload, desired, updated, ready, total):
         return WorkloadReadiness(True, f"{desired} of {desired} groups ready")
     return WorkloadReadiness(False, f"{ready} of {desired} groups ready, {updated} updated, {total} in all")
+
+
+def _all_serve(workload: KubeObject, desired: int, updated: int, serving: int, total: int) -> bool:
+    """Whether as many replicas as are desired serve, all of the newest template, and no others are there."""
+    enough = min(updated, serving) >= desired == total
+    return enough and (desired == 0 or objects.is_true(workload, "Available"))
 
 
 def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
