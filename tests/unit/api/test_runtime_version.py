@@ -37,7 +37,9 @@ def test_the_override_wins(image: str) -> None:
 
 
 _OF_1_5 = RuntimeFeatures(canary=True, lenient=True, compilers=True, ray_head=True, rank_telemetry=True)
-_OF_1_6 = _OF_1_5._replace(ray_waits=True, topology_names=True, strict_prefix=True, embedding_canary=True)
+_OF_1_6 = _OF_1_5._replace(
+    ray_waits=True, topology_names=True, strict_prefix=True, embedding_canary=True, frontend_startup=True
+)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,17 @@ def test_a_frontend_serves_its_own_graph_alone_where_its_runtime_can(version: st
     assert variables(sidecar).get(STRICT) == strict
 
 
+@pytest.mark.parametrize(("version", "there"), [(None, False), ("1.5.9", False), ("1.6.0", True)])
+def test_a_frontend_has_time_to_connect_where_its_runtime_takes_it(version: str | None, there: bool) -> None:
+    stated = {"runtimeVersionOverride": version} if version else {}
+    sidecars = [{"name": "front", "image": "frontend:1"}]
+    _, sidecar = pod(component(sidecars=sidecars, frontendSidecar="front", **stated))["containers"]
+    for each in (main(component("Frontend", "frontend", **stated)), sidecar):
+        assert ("startupProbe" in each) is there
+    own = {"startupProbe": {"tcpSocket": {"port": 1}}}
+    assert main(component("Frontend", "frontend", main=own, **stated))["startupProbe"] == own["startupProbe"]
+
+
 def test_users_variables_win_over_addresses_and_defaults() -> None:
     env = [
         {"name": "NATS_SERVER", "value": "mine"},

@@ -65,6 +65,8 @@ class RuntimeFeatures(NamedTuple):
     strict_prefix: bool = False
     #: Workers of SGLang for embeddings answer canary requests.
     embedding_canary: bool = False
+    #: A frontend has time to connect before liveness probes start it again.
+    frontend_startup: bool = False
 
 
 def features_of(override: str | None) -> RuntimeFeatures:
@@ -73,7 +75,7 @@ def features_of(override: str | None) -> RuntimeFeatures:
     if version is None:
         return RuntimeFeatures()
     later, latest = version >= OF_1_5, version >= OF_1_6
-    return RuntimeFeatures(later, later, later, later, later, latest, latest, latest, latest)
+    return RuntimeFeatures(later, later, later, later, later, latest, latest, latest, latest, latest)
 
 
 def _core(text: str) -> RuntimeVersion | None:

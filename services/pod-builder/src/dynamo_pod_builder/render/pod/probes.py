@@ -37,6 +37,11 @@ FRONTEND: dict[str, Probe] = {
     "livenessProbe": http("/live", _HTTP, delay=15, period=10, timeout=1, failures=3),
     "readinessProbe": http("/health", _HTTP, delay=10, period=10, timeout=3, failures=3),
 }
+#: NATS and etcd may let a frontend wait for minutes, one after the other.
+STARTING_FRONTEND: dict[str, Probe] = {
+    **FRONTEND,
+    "startupProbe": http("/live", _HTTP, period=10, timeout=1, failures=30),
+}
 #: A worker may load its model for two hours before it first answers.
 WORKER: dict[str, Probe] = {
     "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=1),

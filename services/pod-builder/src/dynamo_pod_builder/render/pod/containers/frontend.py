@@ -3,6 +3,7 @@
 from dynamo_shared.api.engines import frontend
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports
+from dynamo_shared.api.runtime_version import features_of
 from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render.context import PodContext
@@ -15,12 +16,13 @@ pod = common.pod
 
 def container(context: PodContext, name: str = MAIN) -> KubeObject:
     """Container of a frontend: the main one, or a sidecar."""
+    features = features_of(context.spec.runtime_version_override)
     return {
         "name": name,
         "command": list(frontend.COMMAND),
         "args": list(frontend.ARGS),
         "ports": [ports.HTTP.container_port()],
-        **probes.FRONTEND,
+        **(probes.STARTING_FRONTEND if features.frontend_startup else probes.FRONTEND),
         "env": [
             *common.environment(context, ComponentType.FRONTEND.value, name),
             var(env.DYNAMO_PORT, str(ports.HTTP.number)),
