@@ -9,6 +9,8 @@ STAYS = {"name": "runtime", "image": "sidecar:1", "restartPolicy": "Always"}
 ENDS = {"name": "runtime", "image": "setup:1"}
 NOT_WITH = "not together with an init container runtime that does not end: the engine is not Dynamo's then, and keeps its command and its pod as they are written; leave one of the two out"
 ENDS_BEFORE = "ends before main starts. From Dynamo 1.6 on this is the name of its runtime as a sidecar: if it is that, write restartPolicy: Always, else give it another name"
+NOT_READY = "missing: the runtime is ready before the engine has loaded, so the pod gets requests, and a roll-out goes on, too early; give the engine's container a readinessProbe that asks the engine"
+SERVES = {"readinessProbe": {"httpGet": {"port": 8000}}}
 DRAIN = "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"
 
 
@@ -17,12 +19,15 @@ def beta(
 ) -> Any:
     """A component with the runtime next to its engine."""
     pod = fields.pop("pod", {})
-    return {**beta_pod(name, main, kind, initContainers=[{**STAYS, **(sidecar or {})}], **pod), **fields}
+    return {
+        **beta_pod(name, {**SERVES, **(main or {})}, kind, initContainers=[{**STAYS, **(sidecar or {})}], **pod),
+        **fields,
+    }
 
 
 def alpha(sidecar: dict[str, Any] | None = None, main: Any = None, kind: str = "worker", **fields: Any) -> Any:
     """A service with the runtime next to its engine."""
-    return {**alpha_pod(main, kind, initContainers=[{**STAYS, **(sidecar or {})}]), **fields}
+    return {**alpha_pod({**SERVES, **(main or {})}, kind, initContainers=[{**STAYS, **(sidecar or {})}]), **fields}
 
 
 CASES = [
@@ -102,5 +107,20 @@ CASES = [
         "beta: an engine next to the runtime has no default probes",
         components(beta("a", main={"readinessProbe": {"periodSeconds": 5}})),
         "error: spec.components[0].podTemplate.spec.containers[0].readinessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+    ),
+    Case(
+        "an engine next to the runtime that does not say when it serves",
+        components(beta("a", main={"readinessProbe": None}), beta("b")),
+        f"warning: spec.components[0].podTemplate.spec.containers[0].readinessProbe: {NOT_READY}",
+    ),
+    Case(
+        "a service of v1alpha1 may say it for its engine",
+        services(
+            {
+                "a": alpha(main={"readinessProbe": None}),
+                "b": alpha(main={"readinessProbe": None}, readinessProbe={"exec": {"command": ["true"]}}),
+            }
+        ),
+        f"warning: spec.services.a.extraPodSpec.mainContainer.readinessProbe: {NOT_READY}",
     ),
 ]

@@ -60,3 +60,16 @@ def sidecars_do_not_end(component: ComponentView, _facts: Facts) -> Violations:
     """An init container that is the runtime by its name does not end."""
     if (sidecar := component.sidecar) is not None and sidecar.value.get("restartPolicy") != "Always":
         yield broken(sidecar.at)
+
+
+@ABOUT_SIDECARS.rule(
+    "missing: the runtime is ready before the engine has loaded, so the pod gets requests, and a roll-out goes on, too early; "
+    "give the engine's container a readinessProbe that asks the engine",
+    added=True,
+)
+def engines_next_to_the_runtime_say_when_they_serve(component: ComponentView, _facts: Facts) -> Violations:
+    """An engine next to the runtime has a readiness probe: the platform has none for it, as it does not know the engine."""
+    main, at = component.main
+    on_service = component.is_alpha and component.spec.get("readinessProbe")
+    if component.runtime_is_sidecar and component.nodes == 1 and not (on_service or main.get("readinessProbe")):
+        yield broken((*at, "readinessProbe"))
