@@ -166,6 +166,8 @@ def test_the_number_of_a_flag_raised(line, expected) -> None:
         f"echo '{'x' * 900_000}' && python -m x",
         "# ;" * 300_000,
         "'" * 900_000,
+        "echo \n" * 160_000,
+        "# python -m dynamo.vll\n" * 40_000,
     ],
     ids=lambda _: "",
 )

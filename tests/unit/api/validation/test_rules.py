@@ -6,19 +6,19 @@ they do not show is here: warnings, what is fine, and the borders between.
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
-from dynamo_shared.api.validation import validate
+from dynamo_shared.api.validation import validate, view
 from dynamo_shared.api.validation.check import REFUSING, WARNING
 from dynamo_shared.api.validation.rule_set import Rule, RuleSet
 
 from tests.admission.case import FACTS, load
 
-from .building import ALPHA, BETA, PLAIN, Case, manifest
+from .building import ALPHA, BETA, MAIN, PLAIN, Case, manifest
 from .cases import CASES
 
 EACH = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
@@ -47,6 +47,34 @@ def test_what_cannot_be_read_is_left_to_the_schema(version: str, spec: Any) -> N
     graph = manifest("DynamoGraphDeployment", version, spec)
     assert validate(graph, None, PLAIN).errors == ()
     assert schema_errors(graph) != []
+
+
+_TEMPLATE = {"spec": {"containers": [{**MAIN, "command": ["sh", "-c"], "args": ["exec python3 -m dynamo.vllm"]}]}}
+_ROLES = [{"name": "leader", "podTemplate": _TEMPLATE}, {"name": "worker", "podTemplate": _TEMPLATE}]
+
+
+@pytest.mark.parametrize(
+    ("pods", "name", "times"),
+    [
+        pytest.param({"podTemplate": _TEMPLATE}, "is_own_launch", 1, id="launch"),
+        pytest.param({"roles": _ROLES}, "engines_started", 2, id="roles"),
+    ],
+)
+def test_a_script_is_read_once_for_all_rules(
+    pods: dict[str, Any], name: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of a megabyte takes a tenth of a second, and the webhook answers for all meanwhile."""
+    read = getattr(view, name)
+    lines: list[list[str]] = []
+
+    def counted(line: Iterable[str], *engine: str) -> Any:
+        lines.append(list(line))
+        return read(lines[-1], *engine)
+
+    monkeypatch.setattr(view, name, counted)
+    spec = {"components": [{"name": "a", "type": "worker", "multinode": {"nodeCount": 2}, **pods}]}
+    validate(manifest("DynamoGraphDeployment", BETA, spec), None, PLAIN)
+    assert len(lines) == times
 
 
 def test_cases_have_names_of_their_own() -> None:

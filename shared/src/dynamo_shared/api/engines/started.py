@@ -5,6 +5,8 @@ Source of the first: reference behaviour, section 3.3.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TypeAlias
 
 from dynamo_shared.api.engines.table import MODULE
 from dynamo_shared.api.objects import KubeObject
@@ -22,11 +24,13 @@ _PYTHON_PROGRAM = re.compile(r"(.*/)?python[0-9.]*")
 _SHELL_PROGRAM = re.compile(r"(.*/)?(ba|da|a|z|k)?sh")
 # `-c`, alone or with other switches, as in `bash -lc` and `sh -ec`.
 _SCRIPT_SWITCH = re.compile(r"-[a-z]*c[a-z]*")
-# One command of a pipeline or list, on one line or continued with a backslash.
-_COMMAND = re.compile(r"(?:[^|&;\n\\]+|\\.)+", re.DOTALL)
+# A line, with those that a backslash continues it by, and one command of a pipeline or list in it.
+_LINE, _COMMAND = re.compile(r"(?:[^\n\\]+|\\.)+", re.DOTALL), re.compile(r"(?:[^|&;\n\\]+|\\.)+", re.DOTALL)
 # What is quoted begins no comment.
 _COMMENT = re.compile(r"""'[^']*'|"[^"]*"|(?:^|(?<=\s))#""")
 _PRINTS = re.compile(r"\s*(?:echo|printf)\s")
+
+_Span: TypeAlias = tuple[int, int]
 
 
 def engines_started(line: Iterable[str]) -> frozenset[str]:
@@ -62,8 +66,9 @@ def flags_at(script: str, engine: str) -> int | None:
     that span commands are not read.
     """
     module = re.compile(rf"-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
-    # In steps instead of one expression, which would take minutes of a script of a megabyte.
-    for start, end in (*_run(script), *_all_commands(script)):
+    # In steps instead of one expression, which would take minutes of a script of a megabyte. Most lines are passed over.
+    lines = [each.span() for each in _LINE.finditer(script) if module.search(script, *each.span())]
+    for start, end in chain(_run(script, lines), _all_commands(script, lines)):
         python = _PYTHON.search(script, start, end)
         match = python and module.search(script, python.end(), end)
         if match:
@@ -84,21 +89,21 @@ def is_own_launch(line: Sequence[str], engine: str) -> bool:
     return not _SHELL_PROGRAM.fullmatch(line[0]) or any(not _SCRIPT_SWITCH.fullmatch(each) for each in line[1:])
 
 
-def _all_commands(script: str) -> Iterator[tuple[int, int]]:
-    """Where the commands of a script begin and end."""
-    return (each.span() for each in _COMMAND.finditer(script))
+def _all_commands(script: str, lines: Iterable[_Span]) -> Iterator[_Span]:
+    """Where the commands of some lines of a script begin and end."""
+    return (each.span() for line in lines for each in _COMMAND.finditer(script, *line))
 
 
-def _run(script: str) -> Iterator[tuple[int, int]]:
+def _run(script: str, lines: Iterable[_Span]) -> Iterator[_Span]:
     """The same of those that are not printed and not in a comment."""
-    last, in_comment = 0, False
-    for start, end in _all_commands(script):
-        in_comment = in_comment and "\n" not in script[last:start]
-        last, command = end, script[start:end]
-        comment = next((each.start() for each in _COMMENT.finditer(command) if each[0] == "#"), None)
-        if not in_comment and not _PRINTS.match(command):
-            yield start, end if comment is None else start + comment
-        in_comment = in_comment or comment is not None
+    for line in lines:
+        for each in _COMMAND.finditer(script, *line):
+            start, end = each.span()
+            comment = next((mark.start() for mark in _COMMENT.finditer(each[0]) if mark[0] == "#"), None)
+            if not _PRINTS.match(each[0]):
+                yield start, end if comment is None else start + comment
+            if comment is not None:
+                break
 
 
 def _engine_of(command: str) -> str:

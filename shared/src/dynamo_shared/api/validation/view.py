@@ -100,6 +100,9 @@ class ComponentView:
     engine_of_graph: str = ""
     #: Role whose pods it is of. All roles have the same pods, unless one has a template of its own.
     role: str = LEADER
+    #: What several rules ask, and what takes time of a long script: kept once the first has asked.
+    _launch: bool | None = field(init=False, default=None, compare=False)
+    _workers: Self | None = field(init=False, default=None, compare=False)
 
     def __post_init__(self) -> None:
         """What both versions say alike, or in the same words elsewhere."""
@@ -196,7 +199,9 @@ class ComponentView:
     @property
     def is_own_launch(self) -> bool:
         """Whether it starts something of its author's, into which no flags can be put."""
-        return self.has_command and is_own_launch(self.line, self.engine)
+        if self._launch is None:
+            self._launch = self.has_command and is_own_launch(self.line, self.engine)
+        return self._launch
 
     @property
     def role_templates(self) -> dict[str, FieldValue]:
@@ -211,7 +216,11 @@ class ComponentView:
     @property
     def of_each_role(self) -> tuple[Self, ...]:
         """The component as its pods are that serve, and as its workers are, where these have another template."""
-        return (self, replace(self, role=WORKER)) if self.role_templates else (self,)
+        if not self.role_templates:
+            return (self,)
+        if self._workers is None:
+            self._workers = replace(self, role=WORKER)
+        return (self, self._workers)
 
     @property
     def pods_of_role(self) -> int:
