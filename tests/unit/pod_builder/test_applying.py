@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 from dynamo_pod_builder.applying import Applier, ChildChange
+from dynamo_pod_builder.errors import NameTaken
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube.errors import Conflict, NotServed, Unavailable
@@ -120,3 +121,22 @@ async def test_annotations_are_known_as_soon_as_they_are_written() -> None:
     assert objects.annotations(known) == {"a": "1"}
     kube.remove(RESOURCE, KEY)
     await writer.annotate(RESOURCE, there, {"a": "2"})
+
+
+async def test_an_object_that_does_not_change_hands_is_another_owners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A webhook of others may give it back each time."""
+    there = drifted()
+    there["metadata"]["ownerReferences"] = [{**CHILD["metadata"]["ownerReferences"][0], "uid": "relative"}]
+    kube = MemoryKube(there)
+    patches = 0
+
+    async def unmoved(*_: object) -> KubeObject:
+        nonlocal patches
+        patches += 1
+        assert patches == 1
+        return there
+
+    monkeypatch.setattr(kube, "merge_patch", unmoved)
+    writer, _ = applier(kube, there)
+    with pytest.raises(NameTaken):
+        await writer.ensure(CHILD, family={"relative"})

@@ -121,6 +121,8 @@ class Applier:
                     raise error
                 case TakeOver(patch):
                     observed = await self._kube.merge_patch(resource, key, patch)
+                    # Once: where a webhook of others gives it back, it has another owner.
+                    family = ()
                 case Leave(right):
                     self._note_number(right)
                     return self._remembered(resource, ChildChange.UNCHANGED, right)

@@ -105,7 +105,7 @@ CASES: list[Case] = [
               pod:
                 volumes: [{name: logs, emptyDir: {}}]
                 initContainers:
-                - {name: get, image: x, volumeMounts: [{name: logs, mountPath: /l}, {name: cache, mountPath: /c}]}
+                - {name: get, image: x, volumeMounts: [{name: logs, mountPath: /l}, {name: cache, mountPath: /c}, {name: topology-labels, mountPath: /t}]}
         """),
         "error: spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[1].name: 'cache' is not a volume of the pod: add it to spec.components[0].podTemplate.spec.volumes; only main mounts claims by name alone",
     ),

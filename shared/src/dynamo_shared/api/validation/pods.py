@@ -196,7 +196,7 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
     if component.nodes > 1 and component.engine in ("", "trtllm"):
         # TensorRT-LLM has its keys, whose name an installation chooses, and another engine may be named later.
         return
-    known = {*_volumes(component), *(mount.name for mount in _mounts(component))}
+    known = {_TOPOLOGY, *_volumes(component), *(mount.name for mount in _mounts(component))}
     if component.nodes > 1:
         known.add(_SCRIPT_OF_WORKERS)
     if not has_no_shared_memory(component):
@@ -216,6 +216,8 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
 
 #: Volume of the workers of a replica that spans nodes, with what they wait for their leader by.
 _SCRIPT_OF_WORKERS = "wait-leader-script"
+#: Volume of the pods of a graph with a policy for transfers of KV caches: the place of their node.
+_TOPOLOGY = "topology-labels"
 
 
 @PODS.rule("{path} is where {name} is mounted already ({first}): mount one of them elsewhere", added=True)
