@@ -242,23 +242,20 @@ class ComponentView:
     @property
     def pod(self) -> FieldValue:
         """What it says of the pods of its role, {} for nothing."""
-        if (own := self.role_templates.get(self.role)) is not None:
-            return FieldValue(mapping(own.value.get("spec")), (*own.at, "spec"))
-        if self.is_alpha:
-            return FieldValue(mapping(self.spec.get("extraPodSpec")), self.field("extraPodSpec"))
-        template = mapping(self.spec.get("podTemplate"))
-        return FieldValue(mapping(template.get("spec")), self.field("podTemplate", "spec"))
+        return self._of_template("spec", "extraPodSpec")
 
     @property
     def template_metadata(self) -> FieldValue:
         """Metadata of the pod template of its role, {} for none."""
-        own = self.role_templates.get(self.role)
-        if own is not None:
-            return FieldValue(mapping(own.value.get("metadata")), (*own.at, "metadata"))
-        if self.is_alpha:
-            return FieldValue(mapping(self.spec.get("extraPodMetadata")), self.field("extraPodMetadata"))
-        template = mapping(self.spec.get("podTemplate"))
-        return FieldValue(mapping(template.get("metadata")), self.field("podTemplate", "metadata"))
+        return self._of_template("metadata", "extraPodMetadata")
+
+    def _of_template(self, part: str, field_of_alpha: str) -> FieldValue:
+        """A part of the pod template of its role, {} for none; services of v1alpha1 have a field for each."""
+        if self.has_fields:
+            return FieldValue(mapping(self.spec.get(field_of_alpha)), self.field(field_of_alpha))
+        common = FieldValue(mapping(self.spec.get(FIELD)), self.field(FIELD))
+        template = self.role_templates.get(self.role, common)
+        return FieldValue(mapping(template.value.get(part)), (*template.at, part))
 
     @property
     def template_annotations(self) -> FieldValue:
