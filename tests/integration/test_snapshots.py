@@ -122,17 +122,18 @@ async def test_a_worker_is_captured_and_its_next_pod_starts_from_the_pod_snapsho
     await install_crds(kube, [_snapshot_jobs(), definition_of(POD_SNAPSHOTS)])
     await until_reason(kube, "CheckpointPending")
     job = await only(kube, SNAPSHOT_JOBS)
-    snapshot = await operator_captures(kube, job)
-    await until_reason(kube, "CheckpointsReady")
-    await until_event(kube, KEY.namespace, "CheckpointsReady", "DynamoGraphDeployment")
-    await until_state(kube, KEY, "successful")
 
     async def serving() -> KubeObject | None:
         pods = await pods_of_workers(kube)
         return pods[0] if len(pods) == 1 and annotations.RESTORE_CANDIDATE in objects.annotations(pods[0]) else None
 
+    # An engine takes minutes to be captured: by then the Deployment has replaced its pods. Later ones would be restored.
     cold = await eventually(serving, "the roll-out that labels the pods")
     assert annotations.RESTORE_FROM not in objects.annotations(cold)
+    snapshot = await operator_captures(kube, job)
+    await until_reason(kube, "CheckpointsReady")
+    await until_event(kube, KEY.namespace, "CheckpointsReady", "DynamoGraphDeployment")
+    await until_state(kube, KEY, "successful")
     await kube.delete(PODS, key_of(cold))
 
     async def another() -> KubeObject | None:
