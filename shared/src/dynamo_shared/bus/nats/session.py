@@ -54,6 +54,9 @@ MOST_DENIED = 1000
 
 _DENIED = re.compile(r"permissions violation for publish to \"([^\"]+)\"", re.IGNORECASE)
 
+_CREATE = "$js.api.stream.create."
+"""What one service may, and the others try where the stream is not there yet: an answer to them, not a fault."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -188,7 +191,8 @@ class NatsSession:
             return
         # The library gives the server's words in lower case.
         subject = match[1].lower()
-        log.warning("this NATS user may not publish there", subject=subject)
+        report = log.debug if subject.startswith(_CREATE) else log.warning
+        report("this NATS user may not publish there", subject=subject)
         for reply in [reply for reply, (_, _, about) in self._waiting.items() if about.lower() == subject]:
             future, _, about = self._waiting.pop(reply)
             if not future.done():
