@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_devcluster.ports import LOOPBACK, free_port
-from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.probe import PROBE_WITHIN, LocalHttp
 from dynamo_devcluster.process import ManagedProcess
 
 from .environment import RuntimeEnvironment
@@ -101,7 +101,7 @@ class Runtime:
         }
 
         async def ready() -> bool:
-            status, body = await http.request("GET", "/health")
+            status, body = await http.request("GET", "/health", within=PROBE_WITHIN)
             return status == 200 and _REGISTERED.search(body) is not None
 
         return self._process(name, [*command, *extra], ready, variables)

@@ -75,7 +75,7 @@ async def set_ready(kube: KubeClient, key: ObjectKey, ready: bool) -> None:
 
 
 async def until_status(
-    kube: KubeClient, key: ObjectKey, desired: Callable[[KubeObject], bool], what: str, within: float = 30.0
+    kube: KubeClient, key: ObjectKey, desired: Callable[[KubeObject], bool], what: str, within: float = platform.WITHIN
 ) -> KubeObject:
     """The model's status once it is so."""
     return await platform.until_status(
@@ -83,7 +83,9 @@ async def until_status(
     )
 
 
-async def until_ready(kube: KubeClient, key: ObjectKey, ready: int, total: int, within: float = 30.0) -> KubeObject:
+async def until_ready(
+    kube: KubeClient, key: ObjectKey, ready: int, total: int, within: float = platform.WITHIN
+) -> KubeObject:
     """The model's status once so many of so many workers serve it."""
     return await until_status(
         kube,

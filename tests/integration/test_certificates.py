@@ -154,9 +154,10 @@ async def test_a_rotation_refuses_no_call(kube: KubeClient, namespace: str, how:
             else:
                 await kube.delete(SECRETS, ObjectKey(namespace, SECRET))
             await eventually(rotated, "a new authority, alone", 30)
+            # A busy machine makes few within a rotation.
+            await eventually(lambda: hook.calls > 20, "many calls")
         for each in keeping:
             each.cancel()
-    assert hook.calls > 20
     assert replicas[0].bundle != bundle
     assert hook.bundles[0] == bundle
     assert len(set(hook.bundles)) == 3, "the old one, both, the new one"
@@ -187,7 +188,10 @@ async def test_files_are_followed(kube: KubeClient, namespace: str, tmp_path: Pa
             await eventually(lambda: _has(certificates, pki.pem_of(second[0])), "the new authority, alone", 30)
         keeping.cancel()
     both = pki.pem_of(first[0]) + pki.pem_of(second[0])
-    assert hook.bundles == [pki.pem_of(first[0]), both, pki.pem_of(second[0])]
+    # A registration that failed is made again.
+    assert [bundle for bundle, _ in itertools.groupby(hook.bundles)] == [
+        *(pki.pem_of(first[0]), both, pki.pem_of(second[0]))
+    ]
 
 
 def _ends(files: dict[str, str]) -> float:

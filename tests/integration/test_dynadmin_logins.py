@@ -16,6 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
+from dynamo_dynadmin.identity.provider import NOT_BEFORE
 from dynamo_shared.kube import KubeClient
 
 from .dynadmin import Answer, Api, dynadmin, may
@@ -109,20 +110,26 @@ async def test_keys_rotate_and_are_not_asked_for_at_a_strangers_will(api: Api, i
     assert (await api("GET", "/api/v1/me", token=issuer.token())).status == 200
     stranger = OidcIssuer()
     stranger.url = issuer.url
+    began = time.monotonic()
     for _ in range(20):
         stranger.rotate()
         assert (await api("GET", "/api/v1/me", token=stranger.token())).status == 401
-    assert issuer.key_reads <= 2
+    # Keys that a busy machine makes slowly are asked for once more each time that this is over.
+    assert issuer.key_reads <= 2 + (time.monotonic() - began) // NOT_BEFORE
 
 
 async def test_a_stream_ends_with_its_token(api: Api, issuer: OidcIssuer, namespace: str) -> None:
-    issuer.lasts = 1.5
     path = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
-    async with asyncio.timeout(30), api.stream(path, token=issuer.token()) as events:
-        await events.until("synced")
-        event, data, _ = await events.next()
-        assert (event, "expired" in data["detail"]) == ("unauthorized", True)
-        assert (await events.next())[0] == "closed"
+    # On a busy machine a token may end before its stream has begun: the next one lasts longer.
+    for issuer.lasts in (1.5, 6.0, 24.0):
+        async with asyncio.timeout(120), api.stream(path, token=issuer.token()) as events:
+            if (await events.until("synced"))[-1][0] != "synced":
+                continue
+            event, data, _ = await events.next()
+            assert (event, "expired" in data["detail"]) == ("unauthorized", True)
+            assert (await events.next())[0] == "closed"
+            return
+    pytest.fail("no stream began before its token ended")
 
 
 async def begun(api: Api, back: str = "/%23/team-a/deployments/a") -> tuple[str, str]:

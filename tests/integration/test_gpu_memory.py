@@ -42,8 +42,9 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
     template = ObjectKey(namespace, "shared-worker-gpu")
 
     async def allocated() -> list[int]:
-        claims = await kube.list(RESOURCE_CLAIMS, namespace)
-        return sorted(len(each.get("status", {})["allocation"]["devices"]["results"]) for each in claims)
+        # One that is not allocated yet, or no longer, counts as none: it loses its devices before it goes.
+        statuses = [each.get("status", {}) for each in await kube.list(RESOURCE_CLAIMS, namespace)]
+        return sorted(len(each["allocation"]["devices"]["results"]) if "allocation" in each else 0 for each in statuses)
 
     async with platform(settings(control_plane.kubeconfig, nats_server.url)):
         desired = graph(namespace, "shared", components=[frontend(), sharing(gpus=2)])

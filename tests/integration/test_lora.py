@@ -32,7 +32,11 @@ NAME = "org/support"
 
 @pytest.fixture
 def configured(control_plane: ControlPlane, nats_server: NatsServer, lora: Farm, namespace: str) -> Settings:
-    probing = {"PLATFORM__MODEL_DISCOVERY__PROBE_INTERVAL": "2s"}
+    probing = {
+        "PLATFORM__MODEL_DISCOVERY__PROBE_INTERVAL": "2s",
+        # The status reports a deletion that waits after a second of it, and until its end: a busy machine must meet it.
+        "PLATFORM__MODEL_DISCOVERY__UNLOAD_WITHIN": "10s",
+    }
     return quick_settings(control_plane, nats_server, lora, namespace, **probing)
 
 

@@ -25,7 +25,9 @@ NAME = "org/support"
 async def configured(
     control_plane: ControlPlane, nats_server: NatsServer, lora: Farm, namespace: str, kube: KubeClient
 ) -> AsyncIterator[Settings]:
-    yield quick_settings(control_plane, nats_server, lora, namespace)
+    # No worker hangs here, and one that is slow because the machine is busy must not be asked twice: requests are counted.
+    patient = {"PLATFORM__MODEL_DISCOVERY__REQUEST_TIMEOUT": "60s"}
+    yield quick_settings(control_plane, nats_server, lora, namespace, **patient)
     await release(kube, namespace)
 
 

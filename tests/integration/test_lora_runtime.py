@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from dynamo_devcluster import free_port
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.probe import PROBE_WITHIN, LocalHttp
 from dynamo_devcluster.process import ManagedProcess
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.adapter_state import AdapterState
@@ -47,7 +47,7 @@ async def start(
     }
 
     async def ready() -> bool:
-        status, _ = await http.request("GET", "/v1/loras")
+        status, _ = await http.request("GET", "/v1/loras", within=PROBE_WITHIN)
         return status == (200 if enabled else 404)
 
     command = [str(dynamo_runtime.python), str(SCRIPT)]

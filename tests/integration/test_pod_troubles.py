@@ -120,7 +120,10 @@ async def test_pods_that_no_node_has_room_for_are_reported_in_the_schedulers_wor
     pods = await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}=Decode")
     first = sorted(pod["metadata"]["name"] for pod in pods)[:3]
     assert f"Decode: 0 of 5 replicas available, 5 updated, 5 in all; pods {', '.join(first)} and 2 more: " in message
-    assert any(event["data"].get("reason") == "Unschedulable" for _, event in heard)
+    # NATS has it after the status.
+    await eventually(
+        lambda: any(event["data"].get("reason") == "Unschedulable" for _, event in heard), "event about Unschedulable"
+    )
 
 
 async def test_a_volume_that_is_not_mounted_is_reported_by_the_pods_events(heard, kube, namespace) -> None:

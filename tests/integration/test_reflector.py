@@ -71,7 +71,8 @@ class Follower:
         self.objects[item.key] = item.obj
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        async with asyncio.timeout(30):
+        # After some failures in a row the reflector waits for up to 22 s.
+        async with asyncio.timeout(90):
             while not reached():
                 self._news.clear()
                 await self._news.wait()
@@ -86,7 +87,8 @@ async def following(
 ) -> AsyncIterator[Follower]:
     follower = Follower(client, resource, namespace, **options)
     async with in_background(follower.follow()) as task:
-        await follower.until(lambda: follower.syncs > 0 or bool(follower.health))
+        # A type that is not there is never complete. Other trouble, as of a server that is slow, passes.
+        await follower.until(lambda: follower.syncs > 0 or any("not served" in each for _, each in follower.health))
         yield follower
         assert not task.done()
 

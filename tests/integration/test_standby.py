@@ -34,9 +34,9 @@ class Clock:
 
 @asynccontextmanager
 async def claiming(
-    kube: KubeClient, key: ObjectKey, replica: str, clock: Callable[[], float] = lease_clock
+    kube: KubeClient, key: ObjectKey, replica: str, clock: Callable[[], float] = lease_clock, ttl: float = TTL
 ) -> AsyncIterator[KubeClaim]:
-    claim = KubeClaim(kube, key, replica, TTL, clock=clock)
+    claim = KubeClaim(kube, key, replica, ttl, clock=clock)
     try:
         async with in_background(claim.run()):
             yield claim
@@ -47,15 +47,16 @@ async def claiming(
 async def test_one_holds_it_and_the_next_has_it_as_soon_as_it_is_given_back(kube: KubeClient, namespace: str) -> None:
     key = ObjectKey(namespace, "dynamo-test")
     heard: list[str] = []
-    async with claiming(kube, key, "a") as first:
+    # None runs out while the test lasts: it changes hands because it is given back, and not while the machine stands still.
+    async with claiming(kube, key, "a", ttl=600) as first:
         first.on_gain(lambda _: heard.append("gained"))
         await asyncio.wait_for(first.wait_elected(), 60)
         assert first.owns(ObjectKey("any", "key"))
-        async with claiming(kube, key, "b") as second:
+        async with claiming(kube, key, "b", ttl=600) as second:
             await until(lambda: second.holder == "a")
             assert not second.may_write()
             assert first.may_write()
-    async with claiming(kube, key, "b") as second:
+    async with claiming(kube, key, "b", ttl=600) as second:
         await asyncio.wait_for(second.wait_elected(), 60)
         observed = await kube.get(LEASES, key)
         assert (observed["spec"]["holderIdentity"], observed["spec"]["leaseTransitions"]) == ("b", 1)

@@ -376,7 +376,7 @@ async def test_lost_data_is_noticed_and_published_again(rig: Any) -> None:
         await rig.lose_data()
         await rig.start()
         # Nothing is published: only the reconnection triggers the check.
-        await asyncio.wait_for(publisher.lost.wait(), 5)
+        await asyncio.wait_for(publisher.lost.wait(), 20)
         publisher.start_over()
         # An empty stream is not an empty cluster: nothing disappears before the list is complete.
         publisher.put(DEPLOYMENTS, obj("a", 5))

@@ -11,7 +11,10 @@ from typing import Any
 from .certs import KeyPair
 from .ports import LOOPBACK
 
-_TIMEOUT_SECONDS = 5.0
+#: A probe is made again. Seconds.
+PROBE_WITHIN = 5.0
+#: Other requests are made once, and a busy machine may take its time. Seconds.
+_ANSWER_WITHIN = 60.0
 
 
 def client_tls(ca: Path, client: KeyPair | None = None) -> ssl.SSLContext:
@@ -30,20 +33,26 @@ class LocalHttp:
     tls: ssl.SSLContext | None = field(default=None, repr=False)
 
     async def ok(self, path: str) -> bool:
-        """Whether GET `path` answers 200."""
-        return (await self.request("GET", path))[0] == http.client.OK
+        """Whether GET `path` answers 200, soon."""
+        return (await self.request("GET", path, within=PROBE_WITHIN))[0] == http.client.OK
 
     async def request(
-        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = "application/json",
+        *,
+        within: float = _ANSWER_WITHIN,
     ) -> tuple[int, bytes]:
-        """Status and body of one exchange; `body` is sent as JSON."""
-        return await asyncio.to_thread(self._request, method, path, body, content_type)
+        """Status and body of one exchange; `body` is sent as JSON. `within`: seconds that nothing may come."""
+        return await asyncio.to_thread(self._request, method, path, body, content_type, within)
 
-    def _request(self, method: str, path: str, body: Any, content_type: str) -> tuple[int, bytes]:
+    def _request(self, method: str, path: str, body: Any, content_type: str, within: float) -> tuple[int, bytes]:
         connection = (
-            http.client.HTTPConnection(LOOPBACK, self.port, timeout=_TIMEOUT_SECONDS)
+            http.client.HTTPConnection(LOOPBACK, self.port, timeout=within)
             if self.tls is None
-            else http.client.HTTPSConnection(LOOPBACK, self.port, timeout=_TIMEOUT_SECONDS, context=self.tls)
+            else http.client.HTTPSConnection(LOOPBACK, self.port, timeout=within, context=self.tls)
         )
         try:
             encoded = None if body is None else json.dumps(body).encode()
