@@ -11,21 +11,24 @@ from typing import Any
 
 from dynamo_admission.app import AdmissionService
 from dynamo_ctl import webhooks
+from dynamo_ctl.commands.bootstrap.webhook_check import refuse
 from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_ctl.errors import CtlError
 from dynamo_ctl.settings import with_platform
 from dynamo_devcluster import free_port
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
-from dynamo_shared.api.resources import SECRETS, ObjectKey
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SECRETS, ObjectKey
+from dynamo_shared.kube import KubeClient, KubeError, NotFound
 from dynamo_shared.runtime import Running, Service, Settings, running
 
 from tests.building.services import configuration, service_process
 
-from .platform import settings
+from .platform import eventually, settings
 
 READY_WITHIN = 60.0
+ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,19 @@ def admission_settings(kubeconfig: Path, port: int, url: str = "", **extra: str)
 
 @asynccontextmanager
 async def admission_platform(
-    control_plane: ControlPlane, *, parts: list[Service] | None = None, port: int = 0, url: str = "", **extra: str
+    control_plane: ControlPlane,
+    *,
+    parts: list[Service] | None = None,
+    port: int = 0,
+    url: str = "",
+    called: bool = True,
+    **extra: str,
 ) -> AsyncIterator[Admission]:
-    """The service in this process, registered and ready; with `parts`, other services, too."""
+    """The service in this process, registered, ready and called by the API server; with `parts`, other services, too.
+
+    The API server hears of a registration by a watch of its own, after the service is ready, and calls whom it knows until
+    then. That is not waited for at a `url`, which leads here later, or where it is not `called`.
+    """
     port = port or free_port()
     if not parts:
         # Nor does it need etcd, though it is configured.
@@ -74,7 +87,35 @@ async def admission_platform(
     async with running([AdmissionService(), *(parts or ())], configured) as up:
         await up.ready(READY_WITHIN)
         registered = configured.platform.admission.url
+        if called and not url:
+            await until_called(control_plane.kubeconfig, extra.get("NAMESPACE__RESTRICTED", ""))
         yield Admission(control_plane.kubeconfig, port, registered, up.metrics_port, running=up)
+
+
+async def until_called(kubeconfig: Path, restricted: str = "") -> None:
+    """Return once the API server asks the webhooks about graphs, and has both versions converted by them.
+
+    A platform of one namespace converts nothing.
+    """
+    namespace = restricted or "default"
+    graph = {
+        **ALPHA.type_meta,
+        "metadata": {"name": "called", "namespace": namespace},
+        "spec": {"services": {"Frontend": {"componentType": "frontend"}}},
+    }
+
+    async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as kube:
+
+        async def called() -> bool:
+            try:
+                await refuse(kube, namespace)
+                if not restricted:
+                    await kube.create(ALPHA, graph, dry_run=True)
+            except (CtlError, KubeError):
+                return False
+            return True
+
+        await eventually(called, "the API server calls the webhooks")
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from dynamo_dynadmin.api.simulation import Simulation
 from dynamo_dynadmin.app import DynadminService
 from dynamo_shared.api.resources import EVENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.reviews import review_access
 from dynamo_shared.kube.transport import Outgoing
 from dynamo_shared.runtime import Settings, running
 from dynamo_watcher.app import WatcherService
 from multidict import CIMultiDict
 
-from .platform import settings
+from .platform import eventually, settings
 
 EVERYTHING = {"verbs": ["*"], "apiGroups": ["nvidia.com"], "resources": ["*"]}
 WATCHING = {"verbs": ["list", "watch"], "apiGroups": ["events.k8s.io"], "resources": ["events"]}
@@ -136,22 +138,24 @@ async def account(kube: KubeClient, namespace: str, name: str, *rules: dict[str,
     if rules:
         await kube.create(ROLES, {**_object(ROLES, namespace, name), "rules": list(rules)})
         await kube.create(ROLE_BINDINGS, {**_object(ROLE_BINDINGS, namespace, name), **_bound("Role", name, namespace)})
+        await _known(kube, _user(namespace, name), rules[0], namespace)
     return await token_of(kube, namespace, name)
 
 
 async def may(kube: KubeClient, namespace: str, name: str, subject: dict[str, str], *rules: dict[str, Any]) -> None:
-    """A role of a user or group: EVERYTHING, and these rules."""
+    """A role of a user: EVERYTHING, and these rules."""
     await kube.create(ROLES, {**_object(ROLES, namespace, name), "rules": [EVERYTHING, *rules]})
     group = "rbac.authorization.k8s.io"
     bound = {"roleRef": {"apiGroup": group, "kind": "Role", "name": name}, "subjects": [{**subject, "apiGroup": group}]}
     await kube.create(ROLE_BINDINGS, {**_object(ROLE_BINDINGS, namespace, name), **bound})
+    await _known(kube, subject["name"], EVERYTHING, namespace)
 
 
 async def guest(kube: KubeClient, namespace: str, name: str) -> str:
     """A service account of another namespace, which has limits of its own, with EVERYTHING here; its token."""
     unique = f"{namespace}-{name}"
     token = await account(kube, "default", unique)
-    await may(kube, namespace, name, {"kind": "User", "name": f"system:serviceaccount:default:{unique}"})
+    await may(kube, namespace, name, {"kind": "User", "name": _user("default", unique)})
     return token
 
 
@@ -180,7 +184,7 @@ async def happens(kube: KubeClient, about: dict[str, Any], reason: str, kind: st
         {
             **EVENTS.type_meta,
             "metadata": {"generateName": "e-", "namespace": metadata["namespace"]},
-            "eventTime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+            "eventTime": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
             "type": "Normal",
             "reason": reason,
             "action": "Test",
@@ -195,6 +199,26 @@ async def happens(kube: KubeClient, about: dict[str, Any], reason: str, kind: st
             },
         },
     )
+
+
+def _user(namespace: str, account_name: str) -> str:
+    """The user that a service account is."""
+    return f"system:serviceaccount:{namespace}:{account_name}"
+
+
+async def _known(kube: KubeClient, user: str, rule: dict[str, Any], namespace: str) -> None:
+    """Return once the API server grants what a rule says first: it hears of roles by a watch of its own."""
+    resource, _, subresource = rule["resources"][0].partition("/")
+    attributes = {
+        "namespace": namespace,
+        "verb": rule["verbs"][0],
+        "group": rule["apiGroups"][0],
+        "resource": resource,
+        "subresource": subresource,
+        "name": rule.get("resourceNames", [""])[0],
+    }
+    review = {"user": user, "resourceAttributes": attributes}
+    await eventually(lambda: review_access(kube, review), f"the rights of {user} are known", where=itemgetter(0))
 
 
 def _object(resource: Resource, namespace: str, name: str) -> dict[str, Any]:

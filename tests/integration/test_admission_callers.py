@@ -77,6 +77,7 @@ async def test_reviews_are_the_api_servers_alone(programs: Programs, tmp_path: P
                 with pytest.raises(aiohttp.ClientError):
                     await asked(url, bundle, foreign.client("api-server", "kube-apiserver"), review)
                 assert (await asked(url, bundle, api_server, review))[0] not in (401, 403)
-        async with admission_platform(plane, port=port, PLATFORM__ADMISSION__CLIENT_NAMES='["another"]', **settings):
+        others: dict[str, Any] = {"PLATFORM__ADMISSION__CLIENT_NAMES": '["another"]', **settings}
+        async with admission_platform(plane, port=port, called=False, **others):
             with pytest.raises(KubeError, match="clientNames"):
                 await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("default", "late"))

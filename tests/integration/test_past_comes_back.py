@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import LocalServer, NatsServer, NatsServerOptions
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, key_of
 from dynamo_shared.bus import NatsBus, streams
+from dynamo_shared.bus.errors import BusUnavailableError
 from dynamo_shared.bus.permissions import USERS
 from dynamo_shared.bus.server_config import authorization
 from dynamo_shared.bus.sizes import MAX_PAYLOAD
@@ -144,14 +146,16 @@ async def _until_read_again(bench: Bench, server: NatsServer) -> None:
         async with asyncio.timeout(WITHIN):
             while True:
                 expected = _versions(await bench.kube.list(GRAPHS, NAMESPACE))
-                results = {}
-                for name in {*expected, "two"}:
-                    subject = subjects.state_subject(CLUSTER, GRAPHS.id, ObjectKey(NAMESPACE, name))
-                    message = await bus.last_message(streams.STATE, subject)
-                    if message is not None and not messages.is_tombstone(message.headers):
-                        results[name] = f"{message.headers['uid']} {message.headers['resourceVersion']}"
-                if results == expected:
-                    return
+                # The server comes back, and the stream after it.
+                with suppress(BusUnavailableError):
+                    results = {}
+                    for name in {*expected, "two"}:
+                        subject = subjects.state_subject(CLUSTER, GRAPHS.id, ObjectKey(NAMESPACE, name))
+                        message = await bus.last_message(streams.STATE, subject)
+                        if message is not None and not messages.is_tombstone(message.headers):
+                            results[name] = f"{message.headers['uid']} {message.headers['resourceVersion']}"
+                    if results == expected:
+                        return
                 await asyncio.sleep(0.2)
     finally:
         await bus.close()

@@ -43,7 +43,7 @@ from dynamo_shared.x509 import make_authority
 
 from tests.stage.balancer import balanced
 
-from .admission import Admission, admission_platform, bare_control_plane
+from .admission import Admission, admission_platform, bare_control_plane, until_called
 from .platform import eventually
 from .test_admission import ALPHA, BETA, alpha, beta
 
@@ -99,12 +99,20 @@ async def test_configurations_belong_to_the_cluster_role_of_that_name_even_when_
 async def test_the_check_of_an_installation_passes_with_the_webhooks_and_says_what_is_wrong_without(plane, kube):
     async with admission_platform(plane, **QUICK):
         await check("default", 30, plane.kubeconfig, None)
-    with pytest.raises(CtlError, match="after 1 s: the webhooks do not answer: "):
-        await check("default", 1, plane.kubeconfig, None)
+    await says_of_an_installation(plane, "the webhooks do not answer: ")
     for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
         await kube.delete(resource, CONFIGURATION)
-    with pytest.raises(CtlError, match="the webhooks accepted the invalid graph 0-dynamo-webhook-check"):
-        await check("default", 1, plane.kubeconfig, None)
+    await says_of_an_installation(plane, "the webhooks accepted the invalid graph 0-dynamo-webhook-check")
+
+
+async def says_of_an_installation(plane: ControlPlane, words: str) -> None:
+    """Its check ends with these words: with more time where a busy machine has none of them within a second."""
+    for within in (1, 5, 25):
+        with pytest.raises(CtlError) as refused:
+            await check("default", within, plane.kubeconfig, None)
+        if str(refused.value).startswith(f"after {within} s: {words}"):
+            return
+    pytest.fail(str(refused.value))
 
 
 async def test_what_someone_removes_or_changes_is_set_right(plane, kube):
@@ -134,7 +142,7 @@ async def test_what_someone_removes_or_changes_is_set_right(plane, kube):
                 return await repaired()
             return False
 
-        await eventually(read, "registration set right", 15)
+        await eventually(read, "registration set right")
         assert await figure(admission, "dynamo_admission_registration_repairs_total") == 3
 
 
@@ -160,6 +168,14 @@ async def test_a_platform_of_one_namespace_is_asked_about_that_one_and_leaves_co
         assert crd["spec"]["conversion"]["webhook"]["clientConfig"]["url"] == f"{whole.url}/convert"
         names = {item["metadata"]["name"] for item in await kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS)}
         assert names == {"dynamo-admission", "dynamo-admission-team"}
+
+        async def asked() -> bool:
+            before = await figure(one, "dynamo_operator_webhook_requests_total")
+            await kube.create(BETA, beta("team", "first"), dry_run=True)
+            return await figure(one, "dynamo_operator_webhook_requests_total") == before + 2
+
+        # It hears of the second registration by a watch of its own.
+        await eventually(asked, "the API server asks both")
         before = await figure(one, "dynamo_operator_webhook_requests_total")
         await kube.create(BETA, beta("default", "elsewhere"), dry_run=True)
         assert await figure(one, "dynamo_operator_webhook_requests_total") == before
@@ -250,7 +266,7 @@ async def test_a_trusted_namespace_that_another_platform_holds_is_not_judged(pla
                 return "imag: no such field" in error.message
             return False
 
-        await eventually(refused, "judged again", 15)
+        await eventually(refused, "judged again")
 
 
 async def test_component_deployments_that_the_platform_creates_are_not_reviewed_and_those_of_others_are(plane, kube):
@@ -337,8 +353,9 @@ async def test_a_replica_that_goes_away_loses_no_request(plane, kube):
     ports = free_port(), free_port()
     async with contextlib.AsyncExitStack() as stack:
         balancer = await stack.enter_async_context(balanced())
-        # Both are registered under the balancer's address; each listens at its own.
-        shared: dict[str, Any] = {"url": balancer.url, "PLATFORM__ADMISSION__DRAIN": "1s"}
+        # Both are registered under the balancer's address; each listens at its own. The balancer asks each twice a second
+        # whether it is ready, and a busy machine answers late.
+        shared: dict[str, Any] = {"url": balancer.url, "PLATFORM__ADMISSION__DRAIN": "5s"}
         going = contextlib.AsyncExitStack()
         await stack.enter_async_context(going)
         first = await going.enter_async_context(admission_platform(plane, port=ports[0], **shared))
@@ -347,6 +364,7 @@ async def test_a_replica_that_goes_away_loses_no_request(plane, kube):
         assert second.running is not None
         replicas: Any = ((first.running, first.port), (second.running, second.port))
         balancer.backends = [SimpleNamespace(health_port=up.health_port, webhook_port=port) for up, port in replicas]
+        await until_called(plane.kubeconfig)
         stop, answered = asyncio.Event(), [0]
 
         async def load(number: int) -> None:

@@ -30,7 +30,7 @@ class Source:
 
 
 async def taken(items: AsyncGenerator[int, None], count: int) -> list[int]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         return [await anext(items) for _ in range(count)]
 
 

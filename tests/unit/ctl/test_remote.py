@@ -107,7 +107,7 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: py
     async with (
         serving(application, "127.0.0.1", 0) as port,
         aiohttp.ClientSession() as session,
-        asyncio.timeout(5),
+        asyncio.timeout(60),
     ):
         api = Remote(f"http://127.0.0.1:{port}", "token", session)
 
@@ -140,7 +140,7 @@ async def test_a_stream_goes_on_with_a_newer_token(monkeypatch: pytest.MonkeyPat
     application.router.add_get("/{path:.*}", stream)
     async with (
         serving(application, "127.0.0.1", 0) as port,
-        asyncio.timeout(5),
+        asyncio.timeout(60),
         Remote.open(f"http://127.0.0.1:{port}", file, None) as api,
     ):
         with pytest.raises(CtlError, match="log in again"):

@@ -90,7 +90,7 @@ async def test_a_chat_ends_when_its_caller_leaves() -> None:
 
     app = web.Application()
     app.router.add_get("/", handle)
-    async with serving(app, "127.0.0.1", 0, None, partial(Watched, absent, SlowReaders())) as port, asyncio.timeout(5):
+    async with serving(app, "127.0.0.1", 0, None, partial(Watched, absent, SlowReaders())) as port, asyncio.timeout(60):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         await frontend.begun.wait()

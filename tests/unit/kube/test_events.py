@@ -109,7 +109,7 @@ async def test_a_series_that_ends_says_how_often_and_until_when(
 ) -> None:
     monkeypatch.setattr("dynamo_shared.kube.events.SERIES_WRITE_SECONDS", 0.01)
     server.then(*[steps.answer({})] * 3)
-    async with asyncio.timeout(5), recorder(server, clock) as events:
+    async with asyncio.timeout(60), recorder(server, clock) as events:
         record(events, "once")
         record(events)
         await events._queue.join()

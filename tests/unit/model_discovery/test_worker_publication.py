@@ -33,7 +33,7 @@ async def publishing(bus: MemoryBus, now: Callable[[], float] = time.time) -> As
 
 
 async def settled(publication: Publication) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await publication.mark()
 
 
@@ -64,7 +64,7 @@ async def late_joiner(bus: MemoryBus) -> AsyncIterator[ObjectCache]:
     cache = ObjectCache()
     reader = StateReader(bus, "local", [WORKERS, MODELS], cache)
     async with in_background(reader.run()):
-        await asyncio.wait_for(reader.synced(), 5)
+        await asyncio.wait_for(reader.synced(), 60)
         yield cache
 
 

@@ -44,7 +44,7 @@ async def test_waiting_for_readiness():
     await asyncio.sleep(0)
     assert not waiting.done()
     health.ok("a")
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 60)
 
 
 async def test_endpoints_answer():

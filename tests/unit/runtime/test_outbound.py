@@ -104,7 +104,7 @@ async def test_names_of_tenants_that_no_server_answers_keep_the_process_from_no_
     waiting = [asyncio.create_task(CheckedResolver().resolve("tenant.example", 9090)) for _ in range(8)]
     try:
         await turns()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await asyncio.get_running_loop().getaddrinfo("localhost", 4222)
         assert not any(each.done() for each in waiting)
     finally:

@@ -100,7 +100,7 @@ async def test_workers_retry_what_raises_and_go_on():
     task = asyncio.create_task(work.run(2, handler))
     work.add("bad")
     work.add("good")
-    await asyncio.wait_for(finished.wait(), 5)
+    await asyncio.wait_for(finished.wait(), 60)
     await ended(task)
     assert observed == {"bad": 3, "good": 1}
 

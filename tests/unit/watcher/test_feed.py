@@ -109,7 +109,7 @@ async def reading(bus: MemoryBus) -> AsyncIterator[ObjectCache]:
     cache = ObjectCache()
     reader = StateReader(bus, CLUSTER, [DEPLOYMENTS, SERVICES], cache)
     async with in_background(reader.run()):
-        await asyncio.wait_for(reader.synced(), 5)
+        await asyncio.wait_for(reader.synced(), 60)
         yield cache
 
 
@@ -178,7 +178,7 @@ async def test_lost_state_is_filled_again_and_said_so() -> None:
         cluster.put(DEPLOYMENTS, "b")
         await until(lambda: names(cache) == ["a", "b"] and cluster.lists > lists)
         subscription = await bus.subscribe(streams.EVENTS, ["dynamo.evt.v1.c._.platform.c.resync"], start=Start.ALL)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             item = await subscription.__anext__()
             while not isinstance(item, Message):
                 item = await subscription.__anext__()
@@ -253,7 +253,7 @@ async def test_a_follower_that_ends_ends_the_feed(error: BaseException | None) -
     metrics = WatcherMetrics(CollectorRegistry())
     feed = Feed(broken, MemoryBus(), CLUSTER, (Watched(DEPLOYMENTS),), metrics, namespaces=("whole", "broken"))
     with pytest.raises(ExceptionGroup) as caught:
-        await asyncio.wait_for(feed.run(), 5)
+        await asyncio.wait_for(feed.run(), 60)
     assert caught.group_contains(type(error) if isinstance(error, RuntimeError) else EndedByItselfError)
 
 

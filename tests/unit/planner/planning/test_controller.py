@@ -250,7 +250,7 @@ async def test_graphs_of_one_namespace_do_not_hold_up_the_planning_of_others() -
     busy = [asyncio.create_task(computed("busy", done.wait)) for _ in range(64)]
     await asyncio.sleep(0)
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await computed("other", lambda: True)
     finally:
         done.set()
