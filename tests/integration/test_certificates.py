@@ -189,9 +189,8 @@ async def test_files_are_followed(kube: KubeClient, namespace: str, tmp_path: Pa
         keeping.cancel()
     both = pki.pem_of(first[0]) + pki.pem_of(second[0])
     # A registration that failed is made again.
-    assert [bundle for bundle, _ in itertools.groupby(hook.bundles)] == [
-        *(pki.pem_of(first[0]), both, pki.pem_of(second[0]))
-    ]
+    registered = [bundle for bundle, _ in itertools.groupby(hook.bundles)]
+    assert registered == [pki.pem_of(first[0]), both, pki.pem_of(second[0])]
 
 
 def _ends(files: dict[str, str]) -> float:

@@ -76,7 +76,7 @@ async def test_budgets_count_shared_claims_once_and_wait_for_what_is_not_known(
         await until_pods(kube, namespace, "counts", Worker=2)
         for name in ("shares", "node"):
             await until_state(kube, ObjectKey(namespace, name), "successful")
-        (event,) = await ask.reported("scale-applied", "counts")
+        (event,) = await eventually(lambda: ask.reported("scale-applied", "counts"), "the event of it")
         (figures,) = event["budgets"]
         assert (figures["before"], figures["after"], figures["unknown"]) == (9, 10, [])
 
@@ -84,7 +84,7 @@ async def test_budgets_count_shared_claims_once_and_wait_for_what_is_not_known(
         done, result = await ask.scale("shares", "third", Worker=3)
         assert (done, result.reason) == (True, "Applied"), result
         await until_state(kube, ObjectKey(namespace, "shares"), "successful")
-        (event,) = await ask.reported("scale-applied", "shares")
+        (event,) = await eventually(lambda: ask.reported("scale-applied", "shares"), "the event of it")
         assert [(each["gpusPerReplica"], each["sharedGpus"]) for each in event["components"]] == [(0, 4)]
         for name, desired in (("node", 2), ("counts", 3)):
             done, result = await ask.scale(name, f"more of {name}", Worker=desired)
@@ -146,7 +146,7 @@ async def test_gpus_of_claims_are_in_use_on_the_nodes_that_dynadmin_shows(
                 return (await api("GET", "/api/v1/capabilities", token=token)).json["gpus"]
 
             def are_in_use(observed: Any) -> bool:
-                return observed and sum(each["total"] - each["free"] for each in observed["nodes"]) == 4
+                return bool(observed) and sum(each["total"] - each["free"] for each in observed["nodes"]) == 4
 
             # Kubernetes takes away what pods of the tests before claimed in its own time.
             observed = await eventually(gpus, "the caller may list nodes, and four GPUs are in use", where=are_in_use)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
+from dynamo_dynadmin.api import events as events_of_objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -66,8 +67,10 @@ async def component(kube: KubeClient, owner: KubeObject) -> KubeObject:
 
 
 async def test_events_are_streamed_and_resumed(
-    api: Api, kube: KubeClient, namespace: str, control_plane: ControlPlane
+    api: Api, kube: KubeClient, namespace: str, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # For STATE, which a busy machine may bring seconds after the event about its object.
+    monkeypatch.setattr(events_of_objects, "_HELD_FOR", 60.0)
     path = f"/api/v1/namespaces/{namespace}/deployments/shop/events"
     mine, other = await graph(kube, namespace), await graph(kube, namespace, "other")
     await happens(kube, mine, "First")

@@ -28,7 +28,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, ServiceContext
 from dynamo_watcher.app import WatcherService
 
-from .platform import eventually, gone, graph, platform, settings, until_event, until_state, until_status
+from .platform import WITHIN, eventually, gone, graph, platform, settings, until_event, until_state, until_status
 
 HARDWARE = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
 
@@ -112,7 +112,7 @@ async def status_of(kube: KubeClient, namespace: str, name: str = "qwen") -> Kub
 
 
 async def until_phase(
-    kube: KubeClient, namespace: str, phase: str, name: str = "qwen", within: float = 30
+    kube: KubeClient, namespace: str, phase: str, name: str = "qwen", within: float = WITHIN
 ) -> KubeObject:
     requests, key = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name)
     return await until_status(kube, requests, key, phase, lambda status: status.get("phase") == phase, within=within)

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from dynamo_admission import app as admission
 from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.options import ControlPlaneOptions
@@ -46,6 +47,8 @@ async def kube(programs: Programs, tmp_path: Any, monkeypatch: pytest.MonkeyPatc
     Kinds that are not served are asked for soon again: usually that takes up to 45 s, as long as the test waits in all.
     """
     monkeypatch.setattr(reflector, "ABSENT_WAIT_SECONDS", (0.2, 0.2))
+    # Less than the API server waits for the webhook: where it answers a look-up late, a pod would start without its checkpoint.
+    monkeypatch.setattr(admission, "LOOK_UP_WITHIN", 8.0)
     options = ControlPlaneOptions(kwok_nodes=2, prepare=install_definitions)
     async with (
         ControlPlane(options, programs) as plane,
