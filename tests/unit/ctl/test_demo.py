@@ -9,6 +9,8 @@ from dynamo_ctl.commands.demo.view import in_lines, showing, table
 from dynamo_ctl.commands.demo.waiting import FAILED_FOR, GraphProgress
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.summary import GraphLine
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, LEADER_WORKER_SETS, Resource
+from dynamo_shared.kube import NotServed
 from rich.console import Console
 
 
@@ -85,6 +87,12 @@ def test_the_tree_hangs_children_on_their_owners() -> None:
         obj("Deployment", "g-a-d", "uid-g-a", spec={"replicas": 1}, status={"readyReplicas": 1}),
         obj("ReplicaSet", "g-a-rs", "uid-g-a-d"),
         obj("Pod", "g-a-pod", "uid-g-a-rs", spec={"nodeName": "node"}, status={"phase": "Running"}),
+        obj("DynamoComponentDeployment", "g-b", "uid-g", spec={"replicas": 1}),
+        obj("LeaderWorkerSet", "g-b-w", "uid-g-b", spec={"replicas": 1}, status={"readyReplicas": 1}),
+        obj("StatefulSet", "g-b-w-s", "uid-g-b-w"),
+        obj("Pod", "g-b-w-0", "uid-g-b-w-s", spec={"nodeName": "node"}, status={"phase": "Running"}),
+        obj("StatefulSet", "g-b-w-0-s", "uid-g-b-w-0"),
+        obj("Pod", "g-b-w-0-1", "uid-g-b-w-0-s", spec={}, status={"phase": "Pending"}),
         obj("Pod", "stranger", spec={}),
     ]
     console = Console(width=200, file=io.StringIO(), force_terminal=False)
@@ -96,7 +104,23 @@ def test_the_tree_hangs_children_on_their_owners() -> None:
         "DynamoComponentDeployment/g-a  0/1 ready",
         "Deployment/g-a-d  1/1",
         "Pod/g-a-pod  Running on node",
+        "DynamoComponentDeployment/g-b  0/1 ready",
+        "LeaderWorkerSet/g-b-w  1/1",
+        "Pod/g-b-w-0  Running on node",
+        "Pod/g-b-w-0-1  Pending on no node",
     ]
+
+
+async def test_the_tree_goes_without_what_is_not_served() -> None:
+    class Kube:
+        async def list(self, resource: Resource, _namespace: str) -> list[dict[str, Any]]:
+            if resource == LEADER_WORKER_SETS:
+                raise NotServed(404, "NotFound", "the server could not find the requested resource")
+            metadata = {"name": "g", "uid": "u"}
+            return [{"kind": resource.kind, "metadata": metadata}] if resource == DYNAMO_GRAPH_DEPLOYMENTS else []
+
+    grown = await tree.read(Kube(), "n")  # type: ignore[arg-type]
+    assert [str(each.label).split()[0] for each in grown.children] == ["DynamoGraphDeployment/g"]
 
 
 def test_manifests_are_those_given_else_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    LEADER_WORKER_SETS,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -16,7 +17,7 @@ from dynamo_shared.api.resources import (
     SERVICES,
     Resource,
 )
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, NotServed
 from rich.text import Text
 from rich.tree import Tree
 
@@ -24,20 +25,27 @@ from dynamo_ctl.commands.demo.view import COLOURS
 from dynamo_ctl.summary import component_line, graph_line
 
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
+#: What stands between a workload and its pods: a LeaderWorkerSet has its leaders made by one, and each leader its workers.
+_BETWEEN = frozenset({REPLICA_SETS.kind, STATEFUL_SETS.kind})
 #: What can be below a graph, in the order in which it is shown.
 SHOWN = (
-    DYNAMO_COMPONENT_DEPLOYMENTS, DEPLOYMENTS, REPLICA_SETS, PODS, SERVICES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS,
+    DYNAMO_COMPONENT_DEPLOYMENTS, DEPLOYMENTS, REPLICA_SETS, LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES,
+    SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS,
 )  # fmt: skip
 
 
 async def read(client: KubeClient, namespace: str) -> Tree:
     """The graphs of a namespace with all that they own, as it is now."""
-    lists = await asyncio.gather(*(client.list(each, namespace) for each in (DYNAMO_GRAPH_DEPLOYMENTS, *SHOWN)))
+    lists = await asyncio.gather(*(_list(client, each, namespace) for each in (DYNAMO_GRAPH_DEPLOYMENTS, *SHOWN)))
     return grow(namespace, lists[0], [obj for listed in lists[1:] for obj in listed])
 
 
 def grow(namespace: str, graphs: Sequence[KubeObject], objects: Sequence[KubeObject]) -> Tree:
-    """The tree of graphs and what belongs to them; ReplicaSets are left out, their pods hang on the Deployment."""
+    """The tree of graphs and what belongs to them.
+
+    ReplicaSets and StatefulSets are left out: their pods hang on the Deployment or the LeaderWorkerSet, workers on their leader.
+    """
     below: dict[str, list[KubeObject]] = defaultdict(list)
     for obj in objects:
         for owner in obj["metadata"].get("ownerReferences") or ():
@@ -49,8 +57,16 @@ def grow(namespace: str, graphs: Sequence[KubeObject], objects: Sequence[KubeObj
     return root
 
 
+async def _list(client: KubeClient, resource: Resource, namespace: str) -> Sequence[KubeObject]:
+    try:
+        return await client.list(resource, namespace)
+    except NotServed:
+        # LeaderWorkerSets are not installed everywhere.
+        return ()
+
+
 def _add(parent: Tree, obj: KubeObject, below: dict[str, list[KubeObject]]) -> None:
-    branch = parent if obj["kind"] == REPLICA_SETS.kind else parent.add(_label(obj))
+    branch = parent if obj["kind"] in _BETWEEN else parent.add(_label(obj))
     for child in below[obj["metadata"]["uid"]]:
         _add(branch, child, below)
 
@@ -63,7 +79,7 @@ def _label(obj: KubeObject) -> Text:
         label.append(f"  {line.state}", COLOURS.get(line.state, ""))
     elif kind == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
         label.append(f"  {component_line(obj).replicas} ready", "dim")
-    elif kind == DEPLOYMENTS.kind:
+    elif kind in (DEPLOYMENTS.kind, LEADER_WORKER_SETS.kind):
         label.append(f"  {status.get('readyReplicas', 0)}/{obj['spec'].get('replicas', 1)}", "dim")
     elif kind == PODS.kind:
         label.append(f"  {status.get('phase', '')} on {obj['spec'].get('nodeName', 'no node')}", "dim")
