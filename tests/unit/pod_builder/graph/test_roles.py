@@ -1,0 +1,117 @@
+"""A graph whose leader and workers have pod templates of their own, from its creation to a change of one of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.reconcilers.graph.report import conclude
+from dynamo_pod_builder.reconcilers.graph.steps import planned
+from dynamo_pod_builder.status.graph import graph_status
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import RESTART_AT
+
+from tests.unit.render.building import CONFIG, component_children, of_kind
+
+from .building import NOW, observed, stored, stored_graph
+
+SETS = replace(CONFIG, leader_worker_sets=True)
+
+
+def template(role: str, image: str = "img:1") -> KubeObject:
+    main = {"name": "main", "image": image, "command": ["torchrun"], "args": [role]}
+    return {"metadata": {"annotations": {"note": role}}, "spec": {"containers": [main]}}
+
+
+def graph(replicas: int = 1, restart: KubeObject | None = None, **images: str) -> KubeObject:
+    """`images` are those of the roles."""
+    roles = [{"name": role, "podTemplate": template(role, images.get(role, "img:1"))} for role in ("leader", "worker")]
+    spread = {"name": "One", "type": "worker", "replicas": replicas, "multinode": {"nodeCount": 3}, "roles": roles}
+    return stored_graph(spread, **({} if restart is None else {"restart": restart}))
+
+
+def made_by(plan: Plan) -> KubeObject:
+    assert plan.failure is None
+    (made,) = of_kind(list(plan.desired), "DynamoComponentDeployment")
+    return made
+
+
+def pods_of(made: KubeObject) -> list[KubeObject]:
+    """The pod templates of leader and workers that a component deployment becomes."""
+    (groups,) = of_kind(component_children(made, SETS), "LeaderWorkerSet")
+    return [groups["spec"]["leaderWorkerTemplate"][name] for name in ("leaderTemplate", "workerTemplate")]
+
+
+FIRST = made_by(planned(observed(of=graph(), config=SETS)))
+NAME = objects.name(FIRST)
+
+
+def groups(name: str = NAME, replicas: int = 1, ready: int | None = None) -> KubeObject:
+    """A LeaderWorkerSet, whose counts are of groups, not of pods."""
+    serving = replicas if ready is None else ready
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-of-groups-{name}", "generation": 1}
+    status: dict[str, Any] = {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": serving}
+    status |= {"conditions": [{"type": "Available", "status": str(serving >= replicas)}]}
+    return {"kind": "LeaderWorkerSet", "metadata": metadata, "spec": {"replicas": replicas}, "status": status}
+
+
+def there(made: KubeObject = FIRST) -> KubeObject:
+    return stored(made, status={"observedGeneration": 1})
+
+
+def after(of: KubeObject, workload: KubeObject | None = None) -> Plan:
+    """What is planned for a graph of which the first component deployment is there."""
+    return planned(observed(there(), of=of, config=SETS, workloads={NAME: workload or groups()}))
+
+
+@pytest.mark.parametrize(
+    ("ready", "state", "says"),
+    [(0, "pending", "Resources not ready: One: 0 of 2 groups ready, 2 updated, 2 in all"), (2, "successful", None)],
+)
+def test_its_status_counts_groups(ready: int, state: str, says: str | None) -> None:
+    world = observed(there(), of=graph(2), config=SETS, workloads={NAME: groups(NAME, 2, ready)})
+    status = graph_status(world.graph, conclude(planned(world), CarryOutResult(world)), NOW)
+    assert status["state"] == state
+    assert status["conditions"][0]["message"] == (says or "All resources are ready")
+    counted = status["components"]["One"]
+    assert (counted["componentKind"], counted["replicas"], counted["readyReplicas"]) == ("LeaderWorkerSet", 2, ready)
+
+
+def test_what_is_there_stays() -> None:
+    assert objects.name(made_by(after(graph()))) == NAME
+    assert after(graph()).rollout.status is None
+
+
+@pytest.mark.parametrize("role", ["leader", "worker"])
+def test_a_change_of_one_role_replaces_all_pods_of_a_replica(role: str) -> None:
+    plan = after(graph(**{role: "img:2"}))
+    made = made_by(plan)
+    assert objects.name(made) != NAME
+    assert plan.rollout.status is not None
+    assert plan.rollout.status["phase"] == "InProgress"
+    images = [pod["spec"]["containers"][0]["image"] for pod in pods_of(made)]
+    assert images == ["img:2" if each == role else "img:1" for each in ("leader", "worker")]
+    generations = {pod["metadata"]["labels"][labels.WORKER_HASH] for pod in pods_of(made)}
+    assert generations == {objects.labels(made)[labels.WORKER_HASH]}
+
+
+def test_a_restart_is_of_all_pods_and_no_other_generation() -> None:
+    plan = after(graph(restart={"id": "1"}))
+    made = made_by(plan)
+    assert objects.name(made) == NAME
+    assert plan.restart.status == {"observedID": "1", "phase": "Restarting", "inProgress": ["One"]}
+    for role, pod in zip(("leader", "worker"), pods_of(made), strict=True):
+        annotations = pod["metadata"]["annotations"]
+        assert (annotations[RESTART_AT], annotations["note"]) == ("1", role)
+    # The id stays when the restart is over.
+    over = planned(observed(there(made), of=graph(), config=SETS, workloads={NAME: groups()}))
+    assert pods_of(made_by(over)) == pods_of(made)
+
+
+def test_another_number_of_replicas_changes_no_pod() -> None:
+    made = made_by(after(graph(3)))
+    assert (objects.name(made), made["spec"]["replicas"]) == (NAME, 3)
+    assert pods_of(made) == pods_of(FIRST)
