@@ -223,7 +223,8 @@ def of_main(*used: dict[str, str]) -> device_claims.ClaimedGpus:
 def test_a_container_has_the_gpus_of_the_claims_that_it_names() -> None:
     assert of_main() == device_claims.ClaimedGpus()
     assert of_main({"name": "own"}).own == 6
-    assert of_main({"name": "own", "request": "more"}, {"name": "common"}).own == 3
+    both = of_main({"name": "own", "request": "more"}, {"name": "common"})
+    assert both == device_claims.ClaimedGpus(own=2, shared={"c": 1})
     assert of_main({"name": "own", "request": "more"}, {"name": "own", "request": "more"}).own == 2
     assert of_main({"name": "odd"}, {"name": "unknown"}) == device_claims.ClaimedGpus()
 

@@ -1,4 +1,4 @@
-"""GPUs of one replica: containers times nodes."""
+"""GPUs of one replica, and of its engine: containers times nodes, and claims."""
 
 from typing import Any
 
@@ -8,6 +8,10 @@ from dynamo_shared.api import gpus
 
 def asking(**amounts: Any) -> dict[str, Any]:
     return {"name": "main", "resources": {"limits": {name.replace("__", ".com/"): n for name, n in amounts.items()}}}
+
+
+MAIN = asking(nvidia__gpu=4)
+SIDECAR = {**asking(nvidia__gpu=1), "name": "sidecar", "restartPolicy": "Always"}
 
 
 @pytest.mark.parametrize(
@@ -38,6 +42,17 @@ def asking(**amounts: Any) -> dict[str, Any]:
             },
             2,
         ),
+        # Init containers end before the others begin, unless they are sidecars.
+        ({"podTemplate": {"spec": {"initContainers": [asking(nvidia__gpu=8)], "containers": [MAIN]}}}, 8),
+        ({"podTemplate": {"spec": {"initContainers": [asking(nvidia__gpu=2)], "containers": [MAIN]}}}, 4),
+        ({"podTemplate": {"spec": {"initContainers": [SIDECAR], "containers": [MAIN]}}}, 5),
+        (
+            {
+                "podTemplate": {"spec": {"initContainers": [SIDECAR, asking(nvidia__gpu=8)], "containers": [MAIN]}},
+                "multinode": {},
+            },
+            18,
+        ),
         # What no pod would get; less than none would give others' GPUs away.
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="-8"), asking(nvidia__gpu=1)]}}}, 1),
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="1")]}}, "multinode": {"nodeCount": -3}}, 1),
@@ -46,3 +61,81 @@ def asking(**amounts: Any) -> dict[str, Any]:
 )
 def test_gpus_of_a_replica(component: dict[str, Any], expected: int) -> None:
     assert gpus.of_replica(component) == gpus.ReplicaGpus(expected)
+
+
+def claiming(name: str, **by: str) -> dict[str, Any]:
+    """A pod template of which `main` has a claim, beside a sidecar with a GPU."""
+    main = {"name": "main", "resources": {"claims": [{"name": name}]}}
+    return {"spec": {"containers": [main, SIDECAR], "resourceClaims": [{"name": name, **by}]}}
+
+
+def requests(*ways: dict[str, Any]) -> dict[str, Any]:
+    return {"devices": {"requests": [{"name": f"r{number}", **way} for number, way in enumerate(ways)]}}
+
+
+def exactly(class_name: str = "gpu.nvidia.com", **fields: Any) -> dict[str, Any]:
+    return {"exactly": {"deviceClassName": class_name, **fields}}
+
+
+OF_POD, SHARED = {"resourceClaimTemplateName": "two"}, {"resourceClaimName": "two"}
+TEMPLATES = {
+    "two": requests(exactly(count=2)),
+    "nic": requests(exactly("rdma.nvidia.com")),
+    "all": requests(exactly(allocationMode="All")),
+    "either": requests({"firstAvailable": [{"deviceClassName": "gpu.nvidia.com", "count": n} for n in (2, 4)]}),
+}
+LEADER = {"name": "leader", "podTemplate": {"spec": {"containers": [asking(nvidia__gpu=1)]}}}
+OTHER = {"name": "worker", "podTemplate": {"spec": {"containers": [MAIN, SIDECAR]}}}
+
+
+@pytest.mark.parametrize(
+    ("component", "expected"),
+    [
+        # Without GPUs it is 0, not unknown.
+        ({}, (0, 0)),
+        ({"podTemplate": {"spec": {"containers": [{"name": "main"}]}}}, (0, 0)),
+        ({"podTemplate": {"spec": {"containers": [MAIN]}}}, (4, 4)),
+        ({"podTemplate": {"spec": {"containers": [MAIN]}}, "multinode": {"nodeCount": 3}}, (12, 12)),
+        # Other containers do not belong to the engine.
+        ({"podTemplate": {"spec": {"containers": [MAIN, SIDECAR]}}, "multinode": {}}, (8, 10)),
+        ({"podTemplate": {"spec": {"containers": [SIDECAR]}}}, (0, 1)),
+        (
+            {
+                "podTemplate": {"spec": {"initContainers": [SIDECAR, asking(nvidia__gpu=8)], "containers": [MAIN]}},
+                "multinode": {},
+            },
+            (8, 18),
+        ),
+        # Roles with pods of their own.
+        ({"multinode": {"nodeCount": 3}, "roles": [LEADER, OTHER]}, (9, 11)),
+        ({"multinode": {}, "roles": [LEADER, {"name": "worker"}], "podTemplate": OTHER["podTemplate"]}, (5, 6)),
+        # Each pod has a claim of its own by a template; a claim by name is one for all.
+        ({"podTemplate": claiming("x", **OF_POD)}, (2, 3)),
+        ({"podTemplate": claiming("x", **OF_POD), "multinode": {}}, (4, 6)),
+        ({"podTemplate": claiming("x", **SHARED), "multinode": {}}, (2, 4)),
+        (
+            {
+                "multinode": {},
+                "roles": [
+                    {"name": "leader", "podTemplate": claiming("x", **SHARED)},
+                    {"name": "worker", "podTemplate": claiming("y", **SHARED)},
+                ],
+            },
+            (2, 4),
+        ),
+        ({"podTemplate": claiming("x", resourceClaimTemplateName="nic")}, (0, 1)),
+        ({"podTemplate": claiming("x", resourceClaimTemplateName="either")}, (4, 5)),
+        # Where a claim does not say it, nothing is known, and nothing is said.
+        ({"podTemplate": claiming("x", resourceClaimTemplateName="all")}, None),
+        ({"podTemplate": claiming("x", resourceClaimTemplateName="gone")}, None),
+        ({"podTemplate": claiming("x", resourceClaimName="gone")}, None),
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="9E")]}}, "multinode": {}}, (gpus.MOST,) * 2),
+    ],
+)
+def test_gpus_of_an_engine_and_of_one_more_replica(component: dict[str, Any], expected: tuple[int, int] | None) -> None:
+    templates = {name: {"spec": {"spec": spec}} for name, spec in TEMPLATES.items()}
+    # What it has got does not count: it asks for two.
+    results = [{"request": "r0", "driver": "d", "pool": "p", "device": f"gpu-{number}"} for number in range(7)]
+    claims = {"two": {"spec": TEMPLATES["two"], "status": {"allocation": {"devices": {"results": results}}}}}
+    counted = gpus.shape(component, templates.get, claims.get)
+    assert counted == (None if expected is None else gpus.GpuShape(*expected))

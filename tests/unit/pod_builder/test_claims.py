@@ -6,6 +6,7 @@ import pytest
 from dynamo_pod_builder import claims
 from dynamo_pod_builder.render.config import NO_CLAIMS, RoleClaims
 from dynamo_shared.api.device_claims import ClaimedGpus
+from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -68,17 +69,29 @@ def test_nothing_depends_on_them_on_one_node() -> None:
     assert claims.claimed(indexed().get, "ns", alone) == NO_CLAIMS
 
 
+@pytest.mark.parametrize(("nodes", "shape"), [(1, GpuShape(4, 4)), (2, GpuShape(8, 8))])
+def test_gpus_of_a_replica_are_those_that_its_claims_ask_for(nodes: int, shape: GpuShape) -> None:
+    wide = {**BY_TEMPLATE, "multinode": {"nodeCount": nodes}}
+    assert claims.gpu_shape(indexed(TEMPLATE).get, "ns", wide) == shape
+    assert claims.gpu_shape(indexed(TEMPLATE).get, "elsewhere", wide) is None
+
+
 def test_those_whose_pods_name_a_claim_are_reconciled_when_it_changes() -> None:
     graph = stored(DYNAMO_GRAPH_DEPLOYMENTS, "g", {"components": [{"name": "Frontend"}, BY_TEMPLATE]})
     alone = stored(DYNAMO_COMPONENT_DEPLOYMENTS, "c", BY_NAME)
-    cache = indexed(graph, alone, stored(DYNAMO_GRAPH_DEPLOYMENTS, "other", {"components": [{"name": "Frontend"}]}))
+    # Of one node, too: its status says how many GPUs its pods claim.
+    narrow = {name: value for name, value in BY_NAME.items() if name != "multinode"}
+    single = stored(DYNAMO_GRAPH_DEPLOYMENTS, "single", {"components": [narrow]})
+    other = stored(DYNAMO_GRAPH_DEPLOYMENTS, "other", {"components": [{"name": "Frontend"}]})
+    cache = indexed(graph, alone, single, other)
     key, routes = ObjectKey("ns", "four"), claims.routes(cache)
     of_graph = Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))
     of_component = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "c"))
+    of_single = Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "single"))
     assert tasks_of(routes, RESOURCE_CLAIM_TEMPLATES, key, None, TEMPLATE) == [of_graph]
-    assert tasks_of(routes, RESOURCE_CLAIMS, key, CLAIM, None) == [of_component]
+    assert tasks_of(routes, RESOURCE_CLAIMS, key, CLAIM, None) == [of_single, of_component]
     fewer = {**CLAIM, "spec": four(count=2)}
-    assert tasks_of(routes, RESOURCE_CLAIMS, key, CLAIM, fewer) == [of_component]
+    assert tasks_of(routes, RESOURCE_CLAIMS, key, CLAIM, fewer) == [of_single, of_component]
     allocated = {**CLAIM, "status": {"allocation": {}}}
     assert tasks_of(routes, RESOURCE_CLAIMS, key, CLAIM, allocated) == []
     owned = {"ownerReferences": [{"kind": "Pod", "name": "four", "uid": "p", "controller": True}]}

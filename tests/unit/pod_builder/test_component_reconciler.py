@@ -1,5 +1,6 @@
 """ComponentReconciler: what a component deployment becomes, and what is reported of it."""
 
+import copy
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -144,6 +145,15 @@ def workload() -> KubeObject:
     (result,) = (each for each in planned(ComponentInputs(ONE, CONFIG)).children if each["kind"] == "Deployment")
     serving = deployment(NAME)
     return {**serving, "metadata": {**serving["metadata"], **stored(result)["metadata"]}}
+
+
+async def test_gpus_that_it_asks_for_are_reported():
+    of = copy.deepcopy(ONE)
+    of["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "4"}}
+    world = World(of, workload())
+    await world.reconcile(of)
+    counted = world.writer.statuses[-1]["component"]
+    assert (counted["gpusPerEngine"], counted["gpusPerReplica"]) == (4, 4)
 
 
 async def test_without_a_component_nothing_happens():

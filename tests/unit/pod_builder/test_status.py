@@ -9,6 +9,7 @@ from dynamo_pod_builder.status.component import Failure, component_status, failu
 from dynamo_pod_builder.status.graph import Generation, GraphOutcome, graph_status
 from dynamo_pod_builder.status.pods import Rank, Trouble
 from dynamo_pod_builder.status.workload import readiness
+from dynamo_shared.api.gpus import GpuShape
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -163,6 +164,32 @@ def test_replicas_of_old_and_new_generations_are_summed_and_only_new_ones_are_up
         "readyReplicas": 4,
         "availableReplicas": 4,
     }
+
+
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        ({"A": GpuShape(4, 5)}, {"gpusPerEngine": 4, "gpusPerReplica": 5}),
+        # A component without GPUs has 0. Where nothing is said, it is not known.
+        ({"A": GpuShape(0, 0)}, {"gpusPerEngine": 0, "gpusPerReplica": 0}),
+        ({"B": GpuShape(4, 5)}, {}),
+    ],
+)
+def test_gpus_of_a_component_are_reported_beside_its_replicas_of_all_generations(shapes, said):
+    parts = [Generation("new", deployment("new")), Generation("old", deployment("old"), current=False)]
+    components = graph_status(GRAPH, GraphOutcome({"A": parts, "B": []}, gpus=shapes), NOW)["components"]
+    assert components.keys() == {"A"}, "of B nothing runs yet"
+    assert {name: value for name, value in components["A"].items() if name.startswith("gpus")} == said
+    assert components["A"]["replicas"] == 4
+
+
+@pytest.mark.parametrize(
+    ("failure", "known"), [(None, True), (REMAINS, True), (AWAY, True), (TAKEN, False), (NO_IMAGE, False)]
+)
+def test_gpus_of_a_component_deployment_are_left_out_where_it_cannot_come_into_being(failure, known):
+    reported = component_status(GRAPH, deployment(), failure, NOW, gpus=GpuShape(4, 5))["component"]
+    assert (reported.get("gpusPerEngine"), reported.get("gpusPerReplica")) == ((4, 5) if known else (None, None))
+    assert "component" not in component_status(GRAPH, None, failure, NOW, gpus=GpuShape(4, 5))
 
 
 def test_what_others_write_is_carried_through():

@@ -189,12 +189,13 @@ async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> 
     assert world.cached() == obj
 
 
-async def test_what_an_older_definition_lacks_is_left_out_and_the_rest_is_written_once() -> None:
+@pytest.mark.parametrize("fields", [("scheduled",), ("gpusPerEngine", "gpusPerReplica")])
+async def test_what_an_older_definition_lacks_is_left_out_and_the_rest_is_written_once(fields: tuple[str, ...]) -> None:
     """The platform was upgraded, and its definitions were not: no status was written any more."""
     obj = graph(state="pending")
     world = World(obj)
-    world.kube.lacks = ("scheduled",)
-    components = {"a": {"ready": 1, "scheduled": 2}}
+    world.kube.lacks = fields
+    components = {"a": {"ready": 1, **dict.fromkeys(fields, 2)}}
     conditions = [{"type": "Ready", "status": "False"}]
     status: dict[str, Any] = {"state": "failed", "components": components, "conditions": conditions}
     assert await world.write(obj, **status) is None

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynamo_shared.api import device_claims, objects
-from dynamo_shared.api.device_claims import ClaimedGpus
+from dynamo_shared.api import device_claims, gpus, objects
+from dynamo_shared.api.device_claims import ClaimedGpus, Lookup
+from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -29,17 +30,30 @@ def claimed(get: Get, namespace: str, component: KubeObject) -> RoleClaims:
     """GPUs that the main containers of a component of several nodes claim; nothing is read for other components."""
     if component.get("multinode") is None:
         return NO_CLAIMS
-
-    def find(resource: Resource) -> Callable[[str], KubeObject | None]:
-        return lambda name: get(resource, ObjectKey(namespace, name))
+    template_of, claim_of = _lookups(get, namespace)
 
     def of_pods(template: KubeObject) -> ClaimedGpus:
         pod = template.get("spec") or {}
         main: KubeObject = next((each for each in pod.get("containers") or () if each.get("name") == MAIN), {})
-        return device_claims.of_container(pod, main, find(RESOURCE_CLAIM_TEMPLATES), find(RESOURCE_CLAIMS))
+        counted = device_claims.of_container(pod, main, template_of, claim_of)
+        return ClaimedGpus(counted.own + sum(counted.shared.values()), unknown=counted.unknown)
 
     serving, *others = (of_pods(template) for template, _ in templates(component))
     return RoleClaims(serving, *(others or (serving,)))
+
+
+def gpu_shape(get: Get, namespace: str, component: KubeObject) -> GpuShape | None:
+    """GPUs that an engine and a replica of a component ask for; None where a claim does not say how many."""
+    return gpus.shape(component, *_lookups(get, namespace))
+
+
+def _lookups(get: Get, namespace: str) -> tuple[Lookup, Lookup]:
+    """Where ResourceClaimTemplates and ResourceClaims of a namespace are read by name."""
+
+    def find(resource: Resource) -> Lookup:
+        return lambda name: get(resource, ObjectKey(namespace, name))
+
+    return find(RESOURCE_CLAIM_TEMPLATES), find(RESOURCE_CLAIMS)
 
 
 def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
@@ -77,7 +91,6 @@ def _of_pod(change: CacheChange) -> bool:
 
 
 def _pods(spec: KubeObject) -> Iterator[dict[str, Any]]:
-    """Pod specs of components of several nodes, of a graph's spec or of a component deployment's."""
+    """Pod specs of components, of a graph's spec or of a component deployment's."""
     for each in (spec, *(spec.get("components") or ())):
-        if each.get("multinode") is not None:
-            yield from (template.get("spec") or {} for template, _ in templates(each))
+        yield from (template.get("spec") or {} for template, _ in templates(each))

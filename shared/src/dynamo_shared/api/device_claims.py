@@ -113,12 +113,12 @@ def of_pods(pod: Mapping[str, Any], known: KnownClaims) -> ClaimedGpus:
 
 
 def of_container(pod: Mapping[str, Any], container: Mapping[str, Any], template: Lookup, claim: Lookup) -> ClaimedGpus:
-    """GPUs that a container of a pod's spec has through its claims, those of shared claims among its own.
+    """GPUs that a container of a pod's spec has through its claims, of its own and shared ones.
 
     Only what claims ask for counts, not what they got: what is rendered must not change while pods start.
     """
     of_pod = {str(each.get("name")): each for each in pod.get("resourceClaims") or ()}
-    own, unknown = 0, []
+    own, unknown, by_name = 0, [], dict[str, int]()
     uses = {
         (str(each.get("name")), each.get("request")) for each in (container.get("resources") or {}).get("claims") or ()
     }
@@ -136,9 +136,11 @@ def of_container(pod: Mapping[str, Any], container: Mapping[str, Any], template:
         if obj is None or number is None:
             why = NotCounted.MISSING if obj is None else NotCounted.ALL_OF_A_NODE
             unknown.append(UncountedClaim(kind, named, why))
-        else:
+        elif by_template:
             own += number
-    return ClaimedGpus(own, unknown=tuple(unknown))
+        else:
+            by_name[named] = by_name.get(named, 0) + number
+    return ClaimedGpus(own, by_name, tuple(unknown))
 
 
 def requested(spec: Mapping[str, Any]) -> int | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_shared.api import device_claims, quantity
+from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.role_templates import templates
 from dynamo_shared.api.wording import many
 
@@ -54,10 +55,45 @@ def of_replica(component: Mapping[str, Any], claims: device_claims.KnownClaims |
     for template, pods in templates(component):
         pod = template.get("spec") or {}
         claimed = device_claims.ClaimedGpus() if claims is None else device_claims.of_pods(pod, claims)
-        own += pods * (sum(count(container) for container in pod.get("containers") or ()) + claimed.own)
+        own += pods * (_of_containers(pod) + claimed.own)
         shared |= {name: min(MOST, number) for name, number in claimed.shared.items()}
         unknown += (each for each in claimed.unknown if each not in unknown)
     return ReplicaGpus(min(MOST, own), shared, tuple(unknown))
+
+
+@dataclass(frozen=True, slots=True)
+class GpuShape:
+    """GPUs of a component, as planners of Dynamo 1.6 and later read them in the status of its graph."""
+
+    engine: int
+    """of the engine of a replica, on all its nodes"""
+    replica: int
+    """that one more replica takes: of its engine and all other containers"""
+
+
+def shape(component: Mapping[str, Any], template: device_claims.Lookup, claim: device_claims.Lookup) -> GpuShape | None:
+    """GPUs of a v1beta1 component, with those that it claims; None where a claim does not say how many.
+
+    Only what claims ask for counts, not what they got: else it would change while pods start.
+    """
+
+    def asked(name: str) -> Mapping[str, Any] | None:
+        obj = claim(name)
+        return None if obj is None else {"spec": obj.get("spec") or {}}
+
+    replica = of_replica(component, device_claims.KnownClaims(template, asked))
+    own, shared, unknown = 0, dict[str, int](), bool(replica.unknown)
+    for pod_template, pods in templates(component):
+        pod = pod_template.get("spec") or {}
+        main = next((each for each in pod.get("containers") or () if each.get("name") == MAIN), {})
+        claimed = device_claims.of_container(pod, main, template, claim)
+        own += pods * (count(main) + claimed.own)
+        shared |= {name: max(number, shared.get(name, 0)) for name, number in claimed.shared.items()}
+        unknown |= bool(claimed.unknown)
+    if unknown:
+        return None
+    engine, whole = own + sum(shared.values()), replica.own + sum(replica.shared.values())
+    return GpuShape(min(MOST, engine), min(MOST, whole))
 
 
 def nodes(component: Mapping[str, Any]) -> int:
@@ -75,6 +111,19 @@ def is_gpu(name: str) -> bool:
         or name.startswith("mig-")
         or "/mig-" in name
     )
+
+
+def _of_containers(pod: Mapping[str, Any]) -> int:
+    """GPUs that the containers of a pod's spec count, as the scheduler does: init containers run one after the other.
+
+    Those that go on running, as sidecars do, keep theirs beside all that start later.
+    """
+    kept, most = 0, 0
+    for each in pod.get("initContainers") or ():
+        number = count(each)
+        most = max(most, kept + number)
+        kept += number if each.get("restartPolicy") == "Always" else 0
+    return max(most, kept + sum(count(each) for each in pod.get("containers") or ()))
 
 
 def _whole(amount: Any) -> int:

@@ -335,7 +335,13 @@ def test_graph_and_status() -> None:
         "pvcs": [{"name": "p", "create": False}],
         "backendFramework": "vllm",
     }
-    counts = {"componentKind": "Deployment", "replicas": 1, "updatedReplicas": 1}
+    counts = {
+        "componentKind": "Deployment",
+        "replicas": 1,
+        "updatedReplicas": 1,
+        "gpusPerEngine": 4,
+        "gpusPerReplica": 5,
+    }
     obj["status"] = {
         "state": "successful",
         "services": {

@@ -72,6 +72,7 @@ class World:
 
 
 GRAPH = stored_graph(component("Front", "frontend"), component("One"))
+SIDECAR: KubeObject = {"name": "other", "image": "img:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
 
 
 def owned(graph: KubeObject) -> list[KubeObject]:
@@ -151,6 +152,22 @@ async def test_a_graph_that_serves_is_successful():
     assert status["state"] == "successful", status["conditions"]
     assert status["components"].keys() == {"Front", "One"}
     assert "Normal Ready Reconcile: All components serve" in world.announced.lines
+
+
+async def test_gpus_of_engines_and_replicas_are_reported_as_planners_of_dynamo_1_6_read_them():
+    """A planner in a graph's own pods does nothing where they are not in the status, or of another generation."""
+    wide = component("One", main={"resources": {"limits": {"nvidia.com/gpu": "4"}}}, sidecars=[SIDECAR])
+    claims = {"containers": [{"name": "main", "image": "img:1", "resources": {"claims": [{"name": "x"}]}}]}
+    unknown = component("Two", pod={**claims, "resourceClaims": [{"name": "x", "resourceClaimTemplateName": "gone"}]})
+    graph = stored_graph(component("Front", "frontend"), wide, unknown)
+    world = World(graph, *owned(graph))
+    await world.reconcile()
+    (status,) = world.writer.statuses
+    shapes = {
+        name: (each.get("gpusPerEngine"), each.get("gpusPerReplica")) for name, each in status["components"].items()
+    }
+    assert shapes == {"Front": (0, 0), "One": (4, 5), "Two": (None, None)}
+    assert status["observedGeneration"] == objects.generation(graph)
 
 
 async def test_a_change_that_is_not_acted_on_yet_is_not_success():

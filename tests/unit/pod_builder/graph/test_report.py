@@ -14,6 +14,7 @@ from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RESTART_INTE
 from dynamo_pod_builder.starts import CheckpointStart, Starts
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import graph_status
+from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
@@ -211,6 +212,13 @@ def test_on_grove_a_component_of_no_replicas_is_ready_when_it_has_none(desired, 
     world = observed(stored(SET), cliques=[there] if there else [])
     concluded = conclude(desiring(desired_set), CarryOutResult(world))
     assert graph_status(world.graph, concluded, NOW)["state"] == state
+
+
+def test_gpus_are_reported_where_the_graph_can_be_rendered():
+    shapes = {"One": GpuShape(4, 5)}
+    world = observed(stored(component("graph-one")), workloads={"graph-one": deployment("graph-one")}, gpus=shapes)
+    assert conclude(desiring(component("graph-one")), CarryOutResult(world)).gpus == shapes
+    assert conclude(Plan(failure=FAILURE), CarryOutResult(world)).gpus == {}
 
 
 @pytest.mark.parametrize(

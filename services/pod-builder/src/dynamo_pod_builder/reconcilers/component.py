@@ -28,7 +28,7 @@ from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applying import Applier, Ensured
 from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import children_of, surplus, workload_of
-from dynamo_pod_builder.claims import claimed
+from dynamo_pod_builder.claims import claimed, gpu_shape
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.legacy_types import legacy_type, unlabelled_model
 from dynamo_pod_builder.pod_events import PodEvents
@@ -229,7 +229,8 @@ class ComponentReconciler:
         pods = pods_of(self.cache, workload)
         lacking = stateful_set_lacking(workload, pods)
         causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now), workload, lacking)
-        after = component_status(component, workload, failure, now, causes)
+        shape = gpu_shape(self.cache.get, objects.namespace(component), component.get("spec", {}))
+        after = component_status(component, workload, failure, now, causes, gpus=shape)
 
         def report() -> None:
             if not graph_uid(component):

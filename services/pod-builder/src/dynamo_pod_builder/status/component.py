@@ -7,10 +7,11 @@ from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import condition_of, find
+from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.resources import DEPLOYMENTS
 
 from dynamo_pod_builder.status.pods import Trouble
-from dynamo_pod_builder.status.workload import readiness, replicas_of, why_not
+from dynamo_pod_builder.status.workload import readiness, replicas_of, why_not, with_gpus
 
 AVAILABLE = "Available"
 COMPONENT_READY = "DynamoComponentReady"
@@ -48,8 +49,10 @@ def component_status(
     failure: Failure | None,
     now: datetime,
     troubles: Sequence[Trouble] = (),
+    *,
+    gpus: GpuShape | None = None,
 ) -> dict[str, Any]:
-    """The whole `status` of a DCD; `troubles` are those of its pods."""
+    """The whole `status` of a DCD; `troubles` are those of its pods, `gpus` what its spec asks for."""
     state = why_not(readiness(workload), troubles)
     if failure is not None:
         ready, reason, message = False, failure.reason, failure.message
@@ -63,7 +66,8 @@ def component_status(
     ]
     status: dict[str, Any] = {"observedGeneration": objects.generation(component), "conditions": conditions}
     if (replicas := replicas_of(workload)) is not None:
-        status["component"] = replicas
+        # Of a spec that cannot come into being, what its replicas take is not known, as with the reference.
+        status["component"] = with_gpus(replicas, gpus if failure is None or failure.passes else None)
     return status
 
 

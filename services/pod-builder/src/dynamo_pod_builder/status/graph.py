@@ -7,10 +7,11 @@ from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import Condition, condition_of
+from dynamo_shared.api.gpus import GpuShape
 
 from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, Failure
 from dynamo_pod_builder.status.pods import Trouble
-from dynamo_pod_builder.status.workload import WorkloadReadiness, readiness, replicas_of, why_not
+from dynamo_pod_builder.status.workload import WorkloadReadiness, readiness, replicas_of, why_not, with_gpus
 
 INITIALIZING, PENDING, SUCCESSFUL, FAILED = "initializing", "pending", "successful", "failed"
 READY = "Ready"
@@ -54,6 +55,8 @@ class GraphOutcome:
     awaited: Mapping[str, str] = field(default_factory=dict)
     #: Further conditions, of what only some graphs have.
     conditions: Sequence[Condition] = ()
+    #: What each component asks for, of those of which that is known.
+    gpus: Mapping[str, GpuShape] = field(default_factory=dict)
 
 
 def graph_status(graph: dict[str, Any], outcome: GraphOutcome, now: datetime) -> dict[str, Any]:
@@ -68,7 +71,11 @@ def graph_status(graph: dict[str, Any], outcome: GraphOutcome, now: datetime) ->
             *outcome.conditions,
         ],
     }
-    replicas = {name: merged for name, parts in outcome.components.items() if (merged := _merged(parts)) is not None}
+    replicas = {
+        name: with_gpus(merged, outcome.gpus.get(name))
+        for name, parts in outcome.components.items()
+        if (merged := _merged(parts)) is not None
+    }
     if replicas:
         status["components"] = replicas
     if outcome.rolling_update is not None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynamo_shared.api import objects
+from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -98,6 +99,13 @@ def replicas_of(workload: KubeObject | None) -> KubeObject | None:
         "componentNames": [workload["metadata"]["name"]],
         **{count: status.get(count, 0) for count in counted},
     }
+
+
+def with_gpus(replicas: KubeObject, shape: GpuShape | None) -> KubeObject:
+    """Replicas of a component with its GPUs, which planners of Dynamo 1.6 read; None leaves them out: they are not known."""
+    if shape is None:
+        return replicas
+    return {**replicas, "gpusPerEngine": shape.engine, "gpusPerReplica": shape.replica}
 
 
 def is_observed(workload: KubeObject | None) -> bool:

@@ -2,7 +2,15 @@
 
 from typing import Any
 
-COUNTS = ("componentKind", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+COUNTS = (
+    "componentKind",
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "gpusPerEngine",
+    "gpusPerReplica",
+)
 DEFAULT_STATE = "initializing"
 _SAME = ("observedGeneration", "checkpoints", "restart")
 

@@ -29,6 +29,10 @@ class ComponentReplicas(ApiModel):
     """Replicas that are ready."""
     available_replicas: Int32 | None = Field(default=None, ge=0)
     """Replicas that have been ready for long enough."""
+    gpus_per_engine: Int64 | None = Field(default=None, ge=0)
+    """GPUs of the engine of a replica, on all its nodes; not there where a claim does not say how many."""
+    gpus_per_replica: Int64 | None = Field(default=None, ge=0)
+    """GPUs that one more replica takes: of its engine and all other containers, a shared claim once."""
 
 
 class RestartStatus(ApiModel):

@@ -13,7 +13,7 @@ from dynamo_shared.state.cache import ObjectCache
 from dynamo_pod_builder import render
 from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import OF_SETS, children, children_of, workload_of
-from dynamo_pod_builder.claims import claimed
+from dynamo_pod_builder.claims import claimed, gpu_shape
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, Place, workload_place
 from dynamo_pod_builder.registrations import Registrations
@@ -65,6 +65,7 @@ class GraphObserver:
             for place, each in cliques.items()
             if place[0] == resources.POD_CLIQUE_SCALING_GROUPS.id
         }
+        shapes = {each["name"]: gpu_shape(cache.get, namespace, each) for each in specs}
         pods = {workload_place(each): pods_of(cache, each) for each in (*workloads.values(), *cliques.values())}
         return Observed(
             graph=graph,
@@ -79,6 +80,7 @@ class GraphObserver:
             checkpoints=catalogue(cache, namespace, specs, objects.name(graph)),
             around=render.ObservedComponent(service_account=component_account(cache, namespace), pull_secrets=secrets),
             claimed={each["name"]: claimed(cache.get, namespace, each) for each in specs},
+            gpus={name: shape for name, shape in shapes.items() if shape is not None},
         )
 
     async def _registered(

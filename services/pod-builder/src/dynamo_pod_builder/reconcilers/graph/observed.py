@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Self, TypeAlias
 
 from dynamo_shared.api import adapted, objects, resources
+from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -51,6 +52,8 @@ class Observed:
     around: ObservedComponent = NEW_COMPONENT
     #: GPUs that the main containers of its components claim, by component.
     claimed: Mapping[str, RoleClaims] = field(default_factory=dict)
+    #: GPUs that its components ask for, of those of which that is known.
+    gpus: Mapping[str, GpuShape] = field(default_factory=dict)
 
     @property
     def status(self) -> KubeObject:

@@ -139,6 +139,7 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
         rollout_waits=plan.rollout.waits,
         carried=carried if restart is None else {**carried, "restart": restart},
         conditions=[*_topology(plan, observed), *_checkpoints(plan, outcome)],
+        gpus=observed.gpus if is_planned else {},
     )
 
 
