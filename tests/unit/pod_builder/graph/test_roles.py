@@ -1,5 +1,6 @@
 """A graph whose leader and workers have pod templates of their own, from its creation to a change of one of them."""
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -115,3 +116,27 @@ def test_another_number_of_replicas_changes_no_pod() -> None:
     made = made_by(after(graph(3)))
     assert (objects.name(made), made["spec"]["replicas"]) == (NAME, 3)
     assert pods_of(made) == pods_of(FIRST)
+
+
+def of_operator(made: KubeObject = FIRST) -> KubeObject:
+    """As NVIDIA's operator has it: the templates are those of the roles, and the component has none."""
+    left = copy.deepcopy(made)
+    leader, _ = left["spec"]["roles"]
+    leader["podTemplate"] = left["spec"].pop("podTemplate")
+    mine = objects.labels(left)[labels.WORKER_HASH]
+    left["metadata"]["labels"][labels.WORKER_HASH] = "0ld"
+    left["metadata"]["name"] = NAME.replace(mine, "0ld")
+    for role in left["spec"]["roles"]:
+        role["podTemplate"]["metadata"]["labels"][labels.WORKER_HASH] = "0ld"
+    return there(left)
+
+
+@pytest.mark.parametrize(("images", "kept"), [({}, True), ({"leader": "img:2"}, False), ({"worker": "img:2"}, False)])
+def test_pods_of_an_operator_stay_unless_a_role_changes(images: dict[str, str], kept: bool) -> None:
+    left = of_operator()
+    name = objects.name(left)
+    world = observed(left, of=graph(**images), config=SETS, workloads={name: groups(name)})
+    made = made_by(planned(world))
+    assert (objects.name(made) == name) is kept
+    if kept:
+        assert pods_of(made) == pods_of(left)

@@ -25,7 +25,7 @@ from dynamo_shared.api.registry.annotations import (
     RESTART_AT,
 )
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
-from dynamo_shared.api.role_templates import with_templates
+from dynamo_shared.api.role_templates import serving_template, with_templates
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.kube import coverage
 
@@ -76,7 +76,7 @@ def _created_at(generation: Mapping[str, KubeObject]) -> str:
 def _as(child: KubeObject, there: KubeObject) -> KubeObject:
     """A desired DCD under the name and the hash of one that is there."""
     spec, theirs = child["spec"], there["spec"]
-    hashed = objects.labels(theirs.get("podTemplate") or {})
+    hashed = objects.labels(serving_template(theirs))
     spec = with_templates({"podTemplate": {}, **spec}, lambda each: _hashed(each, hashed))
     if "backendFramework" in theirs:
         # It cannot be changed.
