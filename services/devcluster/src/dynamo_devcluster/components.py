@@ -8,6 +8,8 @@ from .options import ControlPlaneOptions
 from .ports import LOOPBACK
 
 AUDIT_POLICY = Path(__file__).parent / "audit-policy.yaml"
+#: Addresses of simulated pods.
+POD_CIDR = "10.128.0.1/16"
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
@@ -44,7 +46,7 @@ def api_server(options: ControlPlaneOptions, files: Files, port: int, etcd_url: 
         f"--service-account-signing-key-file={files.tokens_private}",
         # Watches would otherwise hold a stopping server for a minute.
         "--shutdown-watch-termination-grace-period=1s",
-        "--profiling=false", f"--v={options.verbosity}",
+        "--profiling=false",
     ]  # fmt: skip
     if disabled:
         arguments.append(f"--disable-admission-plugins={','.join(disabled)}")
@@ -77,7 +79,7 @@ def audit(log: Path) -> list[str]:
 def controller_manager(options: ControlPlaneOptions, files: Files, port: int) -> list[str]:
     """Arguments of kube-controller-manager: every default controller, one client for all of them."""
     return [
-        *_client(files, port, options),
+        *_client(files, port),
         f"--service-account-private-key-file={files.tokens_private}",
         f"--root-ca-file={files.ca.certificate}",
         f"--cluster-signing-cert-file={files.ca.certificate}", f"--cluster-signing-key-file={files.ca.key}",
@@ -88,27 +90,27 @@ def controller_manager(options: ControlPlaneOptions, files: Files, port: int) ->
 
 def scheduler(options: ControlPlaneOptions, files: Files, port: int) -> list[str]:
     """Arguments of kube-scheduler."""
-    return [*_client(files, port, options), *options.scheduler_arguments]
+    return [*_client(files, port), *options.scheduler_arguments]
 
 
-def kwok(options: ControlPlaneOptions, files: Files, port: int, stages: tuple[Path, ...]) -> list[str]:
+def kwok(files: Files, port: int, stages: Path) -> list[str]:
     """Arguments of kwok, managing every node there is."""
     return [
         f"--kubeconfig={files.kubeconfig}",
-        *(f"--config={stage}" for stage in stages),
+        f"--config={stages}",
         "--manage-all-nodes=true",
         "--node-lease-duration-seconds=40",
-        f"--cidr={options.pod_cidr}",
+        f"--cidr={POD_CIDR}",
         f"--server-address={LOOPBACK}:{port}",
     ]
 
 
-def _client(files: Files, port: int, options: ControlPlaneOptions) -> list[str]:
+def _client(files: Files, port: int) -> list[str]:
     # There is no other replica to elect a leader against; electing would only delay a restart.
     return [
         f"--kubeconfig={files.kubeconfig}",
         f"--authentication-kubeconfig={files.kubeconfig}", f"--authorization-kubeconfig={files.kubeconfig}",
         f"--bind-address={LOOPBACK}", f"--secure-port={port}",
         f"--tls-cert-file={files.serving.certificate}", f"--tls-private-key-file={files.serving.key}",
-        "--leader-elect=false", "--profiling=false", f"--v={options.verbosity}",
+        "--leader-elect=false", "--profiling=false",
     ]  # fmt: skip

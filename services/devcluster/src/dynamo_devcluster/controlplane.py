@@ -137,7 +137,7 @@ class ControlPlane:
         files = components.Files(self.certificates.pair, admin, serving, private, public, self.kubeconfig)
         self._http = self._client(port, admin)
 
-        self.etcd = EtcdServer(paths["etcd"], self.directory / "etcd", port=options.etcd_port, fsync=options.fsync)
+        self.etcd = EtcdServer(paths["etcd"], self.directory / "etcd")
         self._ports += [ports, self.etcd.ports]
         arguments = [*components.api_server(options, files, port, self.etcd.url), *self._audit()]
         self.api_server = self._process(paths, "kube-apiserver", arguments, self._http, "/readyz")
@@ -153,7 +153,7 @@ class ControlPlane:
             self.scheduler = self._process(paths, "kube-scheduler", arguments, self._client(port, admin), "/healthz")
         if options.kwok_nodes:
             port = ports.port("kwok")
-            arguments = components.kwok(options, files, port, options.stages or (STAGES,))
+            arguments = components.kwok(files, port, STAGES)
             self.kwok = self._process(paths, "kwok", arguments, LocalHttp(port), "/healthz")
 
     def _client(self, port: int, client: KeyPair) -> LocalHttp:

@@ -18,8 +18,7 @@ class ControlPlaneOptions:
     """Parts and ports of a local control plane. Port 0 picks a free one, or the one remembered in `directory`.
 
     `directory` keeps all state and may be started again; without it a temporary folder is used and removed.
-    `fsync` False is several times faster and may lose data when the machine (not the process) crashes.
-    `kwok_nodes` 0 means no KWOK. `stages` replace the pod and node stages of `stages/fast.yaml`.
+    `kwok_nodes` 0 means no KWOK. Otherwise it plays `stages/fast.yaml`.
     `prepare` is called with the kubeconfig once the API server serves and before anything else starts: kinds that are
     installed there are known to the garbage collector at once, which looks for new ones only every 30 seconds.
     `node_address` is an address of this machine at which pods on a real node reach the API server, which then listens on
@@ -33,15 +32,10 @@ class ControlPlaneOptions:
     scheduler: bool = True
     kwok_nodes: int = 2
     node_shape: NodeShape = field(default_factory=NodeShape)
-    stages: tuple[Path, ...] = ()
     api_server_port: int = 0
-    etcd_port: int = 0
-    fsync: bool = False
     # A /24 runs out after 250 Services; /12 is the largest that IPv4 allows.
     service_cidr: str = "10.0.0.0/12"
-    pod_cidr: str = "10.128.0.1/16"
     node_address: str = ""
-    verbosity: int = 0
     audit_folder: Path | None = field(default_factory=_audit_folder)
     api_server_arguments: tuple[str, ...] = ()
     controller_manager_arguments: tuple[str, ...] = ()
