@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dynamo_shared.api import device_claims, gpus, objects
+from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.device_claims import ClaimedGpus, Lookup
 from dynamo_shared.api.gpus import GpuShape
-from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -33,9 +34,8 @@ def claimed(get: Get, namespace: str, component: KubeObject) -> RoleClaims:
     template_of, claim_of = _lookups(get, namespace)
 
     def of_pods(template: KubeObject) -> ClaimedGpus:
-        pod = template.get("spec") or {}
-        main: KubeObject = next((each for each in pod.get("containers") or () if each.get("name") == MAIN), {})
-        counted = device_claims.of_container(pod, main, template_of, claim_of)
+        main = main_container(template) or {}
+        counted = device_claims.of_container(template.get("spec") or {}, main, template_of, claim_of)
         return ClaimedGpus(counted.own + sum(counted.shared.values()), unknown=counted.unknown)
 
     serving, *others = (of_pods(template) for template, _ in templates(component))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_shared.api import device_claims, quantity
-from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.role_templates import templates
 from dynamo_shared.api.wording import many
 
@@ -85,7 +85,7 @@ def shape(component: Mapping[str, Any], template: device_claims.Lookup, claim: d
     own, shared, unknown = 0, dict[str, int](), bool(replica.unknown)
     for pod_template, pods in templates(component):
         pod = pod_template.get("spec") or {}
-        main = next((each for each in pod.get("containers") or () if each.get("name") == MAIN), {})
+        main = main_container(pod_template) or {}
         claimed = device_claims.of_container(pod, main, template, claim)
         own += pods * (count(main) + claimed.own)
         shared |= {name: max(number, shared.get(name, 0)) for name, number in claimed.shared.items()}

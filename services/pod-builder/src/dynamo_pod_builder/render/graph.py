@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyGraph, legacy_graph
@@ -33,7 +34,6 @@ from dynamo_pod_builder.render.pod.kv_transfer import policy_of, with_topology
 from dynamo_pod_builder.render.pod.template import (
     graph_annotations,
     graph_template,
-    main_container,
     with_annotations,
     with_labels,
     with_priority,

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Mapping
 
+from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.engines import MODULE
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.gpus import of_replica
 from dynamo_shared.api.graph_overrides import directives
-from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.role_templates import all_templates, serving_template
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
@@ -105,7 +106,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     made["metadata"] = {**_with_overrides(kept, request), "name": name, "namespace": request.namespace}
     if any(directives(made)):
         raise ProfilingFailed("InvalidOverride", _NO_DIRECTIVES)
-    mains = [main for worker in workers for template in all_templates(worker) if (main := _main(template))]
+    mains = [main for worker in workers for template in all_templates(worker) if (main := main_container(template))]
     for main in mains if request.workers_image else ():
         main["image"] = request.workers_image
     made = share_pull_secrets(made, request.spec.overrides.dgd if request.spec.overrides else None)
@@ -139,12 +140,6 @@ def _role(component: KubeObject) -> str:
     return "prefill" if "prefill" in name else "decode" if "decode" in name else "agg"
 
 
-def _main(template: KubeObject) -> KubeObject:
-    pod = template.get("spec") or {}
-    main: KubeObject = next((each for each in pod.get("containers") or [] if each.get("name") == MAIN), {})
-    return main
-
-
 def _sizes(component: KubeObject) -> dict[str, int]:
     """Replicas and GPUs of one replica; flags of engines are the profiler's and not read."""
     replicas = component.get("replicas")
@@ -156,7 +151,7 @@ def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingReq
     if stated:
         return str(stated)
     for worker in workers:
-        main = _main(serving_template(worker))
+        main = main_container(serving_template(worker)) or {}
         said = " ".join(map(str, (*(main.get("command") or []), *(main.get("args") or []))))
         if match := _COMMAND.search(said):
             return match[1]

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from dynamo_shared.api.containers import containers_of, with_containers
 from dynamo_shared.api.conversion.component import to_alpha, to_beta
 from dynamo_shared.api.conversion.lens import Lens
 from dynamo_shared.api.conversion.pieces import Pieces
 from dynamo_shared.api.conversion.pod import MARK, filled
-from dynamo_shared.api.untrusted.reading import items, mapping
+from dynamo_shared.api.untrusted.reading import mapping
 
 #: Fields of a service, and where its mainContainer says the same.
 TWICE = {
@@ -75,14 +76,14 @@ def unmarked(component: Any) -> Any:
 
 
 def _containers(component: Any) -> list[Any]:
-    return items(mapping(mapping(mapping(component).get("podTemplate")).get("spec")).get("containers"))
+    return containers_of(mapping(component).get("podTemplate"))
 
 
 def _with_container(component: dict[str, Any], place: int, container: dict[str, Any]) -> dict[str, Any]:
-    template = component["podTemplate"]
-    containers = list(template["spec"]["containers"])
-    containers[place] = container
-    return {**component, "podTemplate": {**template, "spec": {**template["spec"], "containers": containers}}}
+    changed = with_containers(
+        component["podTemplate"], lambda listed: [*listed[:place], container, *listed[place + 1 :]]
+    )
+    return {**component, "podTemplate": changed}
 
 
 TO_BETA = Lens(to_beta, to_alpha)

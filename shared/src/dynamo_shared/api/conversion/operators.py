@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_shared.api import resources
+from dynamo_shared.api.containers import containers_of, with_containers
 from dynamo_shared.api.conversion import operators_request
 from dynamo_shared.api.conversion.envelope import Kept
 from dynamo_shared.api.conversion.graph import BETA
@@ -20,7 +21,7 @@ from dynamo_shared.api.registry.annotations import (
     PRESERVED_FIELDS,
 )
 from dynamo_shared.api.untrusted import json_text
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import mapping, text
 
 _GRAPH = resources.DYNAMO_GRAPH_DEPLOYMENTS.kind
 _COMPONENT = resources.DYNAMO_COMPONENT_DEPLOYMENTS.kind
@@ -127,28 +128,21 @@ def _unnamed(envelope: dict[str, Any]) -> Pieces:
 
 def _component(live: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
     """A component whose containers have what a service has no field for, and which names its front end."""
-    template, spec, containers = _containers(live)
-    known = _by_name(_containers(kept)[2])
+    template, known = live.get("podTemplate"), _by_name(containers_of(kept.get("podTemplate")))
     made = dict(live)
-    if containers and known:
-        filled = [_filled(each, known.get(_name(each))) if isinstance(each, dict) else each for each in containers]
-        made["podTemplate"] = {**template, "spec": {**spec, "containers": filled}}
+    if known and containers_of(template):
+        made["podTemplate"] = with_containers(
+            template, lambda listed: [_filled(each, known.get(_name(each))) for each in listed]
+        )
     front_end = kept.get("frontendSidecar")
-    if isinstance(front_end, str) and front_end in map(_name, containers):
+    if isinstance(front_end, str) and front_end in map(_name, containers_of(template)):
         made.setdefault("frontendSidecar", front_end)
     return made
 
 
-def _containers(component: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
-    """Pod template, pod and containers of a component; empty where they are not there, or are something else."""
-    template = mapping(component.get("podTemplate"))
-    spec = mapping(template.get("spec"))
-    return template, spec, items(spec.get("containers"))
-
-
-def _filled(live: dict[str, Any], kept: Any) -> dict[str, Any]:
+def _filled(live: Any, kept: Any) -> Any:
     """A container with the fields of `kept` that it lacks, and so each of its mounts; none is added."""
-    if not isinstance(kept, dict):
+    if not isinstance(live, dict) or not isinstance(kept, dict):
         return live
     mounts, known = live.get("volumeMounts"), kept.get("volumeMounts")
     result = {

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from dynamo_shared.api.containers import containers_of, is_main
 from dynamo_shared.api.engines import BACKENDS, options
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.graph_overrides import ALPHA as ALPHA_GRAPH
@@ -16,7 +17,6 @@ from dynamo_shared.api.graph_overrides import (
     version_of,
     wrong_directives,
 )
-from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import items, mapping, text
@@ -137,8 +137,7 @@ def _main_containers(override: dict[str, Any]) -> Iterator[tuple[str, Location, 
             yield str(name), (*start, "services", name, "extraPodSpec", "mainContainer"), main
         return
     for index, component in enumerate(items(spec.get("components"))):
-        pod = mapping(mapping(mapping(component).get("podTemplate")).get("spec"))
-        for place, container in enumerate(items(pod.get("containers"))):
-            if mapping(container).get("name") == MAIN:
+        for place, container in enumerate(containers_of(mapping(component).get("podTemplate"))):
+            if is_main(container):
                 at = (*start, "components", index, "podTemplate", "spec", "containers", place)
                 yield text(component.get("name")), at, container

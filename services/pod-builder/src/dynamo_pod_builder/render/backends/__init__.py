@@ -1,5 +1,7 @@
 """Inference engines, one module each: a new one is a module here and an entry in `_BACKENDS`."""
 
+from dynamo_shared.api.containers import main_container
+
 from dynamo_pod_builder.render.backends.base import EngineBackend
 from dynamo_pod_builder.render.backends.detect import engine_of_graph, one_engine
 from dynamo_pod_builder.render.backends.noop import Noop
@@ -7,7 +9,6 @@ from dynamo_pod_builder.render.backends.sglang import Sglang
 from dynamo_pod_builder.render.backends.trtllm import TrtLlm
 from dynamo_pod_builder.render.backends.vllm import Vllm
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.pod.template import main_container
 
 __all__ = ["EngineBackend", "backend_named", "backend_of", "engine_of_graph", "one_engine"]
 

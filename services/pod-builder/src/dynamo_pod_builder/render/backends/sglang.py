@@ -1,5 +1,6 @@
 """SGLang: the processes of a group meet at the leader's address."""
 
+from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.engines.started import is_own_launch, line_of
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
@@ -10,7 +11,6 @@ from dynamo_pod_builder.render.backends.base import EngineBackend, without_probe
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod.env import var
 from dynamo_pod_builder.render.pod.placement import Group, PodRole
-from dynamo_pod_builder.render.pod.template import main_container
 from dynamo_pod_builder.render.pod.topology_names import missing_topology_names
 
 # A worker of a model for embeddings.

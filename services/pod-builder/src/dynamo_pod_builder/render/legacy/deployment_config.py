@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from dynamo_shared.api.containers import main_container, with_main
 from dynamo_shared.api.contracts.deployment_config import RoutingMode
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.gpus import NVIDIA_GPU
@@ -23,7 +24,6 @@ from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import var
-from dynamo_pod_builder.render.pod.template import main_container
 
 _PATH = f"podTemplate.spec.containers[{MAIN}].env[{env.DYN_DEPLOYMENT_CONFIG}]"
 _NAMESPACE, _COMPONENT, _ENDPOINTS, _ROUTING = "namespace", "component", "endpoints", "routing"
@@ -71,7 +71,7 @@ def apply_legacy_config(spec: KubeObject, place: ConfiguredComponent) -> KubeObj
             **resources,
             **{side: {**(resources.get(side) or {}), **amounts} for side in ("requests", "limits")},
         }
-    return _with_main(changed, main, container)
+    return {**changed, "podTemplate": with_main(template, lambda _: container)}
 
 
 def with_routing(specs: list[KubeObject]) -> list[KubeObject]:
@@ -86,7 +86,8 @@ def _routed(spec: KubeObject, mode: str) -> KubeObject:
     main = main_container(spec.get("podTemplate") or {})
     if main is None or any(each["name"] == env.DYN_ROUTER_MODE for each in main.get("env") or ()):
         return spec
-    return _with_main(spec, main, {**main, "env": [*(main.get("env") or ()), var(env.DYN_ROUTER_MODE, mode)]})
+    container = {**main, "env": [*(main.get("env") or ()), var(env.DYN_ROUTER_MODE, mode)]}
+    return {**spec, "podTemplate": with_main(spec["podTemplate"], lambda _: container)}
 
 
 def _mode(spec: KubeObject) -> str:
@@ -102,13 +103,6 @@ def _mode(spec: KubeObject) -> str:
         allowed = ", ".join(RoutingMode)
         raise RenderError(spec["name"], _PATH, f"routing.mode is {mode!r}, not one of {allowed}", "set one of them")
     return str(mode)
-
-
-def _with_main(spec: KubeObject, main: KubeObject, container: KubeObject) -> KubeObject:
-    """A DCD spec with another main container."""
-    template = spec["podTemplate"]
-    containers = [container if each is main else each for each in template["spec"]["containers"]]
-    return {**spec, "podTemplate": {**template, "spec": {**template["spec"], "containers": containers}}}
 
 
 def _with_place(spec: KubeObject, config: KubeObject, place: ConfiguredComponent) -> KubeObject:

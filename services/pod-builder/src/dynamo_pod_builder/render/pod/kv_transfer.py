@@ -6,7 +6,8 @@ that the worker waits for.
 
 from decimal import Decimal
 
-from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.containers import is_main
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env
 from dynamo_shared.api.registry.annotations import TOPOLOGY_LABEL_KEY
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
@@ -14,7 +15,7 @@ from dynamo_shared.api.v1beta1.kv_transfer import KvTransferPolicy
 
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import EnvVar, var, with_vars, without_vars
-from dynamo_pod_builder.render.pod.template import with_runtime
+from dynamo_pod_builder.render.pod.template import containers_with_main, with_runtime
 
 VOLUME, DIRECTORY = "topology-labels", "/etc/dynamo/topology"
 _NAMES = (
@@ -64,10 +65,8 @@ def _of_runtime(pod: KubeObject, policy: KvTransferPolicy) -> KubeObject:
     """A pod spec of which the container that runs the Dynamo runtime reads the policy."""
     if (changed := with_runtime(pod, lambda runtime: _reading(runtime, policy))) is not pod:
         return changed
-    containers = pod.get("containers") or ()
-    if all(each["name"] != MAIN for each in containers):
-        containers = ({"name": MAIN}, *containers)
-    return {**pod, "containers": [_reading(each, policy) if each["name"] == MAIN else each for each in containers]}
+    containers = [_reading(each, policy) if is_main(each) else each for each in containers_with_main(pod)]
+    return {**pod, "containers": containers}
 
 
 def _reading(container: KubeObject, policy: KvTransferPolicy) -> KubeObject:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dynamo_shared.api.containers import is_main
 from dynamo_shared.api.objects import MAIN, RUNTIME, KubeObject
 from dynamo_shared.api.registry.annotations import (
     DISCOVERY_BACKEND,
@@ -75,10 +76,10 @@ def with_priority(template: KubeObject, priority_class: str) -> KubeObject:
     return {**template, "spec": {**pod, "priorityClassName": priority_class}}
 
 
-def main_container(template: KubeObject) -> KubeObject | None:
-    """The container that runs the component's own process."""
-    containers = (template.get("spec") or {}).get("containers") or ()
-    return next((each for each in containers if each["name"] == MAIN), None)
+def containers_with_main(pod: KubeObject) -> list[KubeObject]:
+    """The containers of a pod spec, with an empty main container before them where there is none."""
+    containers: list[KubeObject] = pod.get("containers") or []
+    return containers if any(map(is_main, containers)) else [{"name": MAIN}, *containers]
 
 
 def runtime_sidecar(template: KubeObject) -> KubeObject | None:
@@ -115,13 +116,10 @@ def _metadata(metadata: KubeObject, annotations: dict[str, str], graph_labels: M
 def _spec(spec: KubeObject, graph_env: list[KubeObject], sidecar: str | None) -> KubeObject:
     if not graph_env:
         return {"spec": spec} if spec else {}
-    containers = spec.get("containers") or []
     merged = [
         {**each, "env": merge_env(graph_env, each.get("env") or ())} if each["name"] in (MAIN, sidecar) else each
-        for each in containers
+        for each in containers_with_main(spec)
     ]
-    if all(each["name"] != MAIN for each in merged):
-        merged = [{"name": MAIN, "env": merge_env(graph_env)}, *merged]
     return {
         "spec": with_runtime(
             {**spec, "containers": merged},

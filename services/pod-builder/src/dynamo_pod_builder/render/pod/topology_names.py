@@ -6,13 +6,13 @@ Dynamo 1.6 gives them to graphs that are new to it ("Portable Topology Environme
 from collections.abc import Iterator
 from typing import Any
 
+from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env
 from dynamo_shared.api.runtime_version import features_of
 
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod.env import EnvVar, var
-from dynamo_pod_builder.render.pod.template import main_container
 
 _READ = (env.DYNAMO_RANK, env.DYNAMO_LEADER_ADDRESS)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from dynamo_shared.api import gpus
+from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES
 from dynamo_shared.api.v1beta1 import ComponentSpec
@@ -10,7 +11,6 @@ from dynamo_shared.api.v1beta1 import ComponentSpec
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import object_metadata
-from dynamo_pod_builder.render.pod.template import main_container
 from dynamo_pod_builder.render.sharing.spec import memory_service
 
 #: Names of the one request within a claim; the reference's, by which drivers and tools may refer to it.

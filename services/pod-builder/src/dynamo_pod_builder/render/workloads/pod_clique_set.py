@@ -3,6 +3,7 @@
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
+from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -25,7 +26,6 @@ from dynamo_pod_builder.render.network.ingress import ways_in
 from dynamo_pod_builder.render.network.service import clique_service, model_service, needs_service, ray_service
 from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.pod.pod import pod_spec
-from dynamo_pod_builder.render.pod.template import main_container
 from dynamo_pod_builder.render.sharing import claims
 from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, memory_has_pods, memory_service
 from dynamo_pod_builder.render.workloads import layout

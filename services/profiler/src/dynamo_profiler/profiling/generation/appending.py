@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from dynamo_shared.api.containers import containers_of, with_containers
 from dynamo_shared.api.engines import frontend
 from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.graph_overrides import PATCH
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_profiler.profiling.results import ProfilingFailed
@@ -20,18 +20,19 @@ def appended(change: KubeObject, component: KubeObject, at: Location) -> KubeObj
 
     ProfilingFailed where the graph has no such container, or none of its arguments.
     """
-    if not any(isinstance(each, dict) and PATCH in each for each in _containers(change)):
+    if not any(isinstance(each, dict) and PATCH in each for each in containers_of(change.get("podTemplate"))):
         return change
     made = [
         _whole(each, component, (*at, *_AT, index)) if isinstance(each, dict) and PATCH in each else each
-        for index, each in enumerate(_containers(change))
+        for index, each in enumerate(containers_of(change.get("podTemplate")))
     ]
-    template = change["podTemplate"]
-    return {**change, "podTemplate": {**template, "spec": {**template["spec"], "containers": made}}}
+    return {**change, "podTemplate": with_containers(change["podTemplate"], lambda _: made)}
 
 
 def _whole(container: KubeObject, component: KubeObject, at: Location) -> KubeObject:
-    known = {each["name"]: args for each in _containers(component) if (args := _args(each, component))}
+    known = {
+        each["name"]: args for each in containers_of(component.get("podTemplate")) if (args := _args(each, component))
+    }
     name = container["name"]
     if name not in known:
         have = ", ".join(map(repr, known)) or "none"
@@ -52,8 +53,3 @@ def _args(container: KubeObject, component: KubeObject) -> list[Any]:
         return list(container.get("args") or ())
     is_frontend = component.get("type") == ComponentType.FRONTEND and container["name"] == MAIN
     return list(frontend.ARGS) if is_frontend else []
-
-
-def _containers(component: KubeObject) -> list[Any]:
-    """Containers of a component, or of a part of one, which may be of any form."""
-    return items(mapping(mapping(component.get("podTemplate")).get("spec")).get("containers"))

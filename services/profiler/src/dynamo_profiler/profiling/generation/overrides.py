@@ -7,11 +7,12 @@ ignored, and the name was given to the graph when it was made.
 
 from typing import Any
 
+from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.field_errors import path_of, shown
 from dynamo_shared.api.graph_overrides import ALPHA, BETA, version_of, wrong_directives
 from dynamo_shared.api.manifest import schema_errors
-from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.reading import items, mapping
 
 from dynamo_profiler.profiling.generation.appending import appended
@@ -100,7 +101,8 @@ def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Re
 
 def keeps_containers(before: KubeObject, after: KubeObject) -> None:
     """ProfilingFailed where an override left nothing to run in a component: the platform would run something else there."""
-    kept = {each["name"] for each in after["spec"].get("components") or [] if _main(each).get("image")}
+    listed = after["spec"].get("components") or []
+    kept = {each["name"] for each in listed if (main_container(each.get("podTemplate")) or {}).get("image")}
     for component in before["spec"]["components"]:
         if component["name"] not in kept:
             raise ProfilingFailed(
@@ -182,12 +184,6 @@ def _by_name(base: list[Any], over: list[Any], *, whole: bool) -> list[Any]:
 def _main_args(service: Any) -> list[Any]:
     pod = mapping(mapping(service).get("extraPodSpec"))
     return list(items(mapping(pod.get("mainContainer")).get("args")))
-
-
-def _main(component: KubeObject) -> KubeObject:
-    """The main container; empty where the component has none."""
-    containers = items(mapping(mapping(component.get("podTemplate")).get("spec")).get("containers"))
-    return next((each for each in map(mapping, containers) if each.get("name") == MAIN), {})
 
 
 def _copied(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """`features.kvRouter`: frontends choose workers by their KV caches, unless the request's override says something else."""
 
-from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.containers import with_main
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
 from dynamo_shared.api.v1beta1 import ComponentType
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
@@ -21,12 +22,9 @@ def routed(graph: KubeObject, spec: DynamoGraphDeploymentRequestSpec) -> KubeObj
 
 
 def _routed(component: KubeObject) -> KubeObject:
-    if component.get("type") != ComponentType.FRONTEND:
+    if component.get("type") != ComponentType.FRONTEND or "podTemplate" not in component:
         return component
-    template = component.get("podTemplate") or {}
-    pod = template.get("spec") or {}
-    containers = [_with_mode(each) if each.get("name") == MAIN else each for each in pod.get("containers") or ()]
-    return {**component, "podTemplate": {**template, "spec": {**pod, "containers": containers}}}
+    return {**component, "podTemplate": with_main(component["podTemplate"], _with_mode)}
 
 
 def _with_mode(container: KubeObject) -> KubeObject:

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from dynamo_shared.api.containers import with_main
 from dynamo_shared.api.engines import options
 from dynamo_shared.api.engines.started import engines_started, script_at
-from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.role_templates import with_templates
 from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.api.v1beta1 import ComponentType
@@ -29,15 +30,7 @@ def _trusting(component: Any) -> Any:
     """What is not a component is reported with the rest of what is wrong with the graph."""
     if mapping(component).get("type") not in _WORKERS:
         return component
-    return with_templates(component, _with_flags)
-
-
-def _with_flags(template: Any) -> Any:
-    pod = mapping(mapping(template).get("spec"))
-    if not isinstance(pod.get("containers"), list):
-        return template
-    containers = [_with_flag(each) if mapping(each).get("name") == MAIN else each for each in pod["containers"]]
-    return {**template, "spec": {**pod, "containers": containers}}
+    return with_templates(component, lambda template: with_main(template, _with_flag))
 
 
 def _with_flag(container: KubeObject) -> KubeObject:

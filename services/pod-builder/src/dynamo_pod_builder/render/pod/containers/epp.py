@@ -1,5 +1,6 @@
 """Endpoint picker: chooses the worker of a request for the gateway."""
 
+from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.resources import INFERENCE_POOLS
@@ -11,7 +12,6 @@ from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod import probes
 from dynamo_pod_builder.render.pod.containers import common
 from dynamo_pod_builder.render.pod.env import var
-from dynamo_pod_builder.render.pod.template import main_container
 
 CONFIG_FILE = "epp-config-dynamo.yaml"
 _CONFIG_DIRECTORY = "/etc/epp"
