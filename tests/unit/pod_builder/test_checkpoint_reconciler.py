@@ -22,6 +22,7 @@ from dynamo_shared.runtime.tasks import Task
 
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
+from tests.building.objects import object_of, with_metadata
 from tests.building.tables import conditions, outcome_of, table
 from tests.unit.announced import Announced
 from tests.unit.routed import tasks_of
@@ -43,20 +44,8 @@ STORED = CheckpointDefaults(enabled=True, claim="claim", base_path="/checkpoints
 def checkpoint(
     name: str = "one", created: str = "2026-01-02T00:00:00Z", spec: KubeObject | None = SPEC, **metadata: Any
 ) -> KubeObject:
-    return {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoCheckpoint",
-        "metadata": {
-            "name": name,
-            "namespace": "ns",
-            "uid": name,
-            "resourceVersion": "1",
-            "creationTimestamp": created,
-            "labels": {CHECKPOINT_ID: DIGEST},
-            **metadata,
-        },
-        **({"spec": spec} if spec is not None else {}),
-    }
+    fields = {"labels": {CHECKPOINT_ID: DIGEST}, **({"spec": spec} if spec is not None else {}), **metadata}
+    return object_of(DYNAMO_CHECKPOINTS, name, uid=name, resourceVersion="1", creationTimestamp=created, **fields)
 
 
 class World:
@@ -99,7 +88,7 @@ async def reconciled(config: CheckpointDefaults, *observed: KubeObject) -> tuple
 
 
 def leaving(obj: KubeObject) -> KubeObject:
-    return {**obj, "metadata": {**obj["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    return with_metadata(obj, deletionTimestamp="2026-01-01T00:00:00Z")
 
 
 OLDER = checkpoint("older", "2026-01-01T00:00:00Z")
@@ -150,17 +139,16 @@ def test_others_of_an_identity_that_becomes_free_are_reconciled(how):
 
 def taker(end: str = "", reason: str = "", word: str = "", uid: str = "one", version: int = 1) -> KubeObject:
     """The Job of a checkpoint, how it ended, and the word of the snapshot agent."""
-    owner = controller_reference(DYNAMO_CHECKPOINTS, "one", uid)
-    metadata = {"name": f"checkpoint-job-{DIGEST}-{version}", "namespace": "ns", "ownerReferences": [owner]}
+    owners = [controller_reference(DYNAMO_CHECKPOINTS, "one", uid)]
     annotations = {"annotations": {SNAPSHOT_STATUS: word}} if word else {}
-    conditions = [{"type": end, "status": "True", "reason": reason}] if end else []
-    return {**JOBS.type_meta, "metadata": {**metadata, **annotations}, "spec": {}, "status": {"conditions": conditions}}
+    status = {"conditions": [{"type": end, "status": "True", "reason": reason}] if end else []}
+    name = f"checkpoint-job-{DIGEST}-{version}"
+    return object_of(JOBS, name, ownerReferences=owners, spec={}, status=status, **annotations)
 
 
 def pod(**status: Any) -> KubeObject:
     owner = controller_reference(JOBS, JOB, f"uid-of-{JOB}")
-    metadata = {"name": "pod", "namespace": "ns", "labels": {JOB_NAME: JOB}, "ownerReferences": [owner]}
-    return {**PODS.type_meta, "metadata": metadata, "status": status}
+    return object_of(PODS, "pod", labels={JOB_NAME: JOB}, ownerReferences=[owner], status=status)
 
 
 def creating(phase: str = "Creating", job: str = JOB, **metadata: Any) -> KubeObject:

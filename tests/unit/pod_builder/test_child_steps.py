@@ -31,18 +31,15 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube.stamps import stamped
 
+from tests.building.objects import object_of, with_metadata
+
 from .graph.building import stored
 
 OWNER = {"apiVersion": "v1", "kind": "Graph", "name": "graph", "uid": "owner", "controller": True}
 
 
 def child(resource: Resource, **fields: Any) -> KubeObject:
-    metadata = {"name": "child", "namespace": "ns", "labels": {"a": "1"}, "ownerReferences": [OWNER]}
-    return {**resource.type_meta, "metadata": metadata, **fields}
-
-
-def with_metadata(obj: KubeObject, **metadata: Any) -> KubeObject:
-    return {**obj, "metadata": {**obj["metadata"], **metadata}}
+    return object_of(resource, "child", labels={"a": "1"}, ownerReferences=[OWNER], **fields)
 
 
 def there(of: KubeObject, **metadata: Any) -> KubeObject:

@@ -32,6 +32,7 @@ from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 
+from tests.building.objects import stored_object, with_metadata
 from tests.unit.announced import Announced
 from tests.unit.render.building import component_children, graph_children, of_kind
 from tests.unit.routed import tasks_of
@@ -55,19 +56,8 @@ PROBE = {"httpGet": {"path": "/healthz", "port": 3000}}
 
 
 def nim(**spec: Any) -> KubeObject:
-    return {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoNimDeployment",
-        "metadata": {
-            "name": KEY.name,
-            "namespace": KEY.namespace,
-            "uid": "nim-uid",
-            "generation": 2,
-            "resourceVersion": "1",
-            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "a"},
-        },
-        "spec": {**SPEC, **spec},
-    }
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "a"}
+    return stored_object(NIM, KEY.name, uid="nim-uid", generation=2, annotations=annotations, spec={**SPEC, **spec})
 
 
 def rendered(**spec: Any) -> list[KubeObject]:
@@ -377,9 +367,7 @@ async def test_its_graph_is_written_and_reported() -> None:
     assert status["conditions"][0]["reason"] == "GraphPending"
 
 
-@pytest.mark.parametrize(
-    "observed", [(), ({**nim(), "metadata": {**nim()["metadata"], "deletionTimestamp": "now"}},)], ids=["gone", "going"]
-)
+@pytest.mark.parametrize("observed", [(), (with_metadata(nim(), deletionTimestamp="now"),)], ids=["gone", "going"])
 async def test_without_it_nothing_is_written(observed: tuple[KubeObject, ...]) -> None:
     assert await World(*observed).reconcile() == ([], [])
 

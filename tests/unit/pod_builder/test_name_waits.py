@@ -1,7 +1,5 @@
 """A graph or a component that another object's name keeps from being created is tried again when that object goes."""
 
-from typing import Any
-
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -15,6 +13,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
+from tests.building.objects import stored_object
 from tests.unit.routed import tasks_of
 
 from .indexed import indexed, routes_of
@@ -24,25 +23,18 @@ NAMESPACE = ObjectKey("", "ns")
 THEIRS: KubeObject = {"metadata": {"name": "theirs", "namespace": "ns", "uid": "t", "resourceVersion": "9"}}
 
 
-def _available(reason: str) -> dict[str, Any]:
-    return {"conditions": [{"type": "Available", "status": "False", "reason": reason}]}
-
-
 @pytest.fixture
 def cache() -> ObjectCache:
-    result = indexed()
+    def graph(name: str, state: str, namespace: str = "ns") -> KubeObject:
+        return stored_object(DYNAMO_GRAPH_DEPLOYMENTS, name, namespace, spec={}, status={"state": state})
 
-    def put(resource: Resource, name: str, status: dict[str, Any], namespace: str = "ns") -> None:
-        metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "resourceVersion": "1"}
-        result.put(resource, {"metadata": metadata, "spec": {}, "status": status})
+    def component(name: str, reason: str) -> KubeObject:
+        status = {"conditions": [{"type": "Available", "status": "False", "reason": reason}]}
+        return stored_object(DYNAMO_COMPONENT_DEPLOYMENTS, name, spec={}, status=status)
 
-    put(DYNAMO_GRAPH_DEPLOYMENTS, "failed", {"state": "failed"})
-    put(DYNAMO_GRAPH_DEPLOYMENTS, "elsewhere", {"state": "failed"}, "other")
-    put(DYNAMO_GRAPH_DEPLOYMENTS, "fine", {"state": "successful"})
-    put(DYNAMO_GRAPH_DEPLOYMENTS, "new", {})
-    put(DYNAMO_COMPONENT_DEPLOYMENTS, "waits", _available("NameTaken"))
-    put(DYNAMO_COMPONENT_DEPLOYMENTS, "refused", _available("RefusedByApiServer"))
-    return result
+    graphs = graph("failed", "failed"), graph("elsewhere", "failed", "other"), graph("fine", "successful")
+    new = stored_object(DYNAMO_GRAPH_DEPLOYMENTS, "new", spec={}, status={})
+    return indexed(*graphs, new, component("waits", "NameTaken"), component("refused", "RefusedByApiServer"))
 
 
 @pytest.mark.parametrize("resource", [SERVICES, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS])

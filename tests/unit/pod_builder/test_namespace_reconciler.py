@@ -3,9 +3,9 @@
 import pytest
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.render import RenderConfig
-from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 
+from tests.building.objects import with_metadata
 from tests.unit.render.building import component, graph_children
 
 from .graph.building import stored, stored_graph
@@ -30,10 +30,6 @@ LEFT_ON_GROVE = [stored({**each, "kind": "PodCliqueSet", "apiVersion": "grove.io
 WRITES = ["delete RoleBinding planner-serviceaccount-binding", "delete ServiceAccount planner-serviceaccount"]
 
 
-def changed(obj: KubeObject, **metadata: object) -> KubeObject:
-    return {**obj, "metadata": {**obj["metadata"], **metadata}}
-
-
 @pytest.mark.parametrize(
     ("observed", "writes"),
     [
@@ -52,8 +48,8 @@ def changed(obj: KubeObject, **metadata: object) -> KubeObject:
             [f"delete {each['kind']} {each['metadata']['name']}" for each in LEFT if each["kind"] in ACCESS],
             id="what was left behind is gone",
         ),
-        pytest.param([changed(each, labels={}) for each in SHARED], [], id="of another program"),
-        pytest.param([changed(each, namespace="other") for each in SHARED], [], id="of another namespace"),
+        pytest.param([with_metadata(each, labels={}) for each in SHARED], [], id="of another program"),
+        pytest.param([with_metadata(each, namespace="other") for each in SHARED], [], id="of another namespace"),
         pytest.param([each for each in CHILDREN if each not in SHARED], [], id="what has an owner goes with it"),
     ],
 )

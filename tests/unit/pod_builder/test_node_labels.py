@@ -8,7 +8,7 @@ from dynamo_pod_builder.node_labels import lacking, waiting
 from dynamo_pod_builder.reconcilers.pod import ASK_AGAIN, PodReconciler
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import NODES, PODS, ObjectKey, key_of
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NODES, PODS, ObjectKey, key_of
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.tasks import Task
@@ -16,6 +16,7 @@ from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.state.versions import version_of
 from dynamo_watcher.trimming import trimmed
 
+from tests.building.objects import object_of, stored_object
 from tests.unit.announced import Announced
 from tests.unit.routed import tasks_of
 
@@ -28,23 +29,13 @@ OF_GRAPH = {"nvidia.com/dynamo-component": "Decode", "nvidia.com/dynamo-graph-de
 
 def graph(label: str | None = ZONE) -> KubeObject:
     policy = {} if label is None else {"experimental": {"kvTransferPolicy": {"labelKey": label, "domain": "zone"}}}
-    metadata = {"name": "graph", "namespace": "ns", "uid": "g", "resourceVersion": "1"}
-    spec = {"components": [], **policy}
-    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
+    return stored_object(DYNAMO_GRAPH_DEPLOYMENTS, "graph", uid="g", spec={"components": [], **policy})
 
 
 def pod(**changes: Any) -> KubeObject:
-    metadata = {
-        "name": "worker",
-        "namespace": "ns",
-        "uid": "1",
-        "resourceVersion": "5",
-        "labels": changes.pop("labels", OF_GRAPH),
-        "annotations": {"nvidia.com/topology-label-key": ZONE, "secret.example.com/token": "x"},
-        **changes.pop("metadata", {}),
-    }
-    spec = {"nodeName": "a"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {}, **changes}
+    annotations = {"nvidia.com/topology-label-key": ZONE, "secret.example.com/token": "x"}
+    usual = {"resourceVersion": "5", "labels": OF_GRAPH, "annotations": annotations, "spec": {"nodeName": "a"}}
+    return object_of(PODS, "worker", uid="1", **{**usual, "status": {}, **changes})
 
 
 @pytest.mark.parametrize(
@@ -53,10 +44,10 @@ def pod(**changes: Any) -> KubeObject:
         (pod(), ZONE),
         (pod(labels={**OF_GRAPH, ZONE: "b"}), ""),
         (pod(labels={"nvidia.com/dynamo-component": "Decode"}), ""),
-        (pod(metadata={"annotations": {}}), ""),
+        (pod(annotations={}), ""),
         (pod(spec={}), ""),
         (pod(status={"phase": "Failed"}), ""),
-        (pod(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), ""),
+        (pod(deletionTimestamp="2026-01-01T00:00:00Z"), ""),
     ],
     ids=["scheduled", "labelled", "of no graph", "of no policy", "not scheduled", "ended", "leaves"],
 )
@@ -121,7 +112,7 @@ async def test_a_change_of_the_pod_that_came_before_its_label_is_not_lost() -> N
     await reconciled(Kube({ZONE: "b"}), cache)
     # The kubelet wrote a status just before: the cache learns of both now.
     for version, label_set in (("6", OF_GRAPH), ("7", {**OF_GRAPH, ZONE: "b"})):
-        said = pod(labels=label_set, metadata={"resourceVersion": version}, status={"phase": "Pending"})
+        said = pod(labels=label_set, resourceVersion=version, status={"phase": "Pending"})
         if not cache.confirm(PODS, KEY, version_of(said)):
             cache.take(PODS, KEY, trimmed(said), version_of(said))
     there = cache.get(PODS, KEY)

@@ -22,10 +22,12 @@ from dynamo_shared.api.resources import (
     SERVICES,
     ObjectKey,
     Resource,
+    controller_reference,
 )
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.versions import version_of
 
+from tests.building.objects import stored_object, with_metadata
 from tests.unit.routed import routed, tasks_of
 
 from .indexed import PROGRESS, indexed, routes_of
@@ -40,17 +42,13 @@ MANAGED = {labels.APP_MANAGED_BY: MANAGED_BY}
 def child(owner: tuple[Resource, str] | None = None, version: int = 1, **metadata: Any) -> KubeObject:
     metadata |= {"name": "o", "namespace": "ns", "uid": "o", "resourceVersion": str(version)}
     if owner is not None:
-        kind, name = owner
-        metadata["ownerReferences"] = [{"kind": kind.kind, "name": name, "uid": name, "controller": True}]
+        metadata["ownerReferences"] = [controller_reference(*owner, owner[1])]
     return {"metadata": metadata, "spec": {}}
 
 
 def asked(resource: Resource, old: KubeObject | None, new: KubeObject | None) -> set[Task]:
-    cache = indexed()
-    for namespace, name in (("ns", "g"), ("other", "g")):
-        metadata = {"name": name, "namespace": namespace, "uid": namespace, "resourceVersion": "1"}
-        cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {"metadata": metadata, "spec": {"components": []}})
-    return set(tasks_of(routes_of(cache), resource, KEY, old, new))
+    graphs = (stored_object(DYNAMO_GRAPH_DEPLOYMENTS, "g", each, spec={"components": []}) for each in ("ns", "other"))
+    return set(tasks_of(routes_of(indexed(*graphs)), resource, KEY, old, new))
 
 
 OF_GRAPH = (DYNAMO_GRAPH_DEPLOYMENTS, "g")
@@ -111,7 +109,7 @@ def deployment(generation: int = 1, **status: Any) -> KubeObject:
 
 
 def annotated(obj: KubeObject) -> KubeObject:
-    return {**obj, "metadata": {**obj["metadata"], "annotations": {"deployment.kubernetes.io/revision": "1"}}}
+    return with_metadata(obj, annotations={"deployment.kubernetes.io/revision": "1"})
 
 
 @pytest.mark.parametrize(
@@ -186,7 +184,7 @@ def test_that_a_spec_is_acted_on_is_news_for_the_graph_where_the_workload_serves
         availableReplicas=serving, readyReplicas=serving, conditions=[{"type": "Available", "status": "True"}]
     )
     reference = {**workload["metadata"]["ownerReferences"][0], "name": "o", "uid": "o"}
-    cache.put(DEPLOYMENTS, {**workload, "metadata": {**workload["metadata"], "ownerReferences": [reference]}})
+    cache.put(DEPLOYMENTS, with_metadata(workload, ownerReferences=[reference]))
     tasks = routed(
         routes_of(cache),
         DYNAMO_COMPONENT_DEPLOYMENTS,

@@ -14,11 +14,13 @@ from dynamo_shared.api.resources import (
     NAMESPACES,
     ObjectKey,
     Resource,
+    controller_reference,
 )
 from dynamo_shared.runtime.debounce import FEW
 from dynamo_shared.runtime.routes import TaskRoute
 from dynamo_shared.runtime.tasks import Task
 
+from tests.building.objects import stored_object
 from tests.unit.routed import routed
 
 from .indexed import indexed, routes_of
@@ -28,11 +30,10 @@ KEY = ObjectKey("ns", "g-w")
 GRAPH = Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))
 
 
-def owned(kind: Resource, name: str, owner: Resource, of: str, **more: Any) -> KubeObject:
-    reference = {"kind": owner.kind, "name": of, "uid": of, "controller": True}
+def owned(resource: Resource, name: str, owner: Resource, of: str, **more: Any) -> KubeObject:
     own_labels = {labels.COMPONENT: "W", labels.GRAPH_DEPLOYMENT_NAME: "g"}
-    metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": own_labels}
-    return {"kind": kind.kind, "metadata": {**metadata, "ownerReferences": [reference]}, **more}
+    references = [controller_reference(owner, of, of)]
+    return stored_object(resource, name, uid=name, labels=own_labels, ownerReferences=references, **more)
 
 
 def adapter(replicas: int, **more: Any) -> KubeObject:
@@ -46,16 +47,10 @@ def workload(replicas: int) -> KubeObject:
 
 @pytest.fixture
 def rows() -> tuple[TaskRoute, ...]:
-    cache = indexed()
-    adapted = {"name": "W", "scalingAdapter": {}}
-    metadata = {"name": "g", "namespace": "ns", "uid": "g", "resourceVersion": "1"}
-    cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {"metadata": metadata, "spec": {"components": [adapted]}})
-    cache.put(
-        DYNAMO_COMPONENT_DEPLOYMENTS,
-        owned(DYNAMO_COMPONENT_DEPLOYMENTS, "g-w-abc", DYNAMO_GRAPH_DEPLOYMENTS, "g", spec={}),
-    )
-    cache.put(ADAPTERS, adapter(2))
-    return routes_of(cache)
+    spec = {"components": [{"name": "W", "scalingAdapter": {}}]}
+    graph = stored_object(DYNAMO_GRAPH_DEPLOYMENTS, "g", uid="g", spec=spec)
+    component = owned(DYNAMO_COMPONENT_DEPLOYMENTS, "g-w-abc", DYNAMO_GRAPH_DEPLOYMENTS, "g", spec={})
+    return routes_of(indexed(graph, component, adapter(2)))
 
 
 def test_the_workload_of_an_adapter_gets_its_number_before_the_graph_is_rendered(rows: tuple[TaskRoute, ...]) -> None:

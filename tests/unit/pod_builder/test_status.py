@@ -10,23 +10,18 @@ from dynamo_pod_builder.status.graph import Generation, GraphOutcome, graph_stat
 from dynamo_pod_builder.status.pods import Rank, Trouble
 from dynamo_pod_builder.status.workload import readiness
 from dynamo_shared.api.gpus import GpuShape
+from dynamo_shared.api.resources import DEPLOYMENTS
+
+from tests.building.objects import object_of
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def deployment(name="d", *, desired=2, updated=2, available=2, total=2, generation=3, observed=3, conditions=()):
-    return {
-        "metadata": {"name": name, "generation": generation},
-        "spec": {"replicas": desired},
-        "status": {
-            "observedGeneration": observed,
-            "replicas": total,
-            "updatedReplicas": updated,
-            "readyReplicas": available,
-            "availableReplicas": available,
-            "conditions": [{"type": "Available", "status": "True", "reason": "x"}, *conditions],
-        },
-    }
+    counts = {"updatedReplicas": updated, "readyReplicas": available, "availableReplicas": available}
+    reported = [{"type": "Available", "status": "True", "reason": "x"}, *conditions]
+    status = {"observedGeneration": observed, "replicas": total, **counts, "conditions": reported}
+    return object_of(DEPLOYMENTS, name, generation=generation, spec={"replicas": desired}, status=status)
 
 
 def refused(message, reason="FailedCreate"):

@@ -9,9 +9,11 @@ import pytest
 from dynamo_pod_builder import surroundings
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.surroundings import REFRESH, PullSecretLists, component_account
-from dynamo_shared.api.resources import SERVICE_ACCOUNTS
+from dynamo_shared.api.resources import SECRETS, SERVICE_ACCOUNTS
 from dynamo_shared.kube.errors import Forbidden, Unavailable
 from dynamo_shared.runtime.facts import Fact
+
+from tests.building.objects import stored_object
 
 from .indexed import indexed
 
@@ -20,9 +22,7 @@ NVCR = '{"auths": {"nvcr.io": {"auth": "dTpw"}}}'
 
 def secret(name: str, content: str = NVCR) -> dict[str, Any]:
     data = {".dockerconfigjson": base64.b64encode(content.encode()).decode()}
-    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1"}
-    type_ = "kubernetes.io/dockerconfigjson"
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": type_, "data": data}
+    return stored_object(SECRETS, name, type="kubernetes.io/dockerconfigjson", data=data)
 
 
 class Stage:
@@ -143,9 +143,7 @@ async def test_a_platform_that_may_not_list_secrets_works_without_them() -> None
 
 def account(name: str, marked: str | None = "true", namespace: str = "ns") -> dict[str, Any]:
     object_labels = {"nvidia.com/dynamo-component-pod": marked} if marked else {}
-    return {
-        "metadata": {"name": name, "namespace": namespace, "uid": name, "resourceVersion": "1", "labels": object_labels}
-    }
+    return stored_object(SERVICE_ACCOUNTS, name, namespace, labels=object_labels)
 
 
 @pytest.mark.parametrize(

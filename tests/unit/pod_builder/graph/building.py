@@ -8,7 +8,9 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of, workload_place
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DEPLOYMENTS, POD_CLIQUES, Resource
 
+from tests.building.objects import object_of
 from tests.unit.render.building import CONFIG, component, graph
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -60,25 +62,18 @@ def stored(child: KubeObject, created: str = "2026-01-01T00:00:00Z", **fields: A
 def deployment(name: str, replicas: int = 1, ready: int | None = None, **spec: Any) -> KubeObject:
     """A Deployment of which `ready` pods serve; all of them, if it is not said."""
     serving = replicas if ready is None else ready
-    counts = {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": serving, "availableReplicas": serving}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "ns", "uid": f"uid-of-deployment-{name}", "generation": 1},
-        "spec": {"replicas": replicas, **spec},
-        "status": {
-            "observedGeneration": 1,
-            **counts,
-            "conditions": [{"type": "Available", "status": str(serving >= replicas)}],
-        },
-    }
+    status = {**_counts(replicas, serving), "conditions": [{"type": "Available", "status": str(serving >= replicas)}]}
+    uid = f"uid-of-deployment-{name}"
+    return object_of(DEPLOYMENTS, name, uid=uid, generation=1, spec={"replicas": replicas, **spec}, status=status)
 
 
-def clique(name: str, replicas: int = 1, ready: int | None = None, kind: str = "PodClique") -> KubeObject:
+def clique(name: str, replicas: int = 1, ready: int | None = None, resource: Resource = POD_CLIQUES) -> KubeObject:
     """A clique or a scaling group of which `ready` replicas serve."""
-    serving = replicas if ready is None else ready
+    status = _counts(replicas, replicas if ready is None else ready)
+    uid = f"uid-of-{name}"
+    return object_of(resource, name, uid=uid, generation=1, spec={"replicas": replicas}, status=status)
+
+
+def _counts(replicas: int, serving: int) -> KubeObject:
     counts = {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": serving, "availableReplicas": serving}
-    metadata = {"name": name, "namespace": "ns", "uid": f"uid-of-{name}", "generation": 1}
-    spec = {"replicas": replicas}
-    status = {"observedGeneration": 1, **counts}
-    return {"apiVersion": "grove.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec, "status": status}
+    return {"observedGeneration": 1, **counts}

@@ -17,7 +17,9 @@ from dynamo_pod_builder.status.graph import graph_status
 from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE_SCALING_GROUPS, POD_CLIQUE_SETS
 
+from tests.building.objects import object_of
 from tests.building.tables import rows
 from tests.unit.announced import Announced
 from tests.unit.written import Written
@@ -35,15 +37,12 @@ BEFORE: dict[str, Any] = {
 
 def component(name: str, hash_: str = "") -> KubeObject:
     of_component = {labels.COMPONENT: "One", **({labels.WORKER_HASH: hash_} if hash_ else {})}
-    metadata = {"name": name, "namespace": "ns", "labels": of_component}
-    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment", "metadata": metadata, "spec": {}}
+    return object_of(DYNAMO_COMPONENT_DEPLOYMENTS, name, labels=of_component, spec={})
 
 
 def pod_clique_set(name: str = "graph", **fields: Any) -> KubeObject:
     cliques = [{"name": "one", "labels": {labels.COMPONENT: "One"}, "spec": {"replicas": 1}}]
-    metadata = {"name": name, "namespace": "ns"}
-    spec = {"template": {"cliques": cliques}}
-    return {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": metadata, "spec": spec, **fields}
+    return object_of(POD_CLIQUE_SETS, name, spec={"template": {"cliques": cliques}}, **fields)
 
 
 @pytest.mark.parametrize("deleted", [{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}])
@@ -162,7 +161,7 @@ def test_pods_of_a_scaling_group_that_are_refused_are_its_first_trouble():
     words = 'failed, cause: pods "graph-0-one-0-one-ldr-x" is forbidden: exceeded quota: few'
     member = clique("graph-0-one-0-one-ldr")
     member["status"] = {"lastErrors": [{"code": "ERR_CREATE_POD", "description": words}]}
-    group = clique("graph-0-one", kind="PodCliqueScalingGroup", ready=0)
+    group = clique("graph-0-one", resource=POD_CLIQUE_SCALING_GROUPS, ready=0)
     grouped = pod_clique_set()
     grouped["spec"]["template"]["podCliqueScalingGroups"] = [{"name": "one", "cliqueNames": ["one"], "replicas": 1}]
     late = {"metadata": {"name": "late"}, "status": {"phase": "Failed"}}

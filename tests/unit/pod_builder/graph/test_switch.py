@@ -1,7 +1,5 @@
 """Step `switch`: graphs that move between Deployments and Grove: what goes when, and what changes hands."""
 
-from typing import Any
-
 import pytest
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve
 from dynamo_pod_builder.reconcilers.graph.steps.switch import handed_down, switch
@@ -9,37 +7,33 @@ from dynamo_pod_builder.reconcilers.sharing import graph_uid
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import Generation
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    POD_CLIQUE_SETS,
+    SERVICES,
+    Resource,
+    controller_reference,
+)
+
+from tests.building.objects import object_of, with_metadata
 
 from .building import clique, desiring, observed
 
 
-def owned(kind: str, name: str, api_version: str = "v1") -> dict[str, Any]:
-    owner = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid"}
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {
-            "name": name,
-            "namespace": "ns",
-            "uid": f"uid-of-{kind}-{name}",
-            "ownerReferences": [{**owner, "controller": True}],
-        },
-    }
+def owned(resource: Resource, name: str) -> KubeObject:
+    owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, "graph", "graph-uid")
+    return object_of(resource, name, uid=f"uid-of-{resource.kind}-{name}", ownerReferences=[owner])
 
 
-def component(name: str, type_: str) -> dict[str, Any]:
-    result = owned("DynamoComponentDeployment", f"g-{name.lower()}", "nvidia.com/v1beta1")
+def component(name: str, type_: str) -> KubeObject:
     containers = [{"name": "main", "image": "i"}]
-    result["spec"] = {"name": name, "type": type_, "podTemplate": {"spec": {"containers": containers}}}
-    return result
+    spec = {"name": name, "type": type_, "podTemplate": {"spec": {"containers": containers}}}
+    return {**owned(DYNAMO_COMPONENT_DEPLOYMENTS, f"g-{name.lower()}"), "spec": spec}
 
 
-def renamed(obj: KubeObject, name: str) -> KubeObject:
-    return {**obj, "metadata": {**obj["metadata"], "name": name}}
-
-
-SET = owned("PodCliqueSet", "g", "grove.io/v1alpha1")
-CAFE = renamed(SET, "g-cafe")
+SET = owned(POD_CLIQUE_SETS, "g")
+CAFE = with_metadata(SET, name="g-cafe")
 FRONTEND = component("Frontend", "frontend")
 
 
@@ -71,14 +65,14 @@ def test_a_switch_is_over_when_all_that_is_desired_serves(parts, over):
     assert all_serve({"A": [Generation("a", clique("c"))], "B": parts}) == over
 
 
-HELD = owned("Service", "g-frontend")
+HELD = owned(SERVICES, "g-frontend")
 
 
 @pytest.mark.parametrize(
     ("there", "desired", "names"),
     [
         pytest.param([FRONTEND], [FRONTEND], [], id="the component has its own"),
-        pytest.param([FRONTEND, owned("Service", "g-gone")], [FRONTEND], [], id="of another name"),
+        pytest.param([FRONTEND, owned(SERVICES, "g-gone")], [FRONTEND], [], id="of another name"),
         pytest.param([FRONTEND, HELD], [], [], id="of an old way"),
         pytest.param([FRONTEND, HELD], [SET], [], id="the graph stays on Grove"),
         pytest.param([HELD], [FRONTEND], [], id="no heir yet"),
