@@ -8,6 +8,7 @@ from dynamo_shared.api.resources import DEPLOYMENTS, Resource
 from dynamo_shared.bus import Bus
 from dynamo_shared.state.publisher import StatePublisher, Truth
 
+from tests.building.objects import object_of
 from tests.building.tasks import in_background
 
 CLUSTER = "c"
@@ -16,16 +17,12 @@ CLUSTER = "c"
 def obj(
     name: str, version: int, *, uid: str = "", created: str = "2026-01-01T00:00:00Z", namespace: str = "ns"
 ) -> dict[str, Any]:
-    metadata = {
-        "name": name,
-        "namespace": namespace,
-        "uid": uid or f"uid-{name}",
-        "resourceVersion": str(version),
-        "generation": 3,
-        "creationTimestamp": created,
-        "managedFields": [{"manager": "kubectl"}],
-    }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"replicas": version}}
+    metadata = {"uid": uid or f"uid-{name}", "resourceVersion": str(version), "generation": 3}
+    managed = [{"manager": "kubectl"}]
+    spec = {"replicas": version}
+    return object_of(
+        DEPLOYMENTS, name, namespace, creationTimestamp=created, managedFields=managed, spec=spec, **metadata
+    )
 
 
 @asynccontextmanager

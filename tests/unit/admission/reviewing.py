@@ -5,6 +5,9 @@ from typing import Any
 from dynamo_admission.wire import AdmissionRequest, GroupVersionKind, UserInfo
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+
+from tests.building.objects import object_of
 
 #: Knows no types of Kubernetes, so whatever is embedded passes.
 NO_TYPES = Checker.from_documents()
@@ -17,12 +20,7 @@ def graph(version: str = "v1beta1", **spec: Any) -> KubeObject:
         if version == "v1beta1"
         else {"services": {"Frontend": {"componentType": "frontend", "replicas": 1}}}
     )
-    return {
-        "apiVersion": f"nvidia.com/{version}",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "chat", "namespace": "team"},
-        "spec": {**components, **spec},
-    }
+    return object_of(DYNAMO_GRAPH_DEPLOYMENTS.at(version), "chat", "team", spec={**components, **spec})
 
 
 def question(obj: Any, old: Any = None, *, user: str = "someone", **fields: Any) -> AdmissionRequest:

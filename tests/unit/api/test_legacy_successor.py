@@ -6,6 +6,9 @@ import pytest
 from dynamo_shared.api import legacy
 from dynamo_shared.api.manifest import load_manifest, schema_errors
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_NIM_DEPLOYMENTS
+
+from tests.building.objects import object_of
 
 SPEC: KubeObject = {
     "dynamoNamespace": "dynamo",
@@ -16,13 +19,7 @@ SPEC: KubeObject = {
 
 
 def service(name: str = "worker-1", **spec: Any) -> legacy.DynamoNimDeployment:
-    obj = {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoNimDeployment",
-        "metadata": {"name": name, "namespace": "ns"},
-        "spec": {**SPEC, **spec},
-    }
-    loaded = load_manifest(obj)
+    loaded = load_manifest(object_of(DYNAMO_NIM_DEPLOYMENTS, name, spec={**SPEC, **spec}))
     assert isinstance(loaded, legacy.DynamoNimDeployment)
     return loaded
 

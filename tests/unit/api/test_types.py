@@ -11,7 +11,7 @@ from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.model import ApiModel, drop_nulls
-from dynamo_shared.api.resources import Resource
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, Resource
 from dynamo_shared.api.v1beta1 import (
     BackendFramework,
     Component,
@@ -32,16 +32,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.building.objects import object_of
 from tests.examples import examples
 
 
 def graph(*components: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "graph", "namespace": "default"},
-        "spec": {**spec, "components": list(components)},
-    }
+    return object_of(DYNAMO_GRAPH_DEPLOYMENTS, "graph", "default", spec={**spec, "components": list(components)})
 
 
 # Values for a schema: what the API server would store, its defaults filled in.

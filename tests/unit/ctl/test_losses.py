@@ -17,17 +17,14 @@ from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DYNAMO_GRAP
 from dynamo_shared.kube import KubeClient, KubeError, NotFound
 from dynamo_shared.kube.client import KubeObjects
 
+from tests.building.objects import object_of
+
 ROOT = Path(__file__).parents[3]
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "engine:1.5.0"}]}}
 
 
 def graph(*components: KubeObject, name: str = "chat", **spec: Any) -> KubeObject:
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": name, "namespace": "team"},
-        "spec": {"components": list(components), **spec},
-    }
+    return object_of(DYNAMO_GRAPH_DEPLOYMENTS, name, "team", spec={"components": list(components), **spec})
 
 
 #: A graph with everything that later releases have.

@@ -2,17 +2,16 @@ from typing import Any
 
 import pytest
 from dynamo_ctl.summary import component_line, graph_line, is_successful
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+
+from tests.building.objects import object_of
 
 
 def graph(**status: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": "g", "namespace": "n", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "spec": {
-            "backendFramework": "vllm",
-            "components": [{"name": "A"}, {"name": "B", "replicas": 2}, {"name": "C", "replicas": 0}],
-        },
-        "status": status,
-    }
+    components = [{"name": "A"}, {"name": "B", "replicas": 2}, {"name": "C", "replicas": 0}]
+    fields = {"generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z", "status": status}
+    spec = {"backendFramework": "vllm", "components": components}
+    return object_of(DYNAMO_GRAPH_DEPLOYMENTS, "g", "n", spec=spec, **fields)
 
 
 def counts(ready: int, updated: int | None = None) -> dict[str, int]:

@@ -15,6 +15,7 @@ from dynamo_shared.state import ObjectCache, StateReader, messages
 from dynamo_shared.wire import subjects
 
 from tests.building.memory_bus import MemoryBus
+from tests.building.objects import stored_object
 from tests.hostile import texts
 
 CLUSTER = "c"
@@ -23,19 +24,8 @@ HUGE = str(2**60)
 
 
 def deployment(key: ObjectKey, version: int = 5, **metadata: Any) -> KubeObject:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {
-            "name": key.name,
-            "namespace": key.namespace,
-            "uid": f"uid-{key.name}",
-            "resourceVersion": str(version),
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            **metadata,
-        },
-        "spec": {"replicas": version},
-    }
+    metadata = {"resourceVersion": str(version), "creationTimestamp": "2026-01-01T00:00:00Z", **metadata}
+    return stored_object(DEPLOYMENTS, key.name, key.namespace, spec={"replicas": version}, **metadata)
 
 
 Sent = tuple[str, bytes, dict[str, str]]

@@ -6,8 +6,10 @@ from typing import Any
 from dynamo_image_builder.builds import BentoTag, Build, target_of
 from dynamo_image_builder.job import build_job
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import PODS
+from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, PODS
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+
+from tests.building.objects import stored_object
 
 NOW = datetime(2026, 1, 2, 0, 10, tzinfo=UTC)
 TAG = BentoTag("frontend", "jh2o6dqzpsgfued4")
@@ -26,21 +28,8 @@ def build(of: ImageBuilder | None = None, namespace: str = "ns", archive: str = 
 
 
 def request(name: str = "one", created: str = "2026-01-02T00:00:00Z", **parts: Any) -> KubeObject:
-    metadata = {
-        "name": name,
-        "namespace": "ns",
-        "uid": name,
-        "resourceVersion": "1",
-        "generation": 1,
-        "creationTimestamp": created,
-    }
-    return {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoNimRequest",
-        "metadata": metadata,
-        "spec": {"bentoTag": str(TAG)},
-        **parts,
-    }
+    parts = {"spec": {"bentoTag": str(TAG)}, **parts}
+    return stored_object(DYNAMO_NIM_REQUESTS, name, uid=name, creationTimestamp=created, **parts)
 
 
 def job(

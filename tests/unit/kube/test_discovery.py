@@ -6,23 +6,19 @@ import pytest
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, PODS, Resource
 from dynamo_shared.kube import Invalid, Unavailable, discovery
 
+from tests.building.objects import object_of
+
 from . import steps
 
 FOO = Resource("example.com", "v1", "foos", "Foo")
 
 
 def crd(**conditions: str) -> dict[str, Any]:
-    names, versions = (
-        {"plural": "foos", "kind": "Foo"},
-        [{"name": "v1", "served": True}, {"name": "v0", "served": False}],
-    )
+    names = {"plural": "foos", "kind": "Foo"}
+    versions = [{"name": "v1", "served": True}, {"name": "v0", "served": False}]
+    spec = {"group": "example.com", "names": names, "scope": "Namespaced", "versions": versions}
     reported = [{"type": name, "status": status, "reason": "r", "message": "m"} for name, status in conditions.items()]
-    return {
-        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
-        "metadata": {"name": "foos.example.com"},
-        "spec": {"group": "example.com", "names": names, "scope": "Namespaced", "versions": versions},
-        "status": {"conditions": reported},
-    }
+    return object_of(CUSTOM_RESOURCE_DEFINITIONS, "foos.example.com", "", spec=spec, status={"conditions": reported})
 
 
 async def test_served(server: Any) -> None:

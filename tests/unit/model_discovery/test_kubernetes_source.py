@@ -9,21 +9,14 @@ from dynamo_shared.api.resources import ENDPOINT_SLICES, PODS, ObjectKey, Resour
 from dynamo_shared.state.versions import version_of
 
 from tests.building.memory_bus import MemoryBus
+from tests.building.objects import object_of
 
 
 def obj(resource: Resource, version: int, **fields: Any) -> dict[str, Any]:
-    return {
-        **resource.type_meta,
-        "metadata": {
-            "name": "decode-0",
-            "namespace": "default",
-            "uid": "u",
-            "resourceVersion": str(version),
-            "labels": {labels.COMPONENT: "Decode", labels.DISCOVERY_ENABLED: "true", "pod-template-hash": str(version)},
-            "ownerReferences": [{"kind": "ReplicaSet", "name": "decode"}],
-        },
-        **fields,
-    }
+    own = {labels.COMPONENT: "Decode", labels.DISCOVERY_ENABLED: "true", "pod-template-hash": str(version)}
+    metadata = {"uid": "u", "resourceVersion": str(version), "labels": own}
+    owners = [{"kind": "ReplicaSet", "name": "decode"}]
+    return object_of(resource, "decode-0", "default", ownerReferences=owners, **metadata, **fields)
 
 
 POD: dict[str, Any] = {"status": {"phase": "Running", "podIP": "10.0.0.7", "conditions": [{"type": "Ready"}]}}

@@ -30,6 +30,7 @@ from dynamo_shared.state.cache import ObjectCache
 
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
+from tests.building.objects import object_of
 from tests.building.tables import table
 from tests.unit.announced import Announced
 
@@ -66,25 +67,16 @@ def leaving(record: AdapterRecord | None = None, **spec: Any) -> KubeObject:
 
 def workers(*ready: bool) -> list[KubeObject]:
     """Pods a, b, ... of the base model, ready or not, and the slice of their Service."""
-    pods = [
-        {
-            **PODS.type_meta,
-            "metadata": {"name": name, "namespace": "ns", "labels": {labels.BASE_MODEL_HASH: HASH}},
-            "status": {
-                "phase": "Running",
-                "podIP": f"10.0.0.{number}",
-                "conditions": [{"type": "Ready", "status": str(is_ready)}],
-            },
-        }
-        for number, (name, is_ready) in enumerate(zip("abc", ready, strict=False), 1)
-    ]
-    service = {"kubernetes.io/service-name": "dynamo-model", labels.BASE_MODEL_HASH: HASH}
-    endpoints = [
-        {"addresses": [pod["status"]["podIP"]], "targetRef": {"kind": "Pod", "name": pod["metadata"]["name"]}}
-        for pod in pods
-    ]
-    slice_ = {"metadata": {"name": "s", "namespace": "ns", "labels": service}, "endpoints": endpoints}
-    return [*pods, {**ENDPOINT_SLICES.type_meta, **slice_}]
+    of_base = {labels.BASE_MODEL_HASH: HASH}
+    pods: list[KubeObject] = []
+    endpoints: list[KubeObject] = []
+    for number, (name, is_ready) in enumerate(zip("abc", ready, strict=False), 1):
+        address, conditions = f"10.0.0.{number}", [{"type": "Ready", "status": str(is_ready)}]
+        status = {"phase": "Running", "podIP": address, "conditions": conditions}
+        pods.append(object_of(PODS, name, labels=of_base, status=status))
+        endpoints.append({"addresses": [address], "targetRef": {"kind": "Pod", "name": name}})
+    service = {"kubernetes.io/service-name": "dynamo-model", **of_base}
+    return [*pods, object_of(ENDPOINT_SLICES, "s", labels=service, endpoints=endpoints)]
 
 
 ONE, TWO = workers(True), workers(True, True)

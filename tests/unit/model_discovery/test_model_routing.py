@@ -10,25 +10,15 @@ from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, SERVICES, ObjectKey, Resource
 from dynamo_shared.state import ObjectCache
 
+from tests.building.objects import stored_object
 from tests.unit.routed import tasks_of
 
 LABEL = "nvidia.com/dynamo-base-model-hash"
 
 
 def model(name: str, base: str = "base", namespace: str = "prod", **metadata: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoModel",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": f"{namespace}-{name}",
-            "resourceVersion": "1",
-            "generation": 1,
-            **metadata,
-        },
-        "spec": {"modelName": name, "baseModelName": base},
-    }
+    metadata = {"uid": f"{namespace}-{name}", **metadata}
+    return stored_object(DYNAMO_MODELS, name, namespace, spec={"modelName": name, "baseModelName": base}, **metadata)
 
 
 def labelled(base: str = "base", namespace: str = "prod", **fields: Any) -> dict[str, Any]:

@@ -17,8 +17,11 @@ from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.render.config import NEW_COMPONENT, CheckpointDefaults
 from dynamo_shared.api.manifest import load_manifest
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS
 from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, parse_checkpoint
 from dynamo_shared.api.v1beta1 import CheckpointIdentity, parse_component
+
+from tests.building.objects import object_of
 
 from .building import CONFIG, component, component_deployments, graph, of_kind, variables
 
@@ -34,21 +37,11 @@ def hash_of(**identity: Any) -> str:
 
 
 def manifest(main: KubeObject | None = None, *, pod: KubeObject | None = None, **spec: Any) -> KubeObject:
-    container = {
-        "name": "main",
-        "image": "img:1",
-        "command": ["python3"],
-        "args": ["-m", "dynamo.vllm"],
-        **(main or {}),
-    }
+    engine = {"image": "img:1", "command": ["python3"], "args": ["-m", "dynamo.vllm"]}
+    container = {"name": "main", **engine, **(main or {})}
     template = {"metadata": {"labels": {"team": "a"}}, "spec": {"containers": [container], **(pod or {})}}
-    extra = spec.pop("job", {})
-    return {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoCheckpoint",
-        "metadata": {"name": "llama", "namespace": "ns", "uid": "u"},
-        "spec": {"identity": LLAMA, "job": {"podTemplateSpec": template, **extra}, **spec},
-    }
+    job = {"podTemplateSpec": template, **spec.pop("job", {})}
+    return object_of(DYNAMO_CHECKPOINTS, "llama", uid="u", spec={"identity": LLAMA, "job": job, **spec})
 
 
 def children(obj: KubeObject, config: render.RenderConfig = TAKING, version: str = "1") -> list[KubeObject]:

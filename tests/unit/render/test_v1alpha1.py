@@ -7,8 +7,10 @@ import pytest
 from dynamo_pod_builder import render
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
+
+from tests.building.objects import object_of
 
 BETA = "nvidia.com/v1beta1"
 CONFIG = render.RenderConfig(operator_version="1.2.0")
@@ -16,13 +18,9 @@ MAIN = {"mainContainer": {"image": "i", "command": ["python3", "-m", "dynamo.fro
 
 
 def graph(service: KubeObject, **spec: Any) -> KubeObject:
-    alpha = {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "g", "namespace": "n", "uid": "u"},
-        "spec": {"services": {"Frontend": {"extraPodSpec": MAIN, "componentType": "frontend", **service}}, **spec},
-    }
-    return convert(alpha, BETA)
+    services = {"Frontend": {"extraPodSpec": MAIN, "componentType": "frontend", **service}}
+    alpha = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
+    return convert(object_of(alpha, "g", "n", uid="u", spec={"services": services, **spec}), BETA)
 
 
 def made(obj: KubeObject, config: render.RenderConfig = CONFIG) -> dict[str, KubeObject]:

@@ -14,6 +14,7 @@ from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.state.publisher import StatePublisher
 
 from tests.building.memory_bus import MemoryBus
+from tests.building.objects import stored_object
 from tests.building.tasks import in_background
 from tests.building.waiting import until
 
@@ -22,14 +23,8 @@ C = TypeVar("C", bound=Controller)
 
 
 def deployment(key: ObjectKey) -> KubeObject:
-    metadata = {
-        "name": key.name,
-        "namespace": key.namespace,
-        "uid": f"uid-{key}",
-        "resourceVersion": "1",
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-    }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    created = "2026-01-01T00:00:00Z"
+    return stored_object(DEPLOYMENTS, key.name, key.namespace, uid=f"uid-{key}", creationTimestamp=created)
 
 
 @asynccontextmanager

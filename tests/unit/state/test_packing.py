@@ -12,6 +12,8 @@ from dynamo_shared.state.versions import Version, version_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.building.objects import object_of
+
 MANY = 2 * UNPACKED
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -25,16 +27,9 @@ def deployment(number: int, version: int = 1, app: str = "x") -> dict[str, Any]:
         {"name": f"container-{each}", "env": [{"name": f"NAME_{item}", "value": f"{item}"} for item in range(10)]}
         for each in range(3)
     ]
-    return {
-        "metadata": {
-            "name": f"name-{number}",
-            "namespace": f"ns-{number % 7}",
-            "uid": f"uid-{number}",
-            "resourceVersion": str(version),
-            "labels": {"app": app},
-        },
-        "spec": {"template": {"spec": {"containers": containers}}},
-    }
+    metadata = {"uid": f"uid-{number}", "resourceVersion": str(version), "labels": {"app": app}}
+    spec = {"template": {"spec": {"containers": containers}}}
+    return object_of(DEPLOYMENTS, f"name-{number}", f"ns-{number % 7}", spec=spec, **metadata)
 
 
 def by_app(obj: dict[str, Any]) -> list[str]:

@@ -44,6 +44,7 @@ from dynamo_shared.wire.specifications.scaling import ScaleData
 from prometheus_client import CollectorRegistry
 
 from tests.building.memory_bus import MemoryBus
+from tests.building.objects import stored_object
 from tests.unit.announced import Announced
 
 from .test_runner import effects, gathered, plan
@@ -108,17 +109,8 @@ def plans(ownership: AllKeys | None = None) -> tuple[Plans, Announced]:
 
 
 def graph(uid: str = "u", **annotations: str) -> KubeObject:
-    return {
-        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "metadata": {
-            "name": "g",
-            "namespace": "ns",
-            "uid": uid,
-            "resourceVersion": "1",
-            "annotations": annotations or {PLANNER_CONFIG: "plan"},
-        },
-        "spec": {"components": []},
-    }
+    annotations = annotations or {PLANNER_CONFIG: "plan"}
+    return stored_object(DYNAMO_GRAPH_DEPLOYMENTS, "g", uid=uid, annotations=annotations, spec={"components": []})
 
 
 class Commands:
@@ -156,8 +148,8 @@ def _plannable(controller: Plans, **worker: Any) -> None:
     desired = graph()
     desired["spec"]["components"] = [{"name": "Worker", "type": "worker", **worker}]
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
-    metadata = {"namespace": "ns", "name": "plan", "uid": "m", "resourceVersion": "1"}
-    controller.cache.put(CONFIG_MAPS, {"metadata": metadata, "data": {"planner_config.json": '{"mode": "agg"}'}})
+    config = stored_object(CONFIG_MAPS, "plan", data={"planner_config.json": '{"mode": "agg"}'})
+    controller.cache.put(CONFIG_MAPS, config)
 
 
 async def test_planning_ends_where_another_platform_serves_the_namespace() -> None:
@@ -325,20 +317,17 @@ async def test_nothing_is_remembered_of_graphs_that_are_gone() -> None:
 
 def _pod(name: str, graph_name: str, made: str) -> KubeObject:
     pod_labels = {labels.GRAPH_DEPLOYMENT_NAME: graph_name, labels.COMPONENT: "Worker"}
-    return {
-        "metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": pod_labels},
-        "status": {"resourceClaimStatuses": [{"name": "gpus", "resourceClaimName": made}]},
-    }
+    claims = [{"name": "gpus", "resourceClaimName": made}]
+    return stored_object(PODS, name, uid=name, labels=pod_labels, status={"resourceClaimStatuses": claims})
 
 
 def _claim(name: str, version: int = 1, *, pod: str = "", allocated: int = 0) -> KubeObject:
     owners = [{"kind": "Pod", "name": pod, "uid": pod, "controller": True}] if pod else []
     request = {"name": "r", "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}}
     results = [{"request": "r", "driver": "d", "pool": "p", "device": f"gpu-{index}"} for index in range(allocated)]
-    metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": str(version)}
-    spec = {"devices": {"requests": [request]}}
+    fields = {"ownerReferences": owners, "spec": {"devices": {"requests": [request]}}}
     status = {"allocation": {"devices": {"results": results}}} if allocated else {}
-    return {"metadata": {**metadata, "ownerReferences": owners}, "spec": spec, "status": status}
+    return stored_object(RESOURCE_CLAIMS, name, uid=name, resourceVersion=str(version), status=status, **fields)
 
 
 async def test_planning_begins_when_the_gpus_of_an_engine_are_known() -> None:

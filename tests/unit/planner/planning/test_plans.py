@@ -11,7 +11,9 @@ from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map
 from dynamo_shared.api.contracts.planner import PlanningPolicy
 from dynamo_shared.api.device_claims import NotCounted, UncountedClaim
 from dynamo_shared.api.gpus import ReplicaGpus
-from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+
+from tests.building.objects import object_of, stored_object
 
 PREFILL = {"prefill_isl": [100, 1000, 4000], "prefill_ttft": [10, 100, 400]}
 
@@ -23,25 +25,18 @@ def component(name: str, type_: str, gpus: str = "2") -> dict[str, Any]:
 
 
 def graph(*components: dict[str, Any], config: str = "planner-config-g") -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": "g",
-            "namespace": "ns",
-            "uid": "u",
-            "annotations": {"nvidia.com/planner-config": config} if config else {},
-        },
-        "spec": {"components": list(components)},
-    }
+    annotations = {"nvidia.com/planner-config": config} if config else {}
+    spec = {"components": list(components)}
+    return stored_object(DYNAMO_GRAPH_DEPLOYMENTS, "g", uid="u", annotations=annotations, spec=spec)
 
 
 DISAGG = (component("Frontend", "frontend", "0"), component("P", "prefill"), component("D", "decode", "4"))
 
 
 def config_map(value: Any, key: str = "planner_config.json") -> dict[str, Any]:
-    return {
-        "metadata": {"name": "planner-config-g"},
-        "data": {key: value if isinstance(value, str) else json.dumps(value)},
-    }
+    return object_of(
+        CONFIG_MAPS, "planner-config-g", data={key: value if isinstance(value, str) else json.dumps(value)}
+    )
 
 
 def test_a_graph_without_the_annotation_asks_for_nothing() -> None:

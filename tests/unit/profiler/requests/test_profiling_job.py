@@ -12,17 +12,17 @@ from dynamo_profiler.requests.thorough.job import profiling_job
 from dynamo_profiler.requests.thorough.outcome import JobOutcome, end_of, failure, step_of
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.request_parts import spec_of
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
+
+from tests.building.objects import object_of
 
 IMAGE = "nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.1.1"
 
 
 def made(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     body = {"model": "Qwen/Qwen3-32B", "backend": "sglang", "searchStrategy": "thorough", **spec}
-    obj = {
-        "metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1", "annotations": annotations or {}},
-        "spec": body,
-    }
+    obj = object_of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, "qwen", uid="u-1", annotations=annotations or {}, spec=body)
     request = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec.model_validate(body))
     return profiling_job(obj, request, image=IMAGE, deadline=14_400)
 
@@ -65,13 +65,10 @@ def test_the_job_is_the_references_with_an_added_relay() -> None:
 
 def of_v1alpha1(**spec: Any) -> dict[str, Any]:
     """The Job of a v1alpha1 request, through the conversion that stores it."""
-    obj = {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoGraphDeploymentRequest",
-        "metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"},
-        "spec": {"model": "Qwen/Qwen3-32B", "backend": "sglang", **spec},
-    }
-    stored = convert(obj, "nvidia.com/v1beta1")
+    spec = {"model": "Qwen/Qwen3-32B", "backend": "sglang", **spec}
+    stored = convert(
+        object_of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), "qwen", uid="u-1", spec=spec), "nvidia.com/v1beta1"
+    )
     request = ProfilingRequest(name="qwen", namespace="ns", spec=spec_of(stored))
     return profiling_job(stored, request, image=request.spec.image or "", deadline=14_400)
 

@@ -5,17 +5,15 @@ from typing import Any
 import pytest
 from dynamo_profiler.requests.thorough import names
 from dynamo_profiler.requests.validating import problems
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS
 from dynamo_shared.api.validation import Facts
+
+from tests.building.objects import object_of
 
 
 def refused(name: str = "qwen", **spec: Any) -> list[str]:
-    obj = {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeploymentRequest",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"model": "Qwen/Qwen3-32B", **spec},
-    }
-    return [error.path for error in problems(obj, Facts())]
+    request = object_of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, name, spec={"model": "Qwen/Qwen3-32B", **spec})
+    return [error.path for error in problems(request, Facts())]
 
 
 @pytest.mark.parametrize("field", ["ttft", "itl", "e2eLatency"])
