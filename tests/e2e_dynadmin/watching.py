@@ -9,6 +9,7 @@ from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from playwright.async_api import expect
 
+from tests.building.objects import object_of
 from tests.integration.platform import IMAGE
 
 from .deploying import PATIENT, PROFILED
@@ -34,14 +35,9 @@ PLANNED: dict[str, dict[str, Any]] = {
 def graph(name: str, **component: Any) -> dict[str, Any]:
     """A graph of one frontend, as another user would create it."""
     pod = {"spec": {"containers": [{"name": "main", "image": IMAGE}]}}
-    return {
-        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "metadata": {"name": name, "namespace": TEAM},
-        "spec": {
-            "backendFramework": "vllm",
-            "components": [{"name": "Frontend", "type": "frontend", "replicas": 1, "podTemplate": pod, **component}],
-        },
-    }
+    frontend = {"name": "Frontend", "type": "frontend", "replicas": 1, "podTemplate": pod, **component}
+    spec = {"backendFramework": "vllm", "components": [frontend]}
+    return object_of(DYNAMO_GRAPH_DEPLOYMENTS, name, TEAM, spec=spec)
 
 
 async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:

@@ -9,6 +9,8 @@ from dynamo_devcluster import ManagedProcess
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, KubeObject
 
+from tests.building.objects import object_of
+
 from .platform import eventually
 
 #: Where it was not built before the tests, it is built now. Seconds.
@@ -42,22 +44,15 @@ async def cert_manager(program: Path, kubeconfig: Path, kube: KubeClient, log: P
 
 def issuer(namespace: str, name: str, **spec: Any) -> KubeObject:
     """An Issuer."""
-    metadata = {"namespace": namespace, "name": name}
-    return {**ISSUERS.type_meta, "metadata": metadata, "spec": spec}
+    return object_of(ISSUERS, name, namespace, spec=spec)
 
 
 def certificate(namespace: str, name: str, issued_by: str, **spec: Any) -> KubeObject:
     """A Certificate, into the Secret of its name."""
-    return {
-        **CERTIFICATES.type_meta,
-        "metadata": {"namespace": namespace, "name": name},
-        "spec": {
-            "secretName": name,
-            "issuerRef": {"name": issued_by, "kind": ISSUERS.kind, "group": GROUP},
-            "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
-            **spec,
-        },
-    }
+    issuer_ref = {"name": issued_by, "kind": ISSUERS.kind, "group": GROUP}
+    key = {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
+    spec = {"secretName": name, "issuerRef": issuer_ref, "privateKey": key, **spec}
+    return object_of(CERTIFICATES, name, namespace, spec=spec)
 
 
 async def renew(kube: KubeClient, key: ObjectKey) -> None:

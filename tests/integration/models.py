@@ -11,6 +11,8 @@ from dynamo_shared.api.resources import DYNAMO_MODELS, EVENTS, PODS, SERVICES, O
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
 
+from tests.building.objects import object_of
+
 from . import platform
 
 BASE = "Qwen/Qwen3-0.6B"
@@ -21,31 +23,22 @@ URI = "s3://adapters/support/v1"
 def model(namespace: str, name: str = "support", type_: str = "lora", **spec: Any) -> KubeObject:
     """A DynamoModel; an adapter if nothing else is said."""
     source = {"source": {"uri": URI}} if type_ == "lora" else {}
-    return {
-        **DYNAMO_MODELS.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"modelName": f"org/{name}", "baseModelName": BASE, "modelType": type_, **source, **spec},
-    }
+    spec = {"modelName": f"org/{name}", "baseModelName": BASE, "modelType": type_, **source, **spec}
+    return object_of(DYNAMO_MODELS, name, namespace, spec=spec)
 
 
 def model_service(namespace: str) -> KubeObject:
     """The headless Service of the base model, as pod-builder makes it."""
-    return {
-        **SERVICES.type_meta,
-        "metadata": {"name": f"dynamo-model-{HASH}", "namespace": namespace, "labels": {labels.BASE_MODEL_HASH: HASH}},
-        "spec": {
-            "clusterIP": "None",
-            "selector": {labels.BASE_MODEL_HASH: HASH},
-            "ports": [{"name": "system", "port": 9090}],
-        },
-    }
+    of_model = {labels.BASE_MODEL_HASH: HASH}
+    spec = {"clusterIP": "None", "selector": of_model, "ports": [{"name": "system", "port": 9090}]}
+    return object_of(SERVICES, f"dynamo-model-{HASH}", namespace, labels=of_model, spec=spec)
 
 
 def worker_pod(namespace: str, name: str, **pod_labels: str) -> KubeObject:
     """A pod of a worker, as a component's Deployment makes it."""
     object_labels = {labels.COMPONENT: "Worker", labels.BASE_MODEL_HASH: HASH, **pod_labels}
     spec = {"containers": [{"name": "main", "image": "worker"}], "terminationGracePeriodSeconds": 0}
-    return {**PODS.type_meta, "metadata": {"name": name, "namespace": namespace, "labels": object_labels}, "spec": spec}
+    return object_of(PODS, name, namespace, labels=object_labels, spec=spec)
 
 
 async def workers(kube: KubeClient, namespace: str, count: int) -> dict[str, str]:

@@ -31,6 +31,8 @@ from dynamo_shared.runtime import Service, Settings, load_settings, running
 from dynamo_watcher.app import WatcherService
 from nats.aio.msg import Msg
 
+from tests.building.objects import object_of
+
 CHILDREN: tuple[Resource, ...] = (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DEPLOYMENTS,
@@ -78,15 +80,9 @@ async def platform(configured: Settings, parts: Sequence[Service] | None = None)
 
 def graph(namespace: str, name: str = "disagg", **spec: Any) -> KubeObject:
     """A DynamoGraphDeployment of a frontend, a prefill and a decode worker."""
-    return {
-        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "backendFramework": "vllm",
-            "components": [frontend(), worker("Prefill", "prefill"), worker("Decode", "decode")],
-            **spec,
-        },
-    }
+    components = [frontend(), worker("Prefill", "prefill"), worker("Decode", "decode")]
+    spec = {"backendFramework": "vllm", "components": components, **spec}
+    return object_of(DYNAMO_GRAPH_DEPLOYMENTS, name, namespace, spec=spec)
 
 
 def frontend() -> KubeObject:

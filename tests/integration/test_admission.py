@@ -14,6 +14,8 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 
+from tests.building.objects import object_of
+
 from . import command
 
 Kubectl = Callable[..., Awaitable[tuple[int, str, str]]]
@@ -31,25 +33,16 @@ def alpha(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:
         "extraPodSpec": {"mainContainer": {"image": "engine:1", "args": ["--model", "m"]}},
     }
     services = {"Frontend": {"componentType": "frontend", "replicas": 1}, "Decode": decode}
-    spec = {"backendFramework": "vllm", "services": services, **spec}
-    return {**ALPHA.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    return object_of(ALPHA, name, namespace, spec={"backendFramework": "vllm", "services": services, **spec})
 
 
 def beta(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:
     resources = {"limits": {"nvidia.com/gpu": "1", "memory": "20Gi"}}
     main = {"name": "main", "image": "engine:1", "args": ["--model", "m"], "resources": resources}
-    return {
-        **BETA.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "backendFramework": "vllm",
-            "components": [
-                {"name": "Frontend", "type": "frontend", "replicas": 1},
-                {"name": "Decode", "type": "decode", "replicas": 2, "podTemplate": {"spec": {"containers": [main]}}},
-            ],
-            **spec,
-        },
-    }
+    frontend = {"name": "Frontend", "type": "frontend", "replicas": 1}
+    decode = {"name": "Decode", "type": "decode", "replicas": 2, "podTemplate": {"spec": {"containers": [main]}}}
+    spec = {"backendFramework": "vllm", "components": [frontend, decode], **spec}
+    return object_of(BETA, name, namespace, spec=spec)
 
 
 @pytest.fixture

@@ -17,10 +17,13 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
     ObjectKey,
+    controller_reference,
 )
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict
 from dynamo_shared.state import ObjectCache
+
+from tests.building.objects import object_of
 
 
 @pytest.fixture
@@ -29,14 +32,7 @@ def applier(kube: KubeClient) -> Applier:
 
 
 def account(namespace: str, **object_labels: str) -> dict[str, Any]:
-    return {
-        **SERVICE_ACCOUNTS.type_meta,
-        "metadata": {
-            "name": "shared",
-            "namespace": namespace,
-            "labels": {labels.APP_MANAGED_BY: MANAGED_BY, **object_labels},
-        },
-    }
+    return object_of(SERVICE_ACCOUNTS, "shared", namespace, labels={labels.APP_MANAGED_BY: MANAGED_BY, **object_labels})
 
 
 def binding(namespace: str, role: str) -> dict[str, Any]:
@@ -158,27 +154,14 @@ async def test_what_we_delete_is_gone_for_us_before_the_news_of_it_comes(kube, n
 
 
 def service(namespace: str, owner: dict[str, Any]) -> dict[str, Any]:
-    metadata = owner["metadata"]
-    reference = {"apiVersion": "v1", "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
-    return {
-        **SERVICES.type_meta,
-        "metadata": {
-            "name": "moving",
-            "namespace": namespace,
-            "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
-        },
-        "spec": {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}], "selector": {"app": metadata["name"]}},
-    }
+    name = owner["metadata"]["name"]
+    owners = [controller_reference(SERVICE_ACCOUNTS, name, owner["metadata"]["uid"])]
+    spec = {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}], "selector": {"app": name}}
+    return object_of(SERVICES, "moving", namespace, ownerReferences=owners, spec=spec)
 
 
 async def owners(kube: KubeClient, namespace: str, *names: str) -> list[dict[str, Any]]:
-    return [
-        await kube.create(
-            SERVICE_ACCOUNTS,
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}},
-        )
-        for name in names
-    ]
+    return [await kube.create(SERVICE_ACCOUNTS, object_of(SERVICE_ACCOUNTS, name, namespace)) for name in names]
 
 
 async def test_within_a_family_an_object_changes_hands_and_stays(applier, kube, namespace):

@@ -19,6 +19,8 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeClient
 
+from tests.building.objects import object_of
+
 from .dynadmin import EVERYTHING, Answer, Api, account, cluster_wide, dynadmin, guest, token_of
 from .platform import eventually
 
@@ -34,15 +36,9 @@ INTENT = {
 
 
 def graph(name: str, **spec: Any) -> dict[str, Any]:
-    return {
-        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "metadata": {"name": name},
-        "spec": {
-            "backendFramework": "vllm",
-            "components": [{"name": "Frontend", "type": "frontend", "replicas": 1}],
-            **spec,
-        },
-    }
+    components = [{"name": "Frontend", "type": "frontend", "replicas": 1}]
+    spec = {"backendFramework": "vllm", "components": components, **spec}
+    return object_of(DYNAMO_GRAPH_DEPLOYMENTS, name, "", spec=spec)
 
 
 @pytest.fixture
