@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from dynamo_pod_builder import (
     artifact_images,
@@ -13,6 +14,7 @@ from dynamo_pod_builder import (
     pods,
     surroundings,
 )
+from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.routing import routes
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
@@ -35,6 +37,13 @@ def indexed(
     for obj in observed:
         cache.put(of or resources.of(obj), obj)
     return cache
+
+
+class NoSecrets:
+    """Lists of pull secrets, of namespaces that have none."""
+
+    async def of(self, _namespace: str) -> Any:
+        return NO_PULL_SECRETS
 
 
 def routes_of(cache: ObjectCache) -> tuple[TaskRoute, ...]:

@@ -13,7 +13,6 @@ from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
 from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, SHARED_INTERVAL
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig, is_shared
-from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.status.component import failure_of
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
@@ -32,7 +31,7 @@ from tests.unit.written import Written
 
 from .graph.building import NOW, deployment, stored, stored_graph
 from .graph.test_carry_out import Keys, Ledger
-from .indexed import indexed
+from .indexed import NoSecrets, indexed
 
 ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
 AUTO: dict[str, Any] = {"checkpoint": {"mode": "Auto", "identity": {"model": "m", "backendFramework": "vllm"}}}
@@ -100,11 +99,6 @@ def test_what_cannot_be_rendered_is_a_failure(spec, reason):
     assert (plan.failure.reason, plan.children) == (reason, ())
 
 
-class Secrets:
-    async def of(self, _namespace: str) -> Any:
-        return NO_PULL_SECRETS
-
-
 class Applier(Ledger):
     async def let_go(self, _resource: object, obj: KubeObject) -> None:
         self.lines.append(f"let go {objects.name(obj)}")
@@ -122,7 +116,7 @@ class World:
             self.announced,
             lambda: config,
             lambda: NOW,
-            Secrets(),  # type: ignore[arg-type]
+            NoSecrets(),  # type: ignore[arg-type]
             PodEvents(None),  # type: ignore[arg-type]
             Offload(above=0, at_once=1),
             self.keys,  # type: ignore[arg-type]

@@ -17,7 +17,6 @@ from dynamo_pod_builder.reconcilers.pod_snapshot import PodSnapshotReconciler
 from dynamo_pod_builder.reconcilers.scaling import replicas_of
 from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render import CheckpointDefaults
-from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.status.snapshots import CHECKPOINTS_READY
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
@@ -41,8 +40,9 @@ from dynamo_watcher.trimming import trimmed_capture
 
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
+from tests.building.objects import object_of, with_metadata
 from tests.unit.announced import Announced
-from tests.unit.pod_builder.indexed import indexed
+from tests.unit.pod_builder.indexed import NoSecrets, indexed
 from tests.unit.render.building import CONFIG, component
 
 from .building import NOW, clique, deployment, stored_graph
@@ -55,11 +55,6 @@ WAIT: dict[str, Any] = {"startupPolicy": "WaitForCheckpoint"}
 
 def worker(main: KubeObject = VLLM, name: str = "One", replicas: int = 2, **checkpoint: Any) -> KubeObject:
     return component(name, main=main, replicas=replicas, experimental={"checkpoint": {"enabled": True, **checkpoint}})
-
-
-class _Secrets:
-    async def of(self, _namespace: str) -> Any:
-        return NO_PULL_SECRETS
 
 
 class _Keys:
@@ -78,7 +73,7 @@ class World:
         kube, cache = cast("Any", self.kube), self.cache
         applier = Applier(kube, cache)
         self.reconciler = GraphReconciler(
-            GraphObserver(cache, lambda: self.config, lambda: NOW, cast("Any", _Secrets()), None, Registrations(kube)),  # type: ignore[arg-type]
+            GraphObserver(cache, lambda: self.config, lambda: NOW, cast("Any", NoSecrets()), None, Registrations(kube)),  # type: ignore[arg-type]
             Executor(applier, cast("Any", _Keys()), self.announced),
             GraphReport(StatusWriter(kube, cache, self.clock), self.announced, PodEvents(kube)),
             applier,
@@ -165,7 +160,7 @@ class World:
         """The Deployments of component deployments, of which every pod serves."""
         for each in self.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS):
             run = deployment(objects.name(each), objects.replicas(each))
-            self.kube.put({**run, "metadata": {**run["metadata"], "ownerReferences": [_owner(each)]}})
+            self.kube.put(with_metadata(run, ownerReferences=[_owner(each)]))
             self.kube.put({**each, "status": {"observedGeneration": objects.generation(each)}})
         self.reconcile()
 
@@ -193,12 +188,9 @@ class World:
 
 
 def snapshot(name: str, *, ready: bool = True, **metadata: Any) -> KubeObject:
-    return {
-        **POD_SNAPSHOTS.type_meta,
-        "metadata": {"name": name, "namespace": "ns", "uid": f"uid-of-{name}", **metadata},
-        "spec": {"source": {"podRef": {"name": "p", "containers": ["main"]}}},
-        "status": {"boundSnapshotContentName": "content", "conditions": [{"type": "Ready", "status": str(ready)}]},
-    }
+    spec = {"source": {"podRef": {"name": "p", "containers": ["main"]}}}
+    status = {"boundSnapshotContentName": "content", "conditions": [{"type": "Ready", "status": str(ready)}]}
+    return object_of(POD_SNAPSHOTS, name, uid=f"uid-of-{name}", spec=spec, status=status, **metadata)
 
 
 def test_a_graph_has_its_engine_captured_and_its_pods_marked_from_the_first_on() -> None:
@@ -368,7 +360,7 @@ def test_workers_of_a_generation_wait_together_for_the_checkpoint_of_one() -> No
             if objects.name(each) in names or each["spec"]["replicas"]:
                 count = each["spec"]["replicas"]
                 run = deployment(objects.name(each), count, ready=count)
-                world.kube.put({**run, "metadata": {**run["metadata"], "ownerReferences": [_owner(each)]}})
+                world.kube.put(with_metadata(run, ownerReferences=[_owner(each)]))
 
     play()
     world.change(*again)
@@ -525,7 +517,7 @@ def test_a_label_that_names_another_graph_makes_no_one_write_without_end() -> No
     world.capture()
     (taken,) = world.kube.stored(POD_SNAPSHOTS)
     other = {**objects.labels(taken), "nvidia.com/dynamo-graph-deployment-name": "other"}
-    world.kube.put({**taken, "metadata": {**taken["metadata"], "labels": other}})
+    world.kube.put(with_metadata(taken, labels=other))
     world.reconcile()
     writes = list(world.kube.writes)
     world.reconcile()
@@ -576,7 +568,7 @@ def test_a_job_that_lost_its_label_gets_it_again() -> None:
     world = World(worker())
     (job,) = world.jobs
     before = world.worker
-    bare = {**job, "metadata": {**job["metadata"], "labels": {}}}
+    bare = with_metadata(job, labels={})
     again = World(worker(), there=bare)
     assert objects.labels(again.jobs[0])["nvidia.com/dynamo-graph-deployment-name"] == "graph"
     assert again.worker["spec"] == before["spec"]
@@ -682,7 +674,7 @@ def test_the_same_engine_in_another_graph_has_the_same_hash() -> None:
     graph = stored_graph(worker(name="Two", replicas=5), name="other", labels={"team": "x"})
     graph["metadata"]["uid"] = "another-uid"
     other.kube.objects.clear()
-    other.kube.put({**graph, "metadata": {**graph["metadata"], "name": "graph"}})
+    other.kube.put(with_metadata(graph, name="graph"))
     other.reconcile()
     assert _hash(one) == _hash(other)
     assert objects.name(one.jobs[0]) != objects.name(other.jobs[0])

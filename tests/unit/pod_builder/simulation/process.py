@@ -16,7 +16,6 @@ from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
 from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render import RenderConfig
-from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.routing import routes
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.surroundings import PullSecretLists
@@ -41,7 +40,7 @@ from dynamo_shared.runtime.tasks import Task
 
 from tests.building.clock import ManualClock
 from tests.unit.announced import Announced
-from tests.unit.pod_builder.indexed import indexed
+from tests.unit.pod_builder.indexed import NoSecrets, indexed
 from tests.unit.routed import routed
 
 from .faults import Client
@@ -52,11 +51,6 @@ BASE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FIRST_RETRY, LONGEST_RETRY = 0.2, 30.0
 #: Rounds of the event loop in which all that can go on without the API server does.
 ROUNDS = 12
-
-
-class _Secrets:
-    async def of(self, _namespace: str) -> Any:
-        return NO_PULL_SECRETS
 
 
 class _Keys:
@@ -100,7 +94,7 @@ class Process:
     def _wire(self, kube: KubeClient, config: RenderConfig) -> None:
         cache, clock, announced = self.cache, self._clock, Announced()
         applier, statuses = Applier(kube, cache), StatusWriter(kube, cache, clock, frozenset({PLANNING}))
-        secrets, keys = cast("PullSecretLists", _Secrets()), cast("SshKeys", _Keys())
+        secrets, keys = cast("PullSecretLists", NoSecrets()), cast("SshKeys", _Keys())
         pod_events, schema = cast("PodEvents", _Explained()), cast("TopologySchema", _Schema())
         large = Offload(above=10**9, at_once=1)
 
