@@ -4,17 +4,10 @@ import pytest
 from dynamo_planner.metrics import PlanMetrics
 from prometheus_client import CollectorRegistry
 
+from tests.building.clock import ManualClock
+
 GRAPH = ("team", "qwen")
 LABELS = {"namespace": "team", "graph": "qwen"}
-
-
-class Clock:
-    """A clock that stands until a test moves it."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -23,14 +16,14 @@ def registry() -> CollectorRegistry:
 
 
 def test_what_a_graph_is_to_reach_is_shown(registry: CollectorRegistry) -> None:
-    metrics = PlanMetrics(registry, Clock())
+    metrics = PlanMetrics(registry, ManualClock(100.0))
     metrics.tick(GRAPH, {"target.ttft_ms": 500.0, "target.itl_ms": 50.0}, {}, "Planned")
     assert registry.get_sample_value("dynamo_planner_sla_target_ttft_ms", LABELS) == 500
     assert registry.get_sample_value("dynamo_planner_sla_target_itl_ms", LABELS) == 50
 
 
 def test_gpu_hours_add_up_from_tick_to_tick(registry: CollectorRegistry) -> None:
-    clock = Clock()
+    clock = ManualClock(100.0)
     metrics = PlanMetrics(registry, clock)
     for seconds, gpus in ((0.0, 8.0), (1800.0, 4.0), (3600.0, 4.0)):
         clock.now = 100.0 + seconds
@@ -40,7 +33,7 @@ def test_gpu_hours_add_up_from_tick_to_tick(registry: CollectorRegistry) -> None
 
 
 def test_time_in_which_gpus_are_not_known_does_not_count(registry: CollectorRegistry) -> None:
-    clock = Clock()
+    clock = ManualClock(100.0)
     metrics = PlanMetrics(registry, clock)
     metrics.tick(GRAPH, {"ready.gpus": 8.0}, {}, "Planned")
     clock.now += 1800
@@ -51,7 +44,7 @@ def test_time_in_which_gpus_are_not_known_does_not_count(registry: CollectorRegi
 
 
 def test_a_graph_that_is_no_longer_planned_has_none(registry: CollectorRegistry) -> None:
-    metrics = PlanMetrics(registry, Clock())
+    metrics = PlanMetrics(registry, ManualClock(100.0))
     metrics.tick(GRAPH, {"ready.gpus": 8.0, "target.ttft_ms": 500.0}, {}, "Planned")
     metrics.forget(GRAPH)
     assert registry.get_sample_value("dynamo_planner_gpu_hours", LABELS) is None

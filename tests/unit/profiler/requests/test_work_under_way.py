@@ -15,6 +15,7 @@ from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import Settings
 
 from tests.building.memory_bus import MemoryBus
+from tests.building.waiting import turns
 
 
 class Endless:
@@ -76,17 +77,11 @@ async def test_the_requests_of_one_namespace_do_not_hold_up_those_of_another() -
     for number in range(20):
         profilings.ensure(f"u-{number}", asked(f"r-{number}", "busy"))
     profilings.ensure("u-other", asked("other", "quiet"))
-    await settled()
+    await turns()
     assert profiler.works == {"r-0", "r-1", "other"}
     assert profilings.step("u-2") == (ProfilingPhase.INITIALIZING, "waiting for its turn")
     profilings.stop("u-0")
     profilings.stop("u-2")
-    await settled()
+    await turns()
     assert profiler.works == {"r-1", "r-3", "other"}
     await profilings.release(lambda _: True)
-
-
-async def settled() -> None:
-    """All that can go on has gone on."""
-    for _ in range(10):
-        await asyncio.sleep(0)
