@@ -14,10 +14,18 @@ def configured(value: Any, name: str = "Worker", type_: str = "worker", **fields
     return component(name, type_, main={"env": [{"name": CONFIG, "value": text}], **fields.pop("main", {})}, **fields)
 
 
-@pytest.mark.parametrize(("fields", "replicas"), [({}, 3), ({"replicas": 1}, 1)])
-def test_workers_are_replicas_where_none_are_given(fields: dict[str, Any], replicas: int) -> None:
-    obj = graph(configured({"Worker": {"ServiceArgs": {"workers": 3}}}, **fields))
-    assert component_deployments(obj)["Worker"]["spec"]["replicas"] == replicas
+@pytest.mark.parametrize(
+    ("entry", "name", "type_", "fields", "replicas"),
+    [
+        pytest.param("Worker", "Worker", "worker", {}, 3, id="none given"),
+        pytest.param("Worker", "Worker", "worker", {"replicas": 1}, 1, id="given"),
+        pytest.param("Frontend", "Front", "frontend", {}, 3, id="the entry that is called Frontend"),
+        pytest.param("Other", "Worker", "worker", {}, 1, id="the entry of another component"),
+    ],
+)
+def test_workers_are_replicas(entry: str, name: str, type_: str, fields: dict[str, Any], replicas: int) -> None:
+    obj = graph(configured({entry: {"ServiceArgs": {"workers": 3}}}, name, type_, **fields))
+    assert component_deployments(obj)[name]["spec"]["replicas"] == replicas
 
 
 def test_resources_become_requests_and_limits() -> None:
@@ -38,21 +46,11 @@ def test_names_of_arguments_are_read_in_any_case_as_by_the_operator() -> None:
     assert spec["podTemplate"]["spec"]["containers"][0]["resources"] == {"requests": expected, "limits": expected}
 
 
-def test_a_frontend_has_the_arguments_of_the_entry_that_is_called_so() -> None:
-    obj = graph(configured({"Frontend": {"ServiceArgs": {"workers": 3}}}, "Front", "frontend"))
-    assert component_deployments(obj)["Front"]["spec"]["replicas"] == 3
-
-
 @pytest.mark.parametrize("entry", ["Front", "FrontEnd"])
 def test_the_platform_sets_the_port_of_a_frontend(entry: str) -> None:
     given = configured({entry: {"port": 9999, "x": 1}, "Other": {"port": 1}}, "Front", "frontend")
     text = next(each["value"] for each in main(given)["env"] if each["name"] == CONFIG)
     assert json.loads(text) == {entry: {"port": 8000, "x": 1}, "Other": {"port": 1}}
-
-
-def test_another_components_entry_counts_for_nothing() -> None:
-    obj = graph(configured({"Other": {"ServiceArgs": {"workers": 3}}}))
-    assert component_deployments(obj)["Worker"]["spec"]["replicas"] == 1
 
 
 @pytest.mark.parametrize(

@@ -70,25 +70,14 @@ async def test_work_under_way_ends_in_order_and_no_new_begins() -> None:
     assert not work.cut
 
 
-async def test_work_that_does_not_end_is_cut_off() -> None:
+@pytest.mark.parametrize(("seconds", "cancellations"), [(0.01, 1), (600, 2)], ids=["time is over", "a second cancel"])
+async def test_work_that_does_not_end_is_cut_off(seconds: float, cancellations: int) -> None:
     work = Work()
-    async with work.running(finish_within=0.01) as task:
+    async with work.running(finish_within=seconds) as task:
         work.queue.add("a")
-        await turns()
-        task.cancel()
-        await asyncio.wait([task], timeout=60)
-        assert task.cancelled()
-    assert work.cut == ["a"]
-
-
-async def test_a_second_cancellation_cuts_off_at_once() -> None:
-    work = Work()
-    async with work.running(finish_within=60) as task:
-        work.queue.add("a")
-        await turns()
-        task.cancel()
-        await turns()
-        task.cancel()
+        for _ in range(cancellations):
+            await turns()
+            task.cancel()
         await asyncio.wait([task], timeout=60)
         assert task.cancelled()
     assert work.cut == ["a"]
