@@ -1,6 +1,7 @@
 """A graph whose leader and workers have pod templates of their own, from its creation to a change of one of them."""
 
 import copy
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,13 +23,16 @@ from .building import NOW, observed, stored, stored_graph
 SETS = replace(CONFIG, leader_worker_sets=True)
 
 
+NO_IMAGES: Mapping[str, str] = {}
+
+
 def template(role: str, image: str = "img:1") -> KubeObject:
     main = {"name": "main", "image": image, "command": ["torchrun"], "args": [role]}
     return {"metadata": {"annotations": {"note": role}}, "spec": {"containers": [main]}}
 
 
-def graph(replicas: int = 1, restart: KubeObject | None = None, **images: str) -> KubeObject:
-    """`images` are those of the roles."""
+def graph(replicas: int = 1, restart: KubeObject | None = None, images: Mapping[str, str] = NO_IMAGES) -> KubeObject:
+    """`images`: those of the roles that have another."""
     roles = [{"name": role, "podTemplate": template(role, images.get(role, "img:1"))} for role in ("leader", "worker")]
     spread = {"name": "One", "type": "worker", "replicas": replicas, "multinode": {"nodeCount": 3}, "roles": roles}
     return stored_graph(spread, **({} if restart is None else {"restart": restart}))
@@ -88,7 +92,7 @@ def test_what_is_there_stays() -> None:
 
 @pytest.mark.parametrize("role", ["leader", "worker"])
 def test_a_change_of_one_role_replaces_all_pods_of_a_replica(role: str) -> None:
-    plan = after(graph(**{role: "img:2"}))
+    plan = after(graph(images={role: "img:2"}))
     made = made_by(plan)
     assert objects.name(made) != NAME
     assert plan.rollout.status is not None
@@ -135,7 +139,7 @@ def of_operator(made: KubeObject = FIRST) -> KubeObject:
 def test_pods_of_an_operator_stay_unless_a_role_changes(images: dict[str, str], kept: bool) -> None:
     left = of_operator()
     name = objects.name(left)
-    world = observed(left, of=graph(**images), config=SETS, workloads={name: groups(name)})
+    world = observed(left, of=graph(images=images), config=SETS, workloads={name: groups(name)})
     made = made_by(planned(world))
     assert (objects.name(made) == name) is kept
     if kept:
