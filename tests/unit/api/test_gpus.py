@@ -64,7 +64,7 @@ def test_gpus_of_a_replica(component: dict[str, Any], expected: int) -> None:
 
 
 def claiming(name: str, **by: str) -> dict[str, Any]:
-    """A pod template of which `main` has a claim, beside a sidecar with a GPU."""
+    """A pod template of which `main` has a claim, next to a sidecar with a GPU."""
     main = {"name": "main", "resources": {"claims": [{"name": name}]}}
     return {"spec": {"containers": [main, SIDECAR], "resourceClaims": [{"name": name, **by}]}}
 

@@ -170,7 +170,7 @@ def test_replicas_of_old_and_new_generations_are_summed_and_only_new_ones_are_up
         ({"B": GpuShape(4, 5)}, {}),
     ],
 )
-def test_gpus_of_a_component_are_reported_beside_its_replicas_of_all_generations(shapes, said):
+def test_gpus_of_a_component_are_reported_with_its_replicas_of_all_generations(shapes, said):
     parts = [Generation("new", deployment("new")), Generation("old", deployment("old"), current=False)]
     components = graph_status(GRAPH, GraphOutcome({"A": parts, "B": []}, gpus=shapes), NOW)["components"]
     assert components.keys() == {"A"}, "of B nothing runs yet"

@@ -116,7 +116,7 @@ def is_gpu(name: str) -> bool:
 def _of_containers(pod: Mapping[str, Any]) -> int:
     """GPUs that the containers of a pod's spec count, as the scheduler does: init containers run one after the other.
 
-    Those that go on running, as sidecars do, keep theirs beside all that start later.
+    Those that go on running, as sidecars do, keep theirs next to all that start later.
     """
     kept, most = 0, 0
     for each in pod.get("initContainers") or ():
