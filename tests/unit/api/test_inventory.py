@@ -84,16 +84,29 @@ SINCE_OF_BETA = (
     ),
     *(f"experimental.{name}" for name in POLICIES),
 )
+#: Of the status of each component.
+SINCE_OF_STATUS = ("gpusPerEngine", "gpusPerReplica")
 SINCE_OF_GRAPHS = ("spec.priorityClassName", "spec.experimental", "spec.providerOverride")
 # What profiling and discovery of hardware report beyond the reference, who sets replicas, and fields of releases after 1.2.
 MORE_FIELDS = {
     ("DynamoGraphDeployment", "v1alpha1"): (
         *SINCE_OF_GRAPHS,
         *(f"spec.services{{}}.{name}" for name in SINCE_OF_ALPHA),
+        *(f"status.services{{}}.{name}" for name in SINCE_OF_STATUS),
     ),
-    ("DynamoGraphDeployment", "v1beta1"): (*SINCE_OF_GRAPHS, *(f"spec.components[].{name}" for name in SINCE_OF_BETA)),
-    ("DynamoComponentDeployment", "v1alpha1"): tuple(f"spec.{name}" for name in SINCE_OF_ALPHA),
-    ("DynamoComponentDeployment", "v1beta1"): tuple(f"spec.{name}" for name in SINCE_OF_BETA),
+    ("DynamoGraphDeployment", "v1beta1"): (
+        *SINCE_OF_GRAPHS,
+        *(f"spec.components[].{name}" for name in SINCE_OF_BETA),
+        *(f"status.components{{}}.{name}" for name in SINCE_OF_STATUS),
+    ),
+    ("DynamoComponentDeployment", "v1alpha1"): (
+        *(f"spec.{name}" for name in SINCE_OF_ALPHA),
+        *(f"status.service.{name}" for name in SINCE_OF_STATUS),
+    ),
+    ("DynamoComponentDeployment", "v1beta1"): (
+        *(f"spec.{name}" for name in SINCE_OF_BETA),
+        *(f"status.component.{name}" for name in SINCE_OF_STATUS),
+    ),
     ("DynamoGraphDeploymentScalingAdapter", "v1alpha1"): ("status.conditions",),
     ("DynamoGraphDeploymentScalingAdapter", "v1beta1"): ("status.conditions",),
     ("DynamoGraphDeploymentRequest", "v1beta1"): (
