@@ -14,7 +14,7 @@ from .platform import frontend, graph, platform, settings, until_state
 async def test_a_new_graph_is_one_trace(
     control_plane, nats_server, kube, namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     # Not the global provider: it can be set only once, and the other tests shall not be traced.
     for module, name in ((follower, "watcher"), (controller, "platform")):

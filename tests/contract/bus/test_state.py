@@ -443,7 +443,7 @@ async def test_what_a_service_has_written_is_not_a_change_when_state_says_it(bus
 
 async def test_one_change_is_one_trace(bus: Bus) -> None:
     """From the span in which an object was put to the listeners of a reader's cache."""
-    tracer = TracerProvider().get_tracer("test")
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("test")
     observed: list[int] = []
     async with publishing(bus) as publisher, reading(bus) as (cache, _):
         cache.on_change(lambda *_: observed.append(trace.get_current_span().get_span_context().trace_id))

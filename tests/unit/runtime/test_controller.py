@@ -28,7 +28,8 @@ from tests.unit.runtime.serving import SERVICE, deployment, served
 if TYPE_CHECKING:
     pass
 
-TRACER = TracerProvider().get_tracer("test")
+# At the end of the process nothing is left to send, and a provider that is kept for that runs in each child of this process.
+TRACER = TracerProvider(shutdown_on_exit=False).get_tracer("test")
 
 
 class Share(AllKeys):
