@@ -296,7 +296,8 @@ async def test_a_silent_connection_is_given_up(server: Any) -> None:
     server.then(
         steps.answer(listed(5)), steps.watch(then="hang"), steps.watch(event("ADDED", pod("a", 6)), then="hang")
     )
-    followed = Followed(server, silence=0.05)
+    # Longer than a busy machine stands still: what is answered late is logged, too.
+    followed = Followed(server, silence=2.0)
     with capture_logs() as logs:
         assert await followed.take(2) == ["SYNCED 5", "ADDED a@6"]
     # Where nothing happens, that is what happens.
@@ -306,7 +307,7 @@ async def test_a_silent_connection_is_given_up(server: Any) -> None:
 async def test_a_watch_that_is_not_answered_is_logged(server: Any) -> None:
     server.then(steps.answer(listed(5)), steps.hang(), steps.watch(event("ADDED", pod("a", 6)), then="hang"))
     with capture_logs() as logs:
-        assert await Followed(server, silence=0.05).take(2) == ["SYNCED 5", "ADDED a@6"]
+        assert await Followed(server, silence=2.0).take(2) == ["SYNCED 5", "ADDED a@6"]
     assert [(each["log_level"], "Timeout" in each["error"]) for each in logs] == [("info", True)]
 
 
