@@ -1,7 +1,7 @@
 """How many GPUs containers and replicas ask for, whatever the resource is called."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynamo_shared.api import device_claims, quantity
@@ -45,20 +45,24 @@ class ReplicaGpus:
     unknown: tuple[device_claims.UncountedClaim, ...] = ()
     """claims that may have GPUs, too"""
 
+    @property
+    def whole(self) -> int:
+        """Of one replica, with all of what it shares with others."""
+        return min(MOST, self.own + sum(self.shared.values()))
+
 
 def of_replica(component: Mapping[str, Any], claims: device_claims.KnownClaims | None = None) -> ReplicaGpus:
     """GPUs of a v1beta1 component, as JSON has it: those of its containers and claims, on each of its nodes.
 
     `claims` is what is known of its claims; None, for those who read nothing but the graph, counts only containers.
     """
-    own, shared, unknown = 0, dict[str, int](), list[device_claims.UncountedClaim]()
-    for template, pods in templates(component):
+
+    def of_pod(template: Mapping[str, Any]) -> device_claims.ClaimedGpus:
         pod = template.get("spec") or {}
         claimed = device_claims.ClaimedGpus() if claims is None else device_claims.of_pods(pod, claims)
-        own += pods * (_of_containers(pod) + claimed.own)
-        shared |= {name: min(MOST, number) for name, number in claimed.shared.items()}
-        unknown += (each for each in claimed.unknown if each not in unknown)
-    return ReplicaGpus(min(MOST, own), shared, tuple(unknown))
+        return replace(claimed, own=claimed.own + _of_containers(pod))
+
+    return _of_all(component, of_pod)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +85,14 @@ def shape(component: Mapping[str, Any], template: device_claims.Lookup, claim: d
         obj = claim(name)
         return None if obj is None else {"spec": obj.get("spec") or {}}
 
-    replica = of_replica(component, device_claims.KnownClaims(template, asked))
-    own, shared, unknown = 0, dict[str, int](), bool(replica.unknown)
-    for pod_template, pods in templates(component):
-        pod = pod_template.get("spec") or {}
+    def of_main(pod_template: Mapping[str, Any]) -> device_claims.ClaimedGpus:
         main = main_container(pod_template) or {}
-        claimed = device_claims.of_container(pod, main, template, claim)
-        own += pods * (count(main) + claimed.own)
-        shared |= {name: max(number, shared.get(name, 0)) for name, number in claimed.shared.items()}
-        unknown |= bool(claimed.unknown)
-    if unknown:
-        return None
-    engine, whole = own + sum(shared.values()), replica.own + sum(replica.shared.values())
-    return GpuShape(min(MOST, engine), min(MOST, whole))
+        claimed = device_claims.of_container(pod_template.get("spec") or {}, main, template, claim)
+        return replace(claimed, own=claimed.own + count(main))
+
+    engine = _of_all(component, of_main)
+    replica = of_replica(component, device_claims.KnownClaims(template, asked))
+    return None if engine.unknown or replica.unknown else GpuShape(engine.whole, replica.whole)
 
 
 def nodes(component: Mapping[str, Any]) -> int:
@@ -111,6 +110,20 @@ def is_gpu(name: str) -> bool:
         or name.startswith("mig-")
         or "/mig-" in name
     )
+
+
+def _of_all(
+    component: Mapping[str, Any], of_pod: Callable[[Mapping[str, Any]], device_claims.ClaimedGpus]
+) -> ReplicaGpus:
+    """GPUs of a replica of a component, by those of a pod of each of its templates."""
+    own, shared, unknown = 0, dict[str, int](), list[device_claims.UncountedClaim]()
+    for template, pods in templates(component):
+        counted = of_pod(template)
+        own += pods * counted.own
+        # Roles may use other requests of the claim.
+        shared |= {name: min(MOST, max(number, shared.get(name, 0))) for name, number in counted.shared.items()}
+        unknown += (each for each in counted.unknown if each not in unknown)
+    return ReplicaGpus(min(MOST, own), shared, tuple(unknown))
 
 
 def _of_containers(pod: Mapping[str, Any]) -> int:
