@@ -1,4 +1,5 @@
-"""What all asynchronous code here stands on: back-off, jitter, tasks together, work shared by many, restarts of tasks.
+"""What all asynchronous code here stands on: back-off, jitter, tasks together, work shared by many, restarts of tasks,
+programs that it starts.
 
 The lowest layer: it imports nothing of the project.
 """
@@ -8,6 +9,7 @@ from dynamo_shared.aio.gate import Gate
 from dynamo_shared.aio.joined import Joined
 from dynamo_shared.aio.merging import merged
 from dynamo_shared.aio.offload import Offload
+from dynamo_shared.aio.processes import Process
 from dynamo_shared.aio.signal import Signal
 from dynamo_shared.aio.supervision import supervised
 from dynamo_shared.aio.together import EndedByItselfError, all_of, both, cancellable, either, ended, endless, while_held
@@ -18,6 +20,7 @@ __all__ = [
     "Gate",
     "Joined",
     "Offload",
+    "Process",
     "Randomness",
     "Signal",
     "all_of",

@@ -4,13 +4,12 @@ kubernetes_asyncio 36 leaves a plugin that outlives its time-out behind, one mor
 before its errors, so that one that writes many errors first never ends.
 """
 
-import asyncio
 import json
 import sys
-from asyncio.subprocess import PIPE
 from functools import cache
 from typing import Any
 
+from dynamo_shared.aio import Process, both
 from dynamo_shared.kube import upstream
 from dynamo_shared.kube.credentials import ConfigError
 
@@ -32,19 +31,15 @@ def plugin_class() -> Any:
 async def _output(arguments: list[str], environ: dict[str, str]) -> tuple[int, bytes, bytes]:
     """Exit code, output and errors. ConfigError where it cannot be started."""
     try:
-        process = await asyncio.create_subprocess_exec(*arguments, env=environ, stdout=PIPE, stderr=PIPE)
+        process = await Process.start(arguments, environ=environ)
     except OSError as error:
         words = (
             f"exec: {arguments[0]} cannot be started: {error.strerror or error}; install it, or name another kubeconfig"
         )
         raise ConfigError(words) from error
-    try:
-        output, errors = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return process.returncode or 0, output, errors
+    async with process:
+        output, errors = await both(process.stdout.read(), process.stderr.read())
+        return await process.wait(), output, errors
 
 
 def _status(command: str, code: int, output: bytes, errors: bytes, version: str) -> Any:

@@ -12,7 +12,7 @@ from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation import pool as worker_pool
 from dynamo_profiler.profiling.simulation.pool import Overgrown, PoolBusy, WorkerDied, WorkerPool
 from dynamo_profiler.profiling.simulation.wire import JobStatus, SimulationSweep
-from dynamo_shared.aio import ended
+from dynamo_shared.aio import Process, ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from tests.building.waiting import until
@@ -182,15 +182,15 @@ async def test_a_worker_that_dies_reports_its_last_words():
 async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch):
     """For a moment the node had no room for a process: the request failed for good, as if by a fault of the platform."""
     begun: list[object] = []
-    start = asyncio.create_subprocess_exec
+    start = Process.start
 
-    async def no_room_at_first(*arguments: str, **options: Any) -> asyncio.subprocess.Process:
+    async def no_room_at_first(*arguments: Any, **options: Any) -> Process:
         begun.append(arguments)
         if len(begun) == 1:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         return await start(*arguments, **options)
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", no_room_at_first)
+    monkeypatch.setattr(Process, "start", no_room_at_first)
     simulations = Simulations(settings(), FAKE)
     async with simulations.pool:
         assert (await simulations.computed(job(), Reports())).outcome is JobStatus.FEASIBLE

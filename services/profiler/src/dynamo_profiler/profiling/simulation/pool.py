@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from dynamo_shared.aio import ended
+from dynamo_shared.aio import Process, ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus, WorkerJob, answer_from
@@ -56,7 +56,7 @@ class WorkerDied(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    process: asyncio.subprocess.Process
+    process: Process
     words: deque[str] = field(default_factory=lambda: deque(maxlen=20))
     listener: asyncio.Task[None] | None = None
     idle: asyncio.TimerHandle | None = None
@@ -69,7 +69,7 @@ class _Worker:
 
     @property
     def alive(self) -> bool:
-        return self.process.returncode is None
+        return self.process.alive
 
     def resident(self) -> int:
         """Bytes; 0 where it has ended."""
@@ -165,17 +165,13 @@ class WorkerPool:
         }
         environment.update(dict.fromkeys(_ONE_THREAD, "1"))
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._child,
-                str(self._settings.memory_mib),
-                str(self._settings.niceness),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                limit=_LINE_LIMIT,
-                env=environment,
+            process = await Process.start(
+                (*self._child, str(self._settings.memory_mib), str(self._settings.niceness)),
+                environ=environment,
+                writes=True,
                 # A signal to the service's group, such as Ctrl-C, is the service's to act on.
-                start_new_session=True,
+                own_session=True,
+                limit=_LINE_LIMIT,
             )
         except OSError as error:
             # Without memory or numbers for one more process, which others may give back.
@@ -239,28 +235,21 @@ class WorkerPool:
         self._all.discard(worker)
         if worker.idle is not None:
             worker.idle.cancel()
-        if worker.alive:
-            with contextlib.suppress(ProcessLookupError):
-                worker.process.kill()
+        worker.process.kill()
         ending = asyncio.create_task(_ended(worker))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
 
 
 async def _ended(worker: _Worker) -> None:
-    await worker.process.wait()
+    await worker.process.end()
     if worker.listener is not None:
         await ended(worker.listener)
-    if worker.process.stdin is not None:
-        worker.process.stdin.close()
 
 
 async def _listen(worker: _Worker) -> None:
     """Keep the last of what it says on standard error: nothing else reads that, and a full pipe would stop it."""
-    stream = worker.process.stderr
-    if stream is None:
-        return
-    while chunk := await stream.read(65536):
+    while chunk := await worker.process.stderr.read(65536):
         worker.words.extend(line for line in chunk.decode(errors="replace").splitlines() if line.strip())
 
 
@@ -285,8 +274,7 @@ async def _ask(worker: _Worker, job: WorkerJob, report: ReportProgress) -> JobRe
 
 
 async def _next(worker: _Worker) -> dict[str, Any]:
-    stream = worker.process.stdout
-    line = await stream.readline() if stream is not None else b""
+    line = await worker.process.stdout.readline()
     if not line:
         raise WorkerDied(_last_words(worker))
     message: dict[str, Any] = json.loads(line)

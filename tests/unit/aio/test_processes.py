@@ -1,0 +1,100 @@
+"""Programs that a service starts: their streams, their end, and what does not run on the way."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from dynamo_shared.aio import Process, ended
+
+CAT = ("cat",)
+SLEEP = ("sleep", "600")
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+async def test_what_is_written_comes_back() -> None:
+    async with await Process.start(CAT, writes=True) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"a line\n")
+        await process.stdin.drain()
+        assert await process.stdout.readline() == b"a line\n"
+        assert process.alive
+        process.stdin.close()
+        assert await process.stdout.read() == b""
+        assert await process.wait() == 0
+        assert not process.alive
+
+
+async def test_output_and_errors_are_apart() -> None:
+    async with await Process.start(("sh", "-c", "echo $WHAT; echo no >&2; exit 3"), environ={"WHAT": "yes"}) as process:
+        assert await process.stdout.read() == b"yes\n"
+        assert await process.stderr.read() == b"no\n"
+        assert await process.wait() == 3
+
+
+async def test_it_ends_with_the_block() -> None:
+    async with await Process.start(SLEEP) as process:
+        assert not gone(process.pid)
+    assert gone(process.pid)
+    assert await process.stdout.read() == b""
+
+
+async def test_it_ends_although_its_child_holds_the_streams() -> None:
+    async with await Process.start(("sh", "-c", "sleep 600 & echo $!; wait")) as process:
+        child = int(await process.stdout.readline())
+    os.kill(child, 9)
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Process] = []
+    reached = asyncio.Event()
+
+    async def never(process: Process, _: object) -> None:
+        started.append(process)
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Process, "_connect", never)
+    task = asyncio.create_task(Process.start(SLEEP, writes=True))
+    await reached.wait()
+    await ended(task)
+    assert task.cancelled()
+    assert gone(started[0].pid)
+
+
+async def test_what_cannot_be_started_is_an_os_error() -> None:
+    with pytest.raises(FileNotFoundError):
+        await Process.start(("/no/such/program",), writes=True)
+
+
+async def test_nothing_of_python_runs_in_the_child(tmp_path: Path) -> None:
+    """A handler of OpenTelemetry, which starts a thread there, made one such child spin for twenty minutes."""
+    called = tmp_path / "called"
+    watched = [called]
+
+    def handler() -> None:
+        for path in watched:
+            path.touch()
+
+    os.register_at_fork(after_in_child=handler)
+    try:
+        async with await Process.start((sys.executable, "-c", ""), writes=True, own_session=True) as process:
+            assert await process.wait() == 0
+    finally:
+        watched.clear()
+    assert not called.exists()
+
+
+async def test_its_session_is_its_own_where_asked_for() -> None:
+    async with await Process.start(SLEEP, own_session=True) as process:
+        assert os.getsid(process.pid) == process.pid
+    async with await Process.start(SLEEP) as process:
+        assert os.getsid(process.pid) == os.getsid(0)
