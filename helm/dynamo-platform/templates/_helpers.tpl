@@ -123,6 +123,23 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
+{{/*
+GOMEMLIMIT of a server in Go: nine tenths of its memory limit, in bytes. Its garbage collector works harder near that, where it
+would let memory grow to twice of what is in use, and the kernel would end it. Nothing without a limit. Arguments: resources.
+*/}}
+{{- define "dynamo.goMemoryLimit" -}}
+{{- with dig "limits" "memory" "" .resources }}
+{{- $units := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- $quantity := ternary . (. | int64 | toString) (kindIs "string" .) }}
+{{- $number := regexFind "^[0-9.]+" $quantity }}
+{{- $unit := trimPrefix $number $quantity }}
+{{- if hasKey $units $unit -}}
+- name: GOMEMLIMIT
+  value: {{ mulf (float64 $number) (get $units $unit) 0.9 | int64 | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* Replicas on different nodes and in different zones, as far as possible. Arguments: root, component. */}}
 {{- define "dynamo.spread" -}}
 {{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
