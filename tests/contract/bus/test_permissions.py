@@ -23,6 +23,7 @@ from dynamo_shared.wire import cloudevents, subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS
 from dynamo_shared.wire.specifications import COMMANDS, EVENTS
 from dynamo_shared.wire.specifications.base import ASKED
+from structlog.testing import capture_logs
 
 from tests.building.tasks import in_background
 
@@ -246,19 +247,26 @@ async def test_an_integrator_reads_far_back_in_order(server: NatsServer) -> None
     assert not refused
 
 
-async def test_a_refused_publish_says_so_at_once(server: NatsServer) -> None:
+@pytest.mark.parametrize(
+    "subject", [subjects.state_subject(CLUSTER, "pods", ObjectKey("ns", "x")), "$JS.API.STREAM.CREATE.UNDECLARED"]
+)
+async def test_a_refused_publish_says_so_at_once(server: NatsServer, subject: str) -> None:
     async with connected(server, "pod-builder") as bus:
-        with pytest.raises(BusDeniedError, match="may not publish"):
-            await bus.publish(subjects.state_subject(CLUSTER, "pods", ObjectKey("ns", "x")), b"{}", timeout=60)
+        with capture_logs() as logged, pytest.raises(BusDeniedError, match="may not publish"):
+            await bus.publish(subject, b"{}", timeout=60)
+    assert [each["log_level"] for each in logged if "may not publish" in each["event"]] == ["warning"]
 
 
 async def test_who_may_not_create_a_stream_waits_for_the_watcher(tmp_path: Path) -> None:
     options = NatsServerOptions(authorization=server_config.authorization(CLUSTER, {"scaler": "pw-scaler"}))
     program = await Programs().obtain("nats-server")
     async with NatsServer(program, tmp_path, options) as server, connected(server, "scaler") as bus:
-        for _ in range(2):
-            with pytest.raises(StreamNotFoundError):
-                await bus.declare(STATE)
+        with capture_logs() as logged:
+            for _ in range(2):
+                with pytest.raises(StreamNotFoundError):
+                    await bus.declare(STATE)
+    # It was an answer to who declared the stream, and is no fault.
+    assert {each["log_level"] for each in logged if "may not publish" in each["event"]} == {"debug"}
 
 
 def test_only_known_users() -> None:

@@ -75,6 +75,8 @@ def differences(desired: api.StreamConfig, observed: api.StreamConfig) -> list[s
 async def declare(session: NatsSession, spec: StreamSpec, replicas: int) -> None:
     """Creates or updates the stream. One that cannot be changed that far is used as it is, with a warning."""
     desired = stream_config(spec, replicas)
+    # One service may; the others try where the stream is not there yet.
+    session.expect_denial(_create(spec.name))
     try:
         try:
             await _declare(session, spec.name, desired)
@@ -88,9 +90,13 @@ async def declare(session: NatsSession, spec: StreamSpec, replicas: int) -> None
         if error.err_code != NAME_IN_USE:
             raise translate(error) from error
     except TRANSLATED as error:
-        if session.is_denied(f"$JS.API.STREAM.CREATE.{spec.name}"):
+        if session.is_denied(_create(spec.name)):
             raise StreamNotFoundError(f"there is no stream {spec.name}; the watcher creates it") from error
         raise translate(error) from error
+
+
+def _create(name: str) -> str:
+    return f"$JS.API.STREAM.CREATE.{name}"
 
 
 async def _declare(session: NatsSession, name: str, desired: api.StreamConfig) -> None:
@@ -98,7 +104,7 @@ async def _declare(session: NatsSession, name: str, desired: api.StreamConfig) -
     try:
         observed = (await session.call(session.js.stream_info, name)).config
     except NotFoundError:
-        if session.is_denied(f"$JS.API.STREAM.CREATE.{name}"):
+        if session.is_denied(_create(name)):
             raise StreamNotFoundError(f"there is no stream {name}; the watcher creates it") from None
         await session.call(session.js.add_stream, desired)
         log.info("stream created", stream=name)

@@ -54,9 +54,6 @@ MOST_DENIED = 1000
 
 _DENIED = re.compile(r"permissions violation for publish to \"([^\"]+)\"", re.IGNORECASE)
 
-_CREATE = "$js.api.stream.create."
-"""What one service may, and the others try where the stream is not there yet: an answer to them, not a fault."""
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -91,6 +88,7 @@ class NatsSession:
         self._waiting: dict[str, tuple[asyncio.Future[Ack], float, str]] = {}
         """reply subject -> the acknowledgement, until when it may come, the subject that was published"""
         self._denied: set[str] = set()
+        self._expected: set[str] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._on_end: dict[Callable[[], None], None] = {}
         self._on_denial: dict[Callable[[], None], None] = {}
@@ -184,6 +182,10 @@ class NatsSession:
         """Whether the server has refused a publish on the subject on this connection, for want of the right to it."""
         return subject.lower() in self._denied
 
+    def expect_denial(self, subject: str) -> None:
+        """A refusal of publishes on the subject is an answer to the caller, not a fault: its log line is no warning."""
+        self._expected.add(subject.lower())
+
     def _on_error(self, text: str) -> None:
         """A refused publish has no answer, only an error on the connection: it is passed to the publisher that waits."""
         match = _DENIED.search(text)
@@ -191,7 +193,7 @@ class NatsSession:
             return
         # The library gives the server's words in lower case.
         subject = match[1].lower()
-        report = log.debug if subject.startswith(_CREATE) else log.warning
+        report = log.debug if subject in self._expected else log.warning
         report("this NATS user may not publish there", subject=subject)
         for reply in [reply for reply, (_, _, about) in self._waiting.items() if about.lower() == subject]:
             future, _, about = self._waiting.pop(reply)
