@@ -9,7 +9,7 @@ from dynamo_ctl.commands.demo.view import in_lines, showing, table
 from dynamo_ctl.commands.demo.waiting import FAILED_FOR, GraphProgress
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.summary import GraphLine
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, LEADER_WORKER_SETS, Resource
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, LEADER_WORKER_SETS, PODS, Resource
 from dynamo_shared.kube import NotServed
 from rich.console import Console
 
@@ -111,16 +111,26 @@ def test_the_tree_hangs_children_on_their_owners() -> None:
     ]
 
 
-async def test_the_tree_goes_without_what_is_not_served() -> None:
-    class Kube:
-        async def list(self, resource: Resource, _namespace: str) -> list[dict[str, Any]]:
-            if resource == LEADER_WORKER_SETS:
-                raise NotServed(404, "NotFound", "the server could not find the requested resource")
-            metadata = {"name": "g", "uid": "u"}
-            return [{"kind": resource.kind, "metadata": metadata}] if resource == DYNAMO_GRAPH_DEPLOYMENTS else []
+class ServesAllBut:
+    def __init__(self, missing: Resource) -> None:
+        self._missing = missing
 
-    grown = await tree.read(Kube(), "n")  # type: ignore[arg-type]
+    async def list(self, resource: Resource, _namespace: str) -> list[dict[str, Any]]:
+        if resource == self._missing:
+            raise NotServed(404, "NotFound", "the server could not find the requested resource")
+        metadata = {"name": "g", "uid": "u"}
+        return [{"kind": resource.kind, "metadata": metadata}] if resource == DYNAMO_GRAPH_DEPLOYMENTS else []
+
+
+async def test_the_tree_goes_without_what_a_cluster_may_do_without() -> None:
+    grown = await tree.read(ServesAllBut(LEADER_WORKER_SETS), "n")  # type: ignore[arg-type]
     assert [str(each.label).split()[0] for each in grown.children] == ["DynamoGraphDeployment/g"]
+
+
+@pytest.mark.parametrize("resource", [DYNAMO_GRAPH_DEPLOYMENTS, DEPLOYMENTS, PODS], ids=str)
+async def test_the_tree_goes_without_nothing_else(resource: Resource) -> None:
+    with pytest.raises(NotServed):
+        await tree.read(ServesAllBut(resource), "n")  # type: ignore[arg-type]
 
 
 def test_manifests_are_those_given_else_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.kube import KubeClient, NotServed
+from dynamo_watcher.resources import WATCHED
 from rich.text import Text
 from rich.tree import Tree
 
@@ -33,6 +34,9 @@ SHOWN = (
     DYNAMO_COMPONENT_DEPLOYMENTS, DEPLOYMENTS, REPLICA_SETS, LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES,
     SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS,
 )  # fmt: skip
+
+#: What a cluster may do without.
+OPTIONAL = frozenset(each.resource for each in WATCHED if each.optional)
 
 
 async def read(client: KubeClient, namespace: str) -> Tree:
@@ -61,7 +65,8 @@ async def _list(client: KubeClient, resource: Resource, namespace: str) -> Seque
     try:
         return await client.list(resource, namespace)
     except NotServed:
-        # LeaderWorkerSets are not installed everywhere.
+        if resource not in OPTIONAL:
+            raise
         return ()
 
 
