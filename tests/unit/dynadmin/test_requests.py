@@ -230,11 +230,42 @@ async def test_pages_of_named_origins_may_send_the_headers_of_the_document() -> 
     assert {"Authorization", "If-Match", "If-None-Match", "Last-Event-ID"} <= {*allowed}
 
 
-async def test_head_is_for_the_page_alone() -> None:
-    """A stream has no end, and a login has effects: who asks for headers alone reads which methods there are."""
-    async with serving(echo) as client:
-        page, api = await client.head("/page.js"), await client.head("/x")
-    assert (page.status, api.status, api.headers["Allow"]) == (200, 405, "POST")
+@pytest.mark.parametrize("coding", ["", "gzip"])
+async def test_head_has_the_headers_of_get_and_no_content(coding: str) -> None:
+    async def read(call: Call) -> web.StreamResponse:
+        return call.answer({"a": "x" * 3000}, headers={"ETag": '"1"'})
+
+    names = ("Content-Type", "Content-Length", "Content-Encoding", "ETag", "Vary", "X-Content-Type-Options")
+    async with serving(read, "GET") as client:
+        headers = {"Accept-Encoding": coding}
+        got, head = await client.get("/x", headers=headers), await client.head("/x", headers=headers)
+        missing = await client.head("/y", headers=headers)
+        page = await client.head("/page.js", headers=headers)
+        assert [each.status for each in (got, head, missing, page)] == [200, 200, 404, 200]
+        assert [head.headers.get(each) for each in names] == [got.headers.get(each) for each in names]
+        assert await head.read() == await missing.read() == b""
+
+
+async def test_head_opens_no_stream() -> None:
+    streams = Streams(ABSENT, DynadminMetrics(CollectorRegistry()), total=1, of_a_user=1, heartbeat=1, recheck=60)
+
+    async def watch(call: Call) -> web.StreamResponse:
+        async with streams.opened(call, []):
+            raise AssertionError
+
+    async with server_of([route_of(watch, "GET", "/x", public=False)], Named()) as client:
+        answer = await client.head("/x", headers={"Authorization": "Bearer mine"})
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "text/event-stream; charset=utf-8")
+        assert not {"Content-Length", "Transfer-Encoding"} & answer.headers.keys()
+        assert await answer.read() == b""
+
+
+async def test_head_is_where_get_has_no_effect() -> None:
+    """A login has one: it begins a session."""
+    login = dataclasses.replace(route_of(echo, "GET", "/login", public=True), by_browser=True)
+    async with server_of([login, route_of(echo, "POST", "/x", public=True)]) as client:
+        answers = [await client.head(each) for each in ("/login", "/x")]
+    assert [(each.status, each.headers["Allow"]) for each in answers] == [(405, "GET"), (405, "POST")]
 
 
 async def test_a_session_that_has_ended_can_be_ended() -> None:

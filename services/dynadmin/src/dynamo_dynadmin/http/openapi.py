@@ -26,7 +26,7 @@ _PASSING = (429, 503)
 _DESCRIPTION = """\
 REST over the resources of Dynamo Platform, with the rights of the caller: Kubernetes' RBAC and audit decide.
 Every refusal is a problem (RFC 9457) with all errors at once. Changes need If-Match. Streams are server-sent events that
-Last-Event-ID resumes. Secrets are named, and never taken or shown."""
+Last-Event-ID resumes. HEAD answers as GET does, without the content. Secrets are named, and never taken or shown."""
 
 
 def document(routes: Sequence[Route], models: Mapping[str, type[BaseModel]], version: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from dynamo_dynadmin.http.compression import compress, vary
 from dynamo_dynadmin.http.connection import HttpConnection
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
 from dynamo_dynadmin.http.routes import Route
+from dynamo_dynadmin.http.streaming import HeadersOnly
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER, Sessions, is_same
 from dynamo_dynadmin.identity.tokens import Tokens
@@ -79,7 +80,11 @@ class HttpServer:
         # Streams are on their way before the middleware has them back.
         app.on_response_prepare.append(self._share)
         for route in self._routes:
-            app.router.add_route(route.method, route.path, self._handler(route))
+            handle = self._handler(route)
+            app.router.add_route(route.method, route.path, handle)
+            if route.method == "GET" and not route.by_browser:
+                # RFC 9110, 9.1: where GET is. A login has effects.
+                app.router.add_route("HEAD", route.path, handle)
         for path, handle in page.routes().items():
             app.router.add_get(path, handle)
         return app
@@ -153,6 +158,8 @@ class HttpServer:
                 detail = f"{self._in_flight} requests are in progress; retry later"
                 raise ProblemError("unavailable", detail, headers={"Retry-After": "1"})
             return await self._counted(request, handler)
+        except HeadersOnly as head:
+            return head.response
         except ProblemError as problem:
             return problem.response(identifier)
         except InvalidIntent as error:

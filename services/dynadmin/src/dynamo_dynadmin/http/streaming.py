@@ -40,6 +40,14 @@ class StreamEnded(Exception):
         self.event = event
 
 
+class HeadersOnly(Exception):
+    """HEAD on a stream: `response` is the head that the stream would have."""
+
+    def __init__(self, response: web.StreamResponse) -> None:
+        super().__init__()
+        self.response = response
+
+
 class Streams:
     """Open streams of this replica, and the rules that they keep to."""
 
@@ -73,7 +81,18 @@ class Streams:
 
     @asynccontextmanager
     async def opened(self, call: Call, acts: Sequence[ResourceAttributes]) -> AsyncIterator[Stream]:
-        """A stream for a call that may do these things. ProblemError where there are too many already."""
+        """A stream for a call that may do these things. ProblemError where there are too many already; HeadersOnly."""
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": "text/event-stream; charset=utf-8",
+                "Cache-Control": "no-store",
+                "X-Accel-Buffering": "no",
+                "X-Request-ID": call.id,
+                "X-Content-Type-Options": "nosniff",
+            }
+        )
+        if call.request.method == "HEAD":
+            raise HeadersOnly(response)
         key = call.caller.limited_as
         self._forget_gone(key)
         if self.draining:
@@ -93,15 +112,6 @@ class Streams:
         # Streams have limits of their own, and do not count as requests under way.
         call.request[TURN].leave()
         self._metrics.streams.set(len(self._open))
-        response = web.StreamResponse(
-            headers={
-                "Content-Type": "text/event-stream; charset=utf-8",
-                "Cache-Control": "no-store",
-                "X-Accel-Buffering": "no",
-                "X-Request-ID": call.id,
-                "X-Content-Type-Options": "nosniff",
-            }
-        )
         stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck)
         try:
             await response.prepare(call.request)
