@@ -1,13 +1,17 @@
 """Changes of a stream, and its silence."""
 
 import asyncio
+import base64
 from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import pytest
-from dynamo_dynadmin.api.reading import _Follower
+from dynamo_dynadmin.api.kinds import MODELS
+from dynamo_dynadmin.api.reading import CollectionReader, _Follower
 from dynamo_dynadmin.api.selectors import selector
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.identity.access import AccessVerdict
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub, Reader, Resync, changes
 from dynamo_dynadmin.state.position import Position
@@ -129,6 +133,45 @@ def test_more_that_vanished_without_messages_than_is_remembered_makes_a_stream_b
     with pytest.raises(Resync):
         hub.resume(DYNAMO_MODELS, "n", again)
     hub.resume(DYNAMO_MODELS, "n", hub.position())
+
+
+async def test_pages_of_a_list_have_the_position_of_the_first_one() -> None:
+    """A stream that begins there has what changed between two of them, on pages that had been read."""
+    hub = Hub(cast("Any", None), "c", [DYNAMO_MODELS])
+    entries, hub.incarnation, hub._last = hub.entries(DYNAMO_MODELS), "i", 2
+    entries.synced = True
+    for number, name in enumerate("ab", 1):
+        entries.take(ObjectKey("n", name), number, Version(name, number, ""), b"{}")
+
+    async def may(*_: object) -> AccessVerdict:
+        return AccessVerdict(True, "")
+
+    reading = CollectionReader(hub, cast("Any", SimpleNamespace(may=may)), cast("Any", None))
+
+    async def page(continue_: str) -> Any:
+        parameters = {"continue": continue_}
+        call = SimpleNamespace(
+            namespace="n",
+            caller=None,
+            flag=lambda _: False,
+            text=lambda name: parameters.get(name, ""),
+            number=lambda *_: 1,
+            answer=msgspec.json.decode,
+        )
+        return await reading.list_of(cast("Any", call), MODELS)
+
+    first = await page("")
+    hub._last = 3
+    entries.take(ObjectKey("n", "a"), 3, Version("a", 3, ""), b'{"a": 1}')
+    last = await page(first["metadata"]["continue"])
+    assert "continue" not in last["metadata"]
+    assert first["metadata"]["position"] == last["metadata"]["position"] == "2-i"
+    position = Position.of(last["metadata"]["position"])
+    assert position is not None
+    assert [each.key.name for each in hub.resume(DYNAMO_MODELS, "n", position)] == ["a"]
+    for invalid in ("rubbish", base64.b64encode(b"after:a").decode(), base64.b64encode(b"2-i a").decode()):
+        with pytest.raises(ProblemError, match="must be what the page before it said"):
+            await page(invalid)
 
 
 def _vanishing(monkeypatch: pytest.MonkeyPatch, size: int) -> Hub:

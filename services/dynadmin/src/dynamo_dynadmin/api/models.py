@@ -49,7 +49,8 @@ class ListMetadata(Schema):
     """Of a list."""
 
     position: str
-    """Where the stream of the collection is: what is listed is not older than it. Send it as Last-Event-ID to `watch=true`."""
+    """Where the stream of the collection was when the first page was read: nothing that is listed is older. Send it as
+    Last-Event-ID to `watch=true`."""
     continue_: str | None = Field(default=None, alias="continue")
     """Send it as `continue` for the next page; absent on the last one."""
     remaining_item_count: int | None = None

@@ -54,7 +54,8 @@ class CollectionReader:
         namespace = call.namespace
         matches = _selector(call)
         limit = call.number("limit", DEFAULT_LIMIT)
-        after = _after(call.text("continue"))
+        # What changes between two pages is newer than the first one.
+        position, after = _after(call.text("continue")) or (self._hub.position(), "")
         await self.require(call, ResourceAttributes("list", kind.resource, namespace))
         self.known(kind.resource)
         matching = [
@@ -63,9 +64,9 @@ class CollectionReader:
             if each.key.name > after and matches(each.labels)
         ]
         page, rest = matching[:limit], len(matching) - limit
-        metadata: dict[str, object] = {"position": str(self._hub.position())}
+        metadata: dict[str, object] = {"position": str(position)}
         if rest > 0 and page:
-            metadata |= {"continue": _token(page[-1].key.name), "remainingItemCount": rest}
+            metadata |= {"continue": _token(position, page[-1].key.name), "remainingItemCount": rest}
         head = msgspec.json.encode(
             {
                 "apiVersion": kind.resource.api_version,
@@ -168,18 +169,21 @@ def _selector(call: Call) -> Selector:
         raise ProblemError("bad-request", str(error), errors=[FieldProblem("?labelSelector", str(error))]) from None
 
 
-def _token(name: str) -> str:
-    return base64.urlsafe_b64encode(b"after:" + name.encode()).decode()
+def _token(position: Position, name: str) -> str:
+    return base64.urlsafe_b64encode(f"after:{position} {name}".encode()).decode()
 
 
-def _after(token: str) -> str:
+def _after(token: str) -> tuple[Position, str] | None:
+    """The position of the first page, and the last name of the page before; None where there is no page before."""
     if not token:
-        return ""
+        return None
     try:
         text = base64.b64decode(token, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         text = ""
-    if not text.startswith("after:"):
+    first, _, name = text.removeprefix("after:").partition(" ")
+    position = Position.of(first)
+    if position is None or not text.startswith("after:"):
         detail = "`continue` must be what the page before it said"
         raise ProblemError("bad-request", detail, errors=[FieldProblem("?continue", detail)])
-    return text.removeprefix("after:")
+    return position, name
