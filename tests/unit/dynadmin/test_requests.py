@@ -373,13 +373,29 @@ async def test_a_version_that_the_caller_has_is_not_sent_again(known: str | None
         assert (answer.status, answer.headers["ETag"]) == (status, '"1"')
 
 
-@pytest.mark.parametrize(("tag", "status"), [('"1"', 200), ('W/"1"', 200), ("*", 200), ("1", 412), ('w/"1"', 412)])
-async def test_an_etag_that_a_proxy_weakened_is_that_of_the_object(tag: str, status: int) -> None:
-    async def version(call: Call) -> web.StreamResponse:
-        return call.answer({"version": call.if_match()})
+@pytest.mark.parametrize(
+    ("tags", "versions"),
+    [
+        (['"1"'], ["1"]),
+        (['W/"1"'], ["1"]),
+        (['"1", W/"2"', '"3"'], ["1", "2", "3"]),
+        (["*"], []),
+        (["1"], None),
+        (['w/"1"'], None),
+        (['"1,2"'], None),
+    ],
+    ids=str,
+)
+async def test_if_match_names_versions_also_where_a_proxy_weakened_them(
+    tags: list[str], versions: list[str] | None
+) -> None:
+    async def read(call: Call) -> web.StreamResponse:
+        return call.answer({"versions": call.if_match()})
 
-    async with serving(version) as client:
-        assert (await client.post("/x", headers={"If-Match": tag})).status == status
+    async with serving(read) as client:
+        answer = await client.post("/x", headers=CIMultiDict(("If-Match", each) for each in tags))
+        assert answer.status == (200 if versions is not None else 412)
+        assert (await answer.json()).get("versions") == versions
 
 
 async def test_namespaces_that_are_left_out_are_warned_of() -> None:

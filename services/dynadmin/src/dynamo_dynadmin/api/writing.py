@@ -98,13 +98,13 @@ class Writing:
 
     async def replace(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Put another object in place of the one that is there."""
-        return await of_any_version(call, lambda version: self._replace(call, kind, version))
+        return await of_any_version(call, lambda versions: self._replace(call, kind, versions))
 
-    async def _replace(self, call: Call, kind: Kind, version: str) -> web.StreamResponse:
+    async def _replace(self, call: Call, kind: Kind, versions: tuple[str, ...]) -> web.StreamResponse:
         sent = await call.object()
         obj = self._checked(call, kind, sent, name=call.name)
         resource = _served(kind, obj["apiVersion"]) or kind.resource
-        current = await self._current(call, resource, version)
+        current = await self._current(call, resource, versions)
         refuse_managed(current, obj)
         metadata = {**obj["metadata"], "resourceVersion": current["metadata"]["resourceVersion"]}
         try:
@@ -115,12 +115,12 @@ class Writing:
 
     async def patch(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Change fields of an object by a merge patch or a JSON patch."""
-        return await of_any_version(call, lambda version: self._patch(call, kind, version))
+        return await of_any_version(call, lambda versions: self._patch(call, kind, versions))
 
-    async def _patch(self, call: Call, kind: Kind, version: str) -> web.StreamResponse:
+    async def _patch(self, call: Call, kind: Kind, versions: tuple[str, ...]) -> web.StreamResponse:
         sent = await call.body()
         resource = _served(kind, sent.get("apiVersion") if isinstance(sent, dict) else None) or kind.resource
-        current = await self._current(call, resource, version)
+        current = await self._current(call, resource, versions)
         key, dry_run = ObjectKey(call.namespace, call.name), call.flag("dryRun")
         version = current["metadata"]["resourceVersion"]
         try:
@@ -147,7 +147,7 @@ class Writing:
             if _PATCH_REFUSED not in error.message:
                 raise
             # Of which operation is not said. The test of the version fails where the object is another one by now.
-            current = await self._current(call, resource, "")
+            current = await self._current(call, resource, ())
             if current["metadata"]["resourceVersion"] != version:
                 raise ProblemError("stale", _STALE) from error
             raise ProblemError("invalid", _NOT_APPLICABLE, errors=[FieldProblem("", _NOT_APPLICABLE)]) from error
@@ -155,8 +155,8 @@ class Writing:
 
     async def delete(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Delete an object, and what it owns as `propagation` says."""
-        version = call.if_match()
-        current = await self._current(call, kind.resource, version)
+        versions = call.if_match()
+        current = await self._current(call, kind.resource, versions)
         if owner := manager_of(current):
             raise ProblemError(
                 "managed-elsewhere",
@@ -170,7 +170,7 @@ class Writing:
                 kind.resource,
                 ObjectKey(call.namespace, call.name),
                 uid=metadata["uid"],
-                resource_version=metadata["resourceVersion"] if version else None,
+                resource_version=metadata["resourceVersion"] if versions else None,
                 propagation=propagation,  # type: ignore[arg-type]  # one of the words that the parameter takes
                 dry_run=call.flag("dryRun"),
             )
@@ -178,10 +178,10 @@ class Writing:
             raise ProblemError("stale", _STALE) from error
         return web.Response(status=204)
 
-    async def _current(self, call: Call, resource: Resource, version: str) -> KubeObject:
-        """The object as it is, which must be of the resourceVersion that the caller knows."""
+    async def _current(self, call: Call, resource: Resource, versions: tuple[str, ...]) -> KubeObject:
+        """The object as it is, which must be of a resourceVersion that the caller knows."""
         current = await call.kube.get(resource, ObjectKey(call.namespace, call.name))
-        if version and current["metadata"]["resourceVersion"] != version:
+        if versions and current["metadata"]["resourceVersion"] not in versions:
             raise ProblemError("stale", _STALE, headers={"ETag": etag(current)})
         return current
 
@@ -222,16 +222,18 @@ class Writing:
         return obj
 
 
-async def of_any_version(call: Call, change: Callable[[str], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
-    """What `change` answers, which gets the version of If-Match. For `*` it is made again where others wrote meanwhile."""
-    version = call.if_match()
-    for _ in range(0 if version else _ATTEMPTS - 1):
+async def of_any_version(
+    call: Call, change: Callable[[tuple[str, ...]], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """What `change` answers, which gets the versions of If-Match. For `*` it is made again where others wrote meanwhile."""
+    versions = call.if_match()
+    for _ in range(0 if versions else _ATTEMPTS - 1):
         try:
-            return await change(version)
+            return await change(versions)
         except ProblemError as error:
             if error.kind != "stale":
                 raise
-    return await change(version)
+    return await change(versions)
 
 
 def mark_of(call: Call, kind: Kind, sent: Any) -> str:

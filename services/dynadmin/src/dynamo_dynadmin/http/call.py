@@ -116,19 +116,21 @@ class Call:
             detail = "; ".join(f"{each.pointer[1:]}: {each.detail}" for each in errors)
             raise ProblemError("bad-request", detail, errors=list(dict.fromkeys(errors)))
 
-    def if_match(self) -> str:
-        """ResourceVersion of If-Match. ProblemError where it is required and not given; empty for `*`."""
-        text = self.request.headers.get("If-Match")
-        if text is None:
+    def if_match(self) -> tuple[str, ...]:
+        """ResourceVersions of If-Match. ProblemError where it is required and not given; empty for `*`."""
+        tags = [each.strip() for line in self.request.headers.getall("If-Match", ()) for each in line.split(",")]
+        if not tags:
             raise ProblemError(
                 "precondition-required", "send the ETag of the object that you change as If-Match, or * for any"
             )
-        if text.strip() == "*":
-            return ""
-        match = _ETAG.fullmatch(text.strip())
-        if match is None:
-            raise ProblemError("stale", "If-Match is not an ETag of this API; read the object again")
-        return match[1]
+        if tags == ["*"]:
+            return ()
+        versions = tuple(match[1] for each in tags if (match := _ETAG.fullmatch(each)) is not None)
+        if not versions:
+            raise ProblemError(
+                "stale", 'If-Match is not an ETag of this API, such as "123" with its quotes; read the object again'
+            )
+        return versions
 
     def has(self, obj: KubeObject) -> bool:
         """Whether If-None-Match says that the caller has this version of an object."""
