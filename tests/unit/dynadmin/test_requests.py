@@ -27,7 +27,8 @@ from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http import connection
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseSpec, Route
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseSpec, Route, flag
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.http.streaming import Stream, Streams
 from dynamo_dynadmin.identity.access import AccessVerdict, ResourceAttributes
@@ -396,6 +397,24 @@ async def test_if_match_names_versions_also_where_a_proxy_weakened_them(
         answer = await client.post("/x", headers=CIMultiDict(("If-Match", each) for each in tags))
         assert answer.status == (200 if versions is not None else 412)
         assert (await answer.json()).get("versions") == versions
+
+
+async def test_every_answer_has_the_warnings_of_the_api_server() -> None:
+    """One without content, and a refusal, too."""
+
+    async def delete(call: Call) -> web.StreamResponse:
+        call.warnings.append('299 - "old"')
+        if call.flag("refused"):
+            raise ProblemError("conflict", "no")
+        return web.Response(status=204)
+
+    route = dataclasses.replace(route_of(delete, "DELETE", "/x", public=True), query=(flag("refused", ""),))
+    async with server_of([route]) as client:
+        answers = [await client.delete(each) for each in ("/x", "/x?refused=true")]
+    assert [(each.status, each.headers.getall("Warning")) for each in answers] == [
+        (204, ['299 - "old"']),
+        (409, ['299 - "old"']),
+    ]
 
 
 async def test_namespaces_that_are_left_out_are_warned_of() -> None:

@@ -52,6 +52,8 @@ class OngoingRequest:
     """the caller among whose requests it counts"""
     leave: Callable[[], None] = lambda: None
     """the request counts no longer among those under way"""
+    warnings: list[str] = field(default_factory=list)
+    """what the API server warns of, as it says it"""
 
 
 TURN = web.RequestKey("turn", OngoingRequest)
@@ -67,7 +69,7 @@ class Call:
     caller: Caller
     kube: KubeClient
     warnings: list[str] = field(default_factory=list)
-    """what the API server warns of, as it says it"""
+    """those of the request"""
 
     @property
     def namespace(self) -> str:
@@ -192,12 +194,9 @@ class Call:
         return body
 
     def answer(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-        """JSON; warnings of the API server go along."""
+        """JSON."""
         body = content if isinstance(content, bytes) else _encode(content)
-        response = web.Response(body=body, status=status, content_type="application/json", headers=headers)
-        for warning in self.warnings:
-            response.headers.add("Warning", warning)
-        return response
+        return web.Response(body=body, status=status, content_type="application/json", headers=headers)
 
     def answer_object(
         self, obj: KubeObject, status: int = 200, headers: Mapping[str, str] | None = None

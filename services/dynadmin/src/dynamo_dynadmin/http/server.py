@@ -254,14 +254,12 @@ class HttpServer:
             self._identifying -= 1
 
     def _call(self, request: web.Request, route: Route, caller: Caller) -> Call:
-        warnings: list[str] = []
-        identifier = request[TURN].id
-        kube = self._kube
+        turn, kube = request[TURN], self._kube
         if caller is not ANONYMOUS:
             kube = kube.for_identity(
-                caller.identity, request=identifier, field_manager=manager_of(caller), warned=warnings.append
+                caller.identity, request=turn.id, field_manager=manager_of(caller), warned=turn.warnings.append
             )
-        return Call(request, route, identifier, caller, kube, warnings)
+        return Call(request, route, turn.id, caller, kube, turn.warnings)
 
     def _limit(self, caller: Caller) -> None:
         limit = self._limits.used(caller.limited_as)
@@ -321,6 +319,7 @@ class HttpServer:
 
     def _finish(self, request: web.Request, answer: web.StreamResponse, identifier: str) -> None:
         self._stamp(answer, identifier)
+        answer.headers.extend(("Warning", each) for each in dict.fromkeys(request[TURN].warnings))
         if isinstance(answer, web.Response) and answer.content_type in _COMPRESSED:
             length = answer.content_length or 0
             if length > _WORTH_COMPRESSING:
