@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from aiohttp import web
@@ -96,3 +97,37 @@ async def test_watches_that_end_at_once_do_not_follow_each_other_at_once() -> No
         async with asyncio.timeout(0.05):
             await anext(follower._watched("9"))
     assert len(watches) == 1
+
+
+async def test_no_id_is_beyond_an_event_that_waits_for_its_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that broke off went on after the id, and so without the events that waited."""
+    sent: list[tuple[str, str]] = []
+    moment = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: moment)
+
+    class Open:
+        async def send(self, name: str, data: dict[str, Any], identity: str = "") -> None:
+            sent.append((data.get("id", name), identity))
+
+    class Owning(Details):
+        pods: ClassVar[list[dict[str, Any]]] = []
+
+        async def visible(self, *_: Any) -> tuple[list[Any], list[str]]:
+            return self.pods, []
+
+    def about(number: int, pod: str) -> dict[str, Any]:
+        return {**event(number, pod), "regarding": {"kind": "Pod", "name": pod}}
+
+    call = SimpleNamespace(namespace="n", name="shop")
+    follower = events._EventFollower(*cast("Any", (Owning(), call, DEPLOYMENTS, Open())))
+    follower._last = "9"
+    for each in (event(10, "shop"), about(11, "new"), about(12, "new"), about(13, "other"), event(14, "shop")):
+        await follower._take(each)
+    moment = 1.0
+    owner = {"uid": "u"}
+    Owning.pods = [{"kind": "Pod", "metadata": {"name": "new", "uid": "p", "ownerReferences": [owner]}}]
+    await follower._release()
+    moment = 10.0
+    await follower._release()
+    await follower._take(event(15, "shop"))
+    assert sent == [("shop.10", "10"), ("shop.14", "10"), ("new.11", ""), ("new.12", "12"), ("shop.15", "15")]

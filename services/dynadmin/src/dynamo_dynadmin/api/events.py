@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
-from typing import Any
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -75,8 +75,19 @@ class EventReader:
         return stream.response
 
 
+class _HeldEvent(NamedTuple):
+    """An event about an object that is not known yet, until when it waits, and the version before it."""
+
+    event: KubeObject
+    until: float
+    before: str
+
+
 class _EventFollower:
-    """One stream: events wait a moment for the object that they are about to be known."""
+    """One stream: events wait a moment for the object that they are about to be known.
+
+    A reader that comes back begins after the last id that it has. So no id is beyond an event that waits: some may come twice.
+    """
 
     def __init__(self, details: Details, call: Call, kind: Kind, stream: Stream) -> None:
         self._details = details
@@ -85,12 +96,15 @@ class _EventFollower:
         self._stream = stream
         self._family: set[tuple[str, str]] = set()
         self._refreshed = float("-inf")
-        self._held: deque[tuple[float, KubeObject]] = deque()
+        self._held: deque[_HeldEvent] = deque()
+        self._last = ""
+        """version of the event that came last"""
 
     async def follow(self, first: Iterable[dict[str, Any]], version: str, heartbeat: float) -> None:
         """What there is, `synced`, then what comes. Ended."""
         for each in first:
             await self._stream.send("event", each)
+        self._last = version
         await self._stream.send("synced", {"position": version}, version)
         async with Pulse(
             self._watched(version), self._stream, lambda: _FAMILY_EVERY if self._held else heartbeat
@@ -101,24 +115,23 @@ class _EventFollower:
                     await self._take(event)
 
     async def _take(self, event: KubeObject) -> None:
+        before, self._last = self._last, str(event["metadata"]["resourceVersion"])
         if _about(event) not in self._family:
             await self._refresh()
         if _about(event) in self._family:
-            await self._send(event)
+            await self._send([event])
         elif len(self._held) < _HELD:
-            self._held.append((time.monotonic() + _HELD_FOR, event))
+            self._held.append(_HeldEvent(event, time.monotonic() + _HELD_FOR, before))
 
     async def _release(self) -> None:
         """Send what waited, and is of the family by now; drop what waited for too long."""
         if not self._held:
             return
         await self._refresh()
-        waiting, self._held = self._held, deque()
-        for until, event in waiting:
-            if _about(event) in self._family:
-                await self._send(event)
-            elif time.monotonic() < until:
-                self._held.append((until, event))
+        known = [each.event for each in self._held if _about(each.event) in self._family]
+        now = time.monotonic()
+        self._held = deque(each for each in self._held if _about(each.event) not in self._family and now < each.until)
+        await self._send(known)
 
     async def _refresh(self) -> None:
         if time.monotonic() - self._refreshed < _FAMILY_EVERY:
@@ -132,8 +145,10 @@ class _EventFollower:
         objects, _ = await self._details.visible(self._call)
         self._family |= family.descendants({**root, "kind": self._kind.resource.kind}, objects)
 
-    async def _send(self, event: KubeObject) -> None:
-        await self._stream.send("event", row(event), str(event["metadata"]["resourceVersion"]))
+    async def _send(self, events: Sequence[KubeObject]) -> None:
+        for each in events:
+            identity = self._held[0].before if self._held else self._last
+            await self._stream.send("event", row(each), identity if each is events[-1] else "")
 
     async def _watched(self, version: str) -> AsyncGenerator[KubeObject, None]:
         """Events that are new or changed, one watch after another."""
