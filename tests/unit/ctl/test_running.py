@@ -74,6 +74,15 @@ def test_commands_of_the_api_find_it_and_a_token_here(
     assert opened == [expected]
 
 
+def test_a_folder_of_another_user_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kubeconfig could start a program, as the user who calls `get` in a folder below."""
+    folder = tmp_path / running.FOLDER
+    with claimed(folder), announced(folder, HERE):
+        assert find(tmp_path) == HERE
+        monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+        assert find(tmp_path) is None
+
+
 def test_the_note_of_a_dead_process_counts_for_nothing(tmp_path: Path) -> None:
     """Not even where its number is that of another process by now, as that of the first in each container is."""
     folder = tmp_path / running.FOLDER

@@ -2,7 +2,8 @@
 
 It is looked for in the working folder and those above it, as git looks for its own folder. It holds no secret.
 It counts while the process that wrote it holds the lock of its folder, which the kernel frees when that process ends,
-however it ends: the number of a process may be another's by now.
+however it ends: the number of a process may be another's by now. And it counts where the folder is the user's own: it
+names a kubeconfig, which may start programs, and a server that gets the user's token. Others may write above /tmp/mine.
 """
 
 import contextlib
@@ -41,8 +42,7 @@ def find(start: Path | None = None) -> RunningPlatform | None:
     """The platform that runs in this folder or one above it; None where no platform does."""
     start = (start or Path.cwd()).absolute()
     for folder in (start, *start.parents):
-        running = _read(folder / FOLDER / NAME)
-        if running is not None and _is_claimed(folder / FOLDER):
+        if (running := _own(folder / FOLDER)) is not None:
             return running
     return None
 
@@ -55,7 +55,7 @@ def claimed(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            running = _read(folder / NAME)
+            running = _read(lock)
             which = f" (process {running.pid})" if running is not None else ""
             raise CtlError(f"a platform runs here already{which}; stop it first, or use another folder") from None
         # Of a process that was killed.
@@ -76,14 +76,22 @@ def announced(folder: Path, running: RunningPlatform) -> Iterator[None]:
         file.unlink(missing_ok=True)
 
 
-def _is_claimed(folder: Path) -> bool:
+def _own(folder: Path) -> RunningPlatform | None:
+    """The platform that runs in a folder of this user."""
     try:
         with _opened(folder) as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if os.fstat(lock).st_uid != os.getuid() or not _is_claimed(lock):
+                return None
+            return _read(lock)
+    except OSError:
+        return None
+
+
+def _is_claimed(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:
-        return False
     return False
 
 
@@ -96,8 +104,10 @@ def _opened(folder: Path) -> Iterator[int]:
         os.close(number)
 
 
-def _read(file: Path) -> RunningPlatform | None:
+def _read(folder: int) -> RunningPlatform | None:
+    """What stands in the note of an open folder; None where there is none that can be read."""
     try:
-        return RunningPlatform(**json.loads(file.read_text(encoding="utf-8")))
+        with open(os.open(NAME, os.O_RDONLY, dir_fd=folder), encoding="utf-8") as note:  # noqa: PTH123 - of this very folder
+            return RunningPlatform(**json.load(note))
     except (OSError, ValueError, TypeError):
         return None
