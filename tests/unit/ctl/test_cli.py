@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,28 @@ def test_a_wrong_command_line_and_a_server_that_is_not_known_are_one_line_each(
     assert said in captured.err
     assert captured.err.count("\n") == 1
     assert not captured.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["logs", "llama"], ExitCode.INTERRUPTED),
+        (["logs", "llama", "--follow"], ExitCode.OK),
+        (["events", "--name", "llama"], ExitCode.INTERRUPTED),
+        (["events", "--name", "llama", "--follow"], ExitCode.OK),
+        (["get"], ExitCode.INTERRUPTED),
+        (["get", "--watch"], ExitCode.OK),
+    ],
+)
+def test_ctrl_c_is_how_a_command_that_follows_ends_well(
+    arguments: list[str], code: ExitCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(work: Coroutine[object, object, object]) -> None:
+        work.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(interrupts, "run", interrupted)
+    assert cli.invoke([*arguments, "--server", "http://127.0.0.1:8082"]) == code
 
 
 def test_flags_of_earlier_operators_set_todays_settings(monkeypatch: pytest.MonkeyPatch) -> None:

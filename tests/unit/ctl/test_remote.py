@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from dynamo_ctl import remote
 from dynamo_ctl.commands.deploy import deployment
+from dynamo_ctl.commands.events import by_api
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.remote import Remote, path_of
 from dynamo_shared.runtime.endpoints import serving
@@ -177,6 +178,22 @@ async def test_logs_of_which_none_can_be_read_are_an_error(items: int) -> None:
     with pytest.raises(CtlError, match="not read: g-1/main: its node does not answer"):
         await deployment.logs(api, "ns", "g", "", out.append, remark=remarks.append, follow=False, tail=9)
     assert not out
+
+
+async def test_events_are_all_that_the_api_has() -> None:
+    """Without a number it gives the last 200, and says nothing of the others."""
+    asked: list[str] = []
+
+    class Recorded(Answering):
+        @asynccontextmanager
+        async def request(self, *given: object, **__: object) -> AsyncIterator[Answering]:
+            asked.append(str(given[1]))
+            yield self
+
+    session = cast(aiohttp.ClientSession, Recorded(b'{"items": []}'))
+    api = Remote("https://p.test", "token", session)
+    await by_api.events(api, "ns", "dgd", "g", asked.append, since=None, follow=False, as_json=False)
+    assert asked == ["https://p.test/api/v1/namespaces/ns/deployments/g/events?limit=2000"]
 
 
 async def test_without_a_token_it_is_a_token_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -100,5 +100,6 @@ def logs(
             remark=echo_error,
             follow=follow,
             tail=tail,
-        )
+        ),
+        follow=follow,
     )

@@ -9,6 +9,9 @@ from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import Print, day, one_line
 from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
 
+#: As many as the API gives.
+_MOST = 2000
+
 
 async def events(
     remote: Remote,
@@ -31,7 +34,7 @@ async def events(
         if earliest is None or moment >= earliest:
             out(json.dumps(event) if as_json else _readable(event, moment))
 
-    path = path_of(namespace, COLLECTIONS[kind], name, "events", watch="true" if follow else "")
+    path = path_of(namespace, COLLECTIONS[kind], name, "events", limit=_MOST, watch="true" if follow else "")
     if not follow:
         for event in reversed((await remote.request("GET", path))["items"]):
             show(event)
