@@ -6,8 +6,10 @@ import io
 import tarfile
 import threading
 import time
+import urllib.error
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -90,6 +92,22 @@ def test_the_pod_of_a_build_tries_again(
         assert (tmp_path / "log").read_text().startswith("StoreUnreachable: ")
     else:
         assert (tmp_path / "context" / "Dockerfile").read_text() == "FROM a"
+
+
+def test_credentials_of_a_registry_with_tls_go_nowhere_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def get(url: str, authorization: str, _: str) -> None:
+        asked.append(authorization)
+        headers = Message()
+        headers["WWW-Authenticate"] = 'Bearer realm="http://token.test/", service="r"'
+        raise urllib.error.HTTPError(url, 401, "", headers, io.BytesIO())
+
+    monkeypatch.setattr(fetch, "_get", get)
+    source = ArchiveSource("oci://registry.test", "a", "1", "user", "secret")
+    with pytest.raises(FetchError, match="no realm for tokens with https://: Bearer realm="):
+        find(source, LIMIT, 60.0)
+    assert len(asked) == 1
 
 
 def test_a_full_disk_is_not_the_stores_fault() -> None:

@@ -264,7 +264,8 @@ def _open(source: ArchiveSource, url: str, accept: str = "*/*") -> Iterator[http
             if error.code != 401 or not challenge.lower().startswith("bearer "):
                 raise
             error.close()
-            response = _get(url, f"Bearer {_token(challenge, authorization)}", accept)
+            schemes = ("https://",) if url.startswith("https://") else ("https://", "http://")
+            response = _get(url, f"Bearer {_token(challenge, authorization, schemes)}", accept)
         with response:
             yield response
     except urllib.error.HTTPError as error:
@@ -292,12 +293,12 @@ def _get(url: str, authorization: str, accept: str) -> Any:
     return urllib.request.urlopen(request, timeout=IO_TIMEOUT)  # noqa: S310 - the scheme is checked with the settings
 
 
-def _token(challenge: str, authorization: str) -> str:
-    """A token as the registry's challenge says, asked for with the credentials."""
+def _token(challenge: str, authorization: str, schemes: tuple[str, ...]) -> str:
+    """A token as the registry's challenge says, asked for with the credentials: of a realm with one of these schemes."""
     parts = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
     realm = parts.pop("realm", "")
-    if not realm.startswith(("https://", "http://")):
-        raise ValueError(f"the registry names no realm for tokens: {challenge[:200]}")
+    if not realm.startswith(schemes):
+        raise ValueError(f"the registry names no realm for tokens with {' or '.join(schemes)}: {challenge[:200]}")
     query = urllib.parse.urlencode({key: parts[key] for key in ("service", "scope") if key in parts})
     with _get(f"{realm}{'&' if '?' in realm else '?'}{query}", authorization, "application/json") as response:
         answer = _document(response)
