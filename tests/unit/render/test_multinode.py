@@ -191,11 +191,35 @@ def test_what_the_author_says_of_where_it_is_stands() -> None:
             ["./start --tensor-parallel-size 8", "bash start.sh", "exec serve --rank $DYNAMO_RANK"],
             strict=True,
         )
-    ),
+    )
+    + [
+        (
+            {"command": ["bash", "-ec"], "args": ["cd /x && ./start"]},
+            'bash -ec "cd /x && ./start"',
+        )
+    ],
 )
 def test_mpirun_starts_any_program(own: KubeObject, launched: str) -> None:
     leader, _ = mains(component("trtllm", [], container=own, backendFramework="trtllm"))
     assert leader["args"][0].endswith(f"bash -c 'trtllm-llmapi-launch {launched}'")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "@python3 -m dynamo.trtllm --x 1",
+        "@exec python3 -m dynamo.trtllm",
+        "\n@python3 -m dynamo.trtllm",
+        "cd /x && exec @/venv/bin/python3 -m dynamo.trtllm --x 1 | tee log",
+        "set -e\nexport A=1\n@python3 \\\n  -m dynamo.trtllm\n",
+        "A=1 @python3 -m dynamo.trtllm",
+    ],
+)
+def test_the_launcher_of_trtllm_starts_the_engine_and_not_what_a_script_does_before(script: str) -> None:
+    """The sign says where it is in the script."""
+    own = {"command": ["/bin/sh", "-c"], "args": [script.replace("@", "")]}
+    leader, _ = mains(component("trtllm", [], container=own))
+    assert leader["args"][0].endswith(f"bash -c '{script.replace('@', 'trtllm-llmapi-launch ')}'")
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])

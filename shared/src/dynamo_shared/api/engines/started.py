@@ -29,6 +29,8 @@ _LINE, _COMMAND = re.compile(r"(?:[^\n\\]+|\\.)+", re.DOTALL), re.compile(r"(?:[
 # What is quoted begins no comment.
 _COMMENT = re.compile(r"""'[^']*'|"[^"]*"|(?:^|(?<=\s))#""")
 _PRINTS = re.compile(r"\s*(?:echo|printf)\s")
+#: What may stand before a program's path in a script.
+_BEFORE_PROGRAM = frozenset(" \t\n|&;()'\"`")
 
 _Span: TypeAlias = tuple[int, int]
 
@@ -60,7 +62,24 @@ def script_at(line: Sequence[str]) -> int | None:
 
 
 def flags_at(script: str, engine: str) -> int | None:
-    """Where flags for an engine go in a shell's script: right behind its module. None where the script does not start it.
+    """Where flags for an engine go in a shell's script: right behind its module. None where the script does not start it."""
+    span = _start(script, engine)
+    return None if span is None else span[1]
+
+
+def launcher_at(script: str, engine: str) -> int | None:
+    """Where a program goes that starts an engine: before its Python. None where the script does not start it."""
+    span = _start(script, engine)
+    if span is None:
+        return None
+    at = span[0]
+    while at and script[at - 1] not in _BEFORE_PROGRAM:
+        at -= 1
+    return at
+
+
+def _start(script: str, engine: str) -> _Span | None:
+    """Where a shell's script starts an engine, from its Python to the end of its module; None where it does not.
 
     A comment, or a command that prints its arguments, starts nothing. If all look like that, the first one counts: quotes
     that span commands are not read.
@@ -71,8 +90,8 @@ def flags_at(script: str, engine: str) -> int | None:
     for start, end in chain(_run(script, lines), _all_commands(script, lines)):
         python = _PYTHON.search(script, start, end)
         match = python and module.search(script, python.end(), end)
-        if match:
-            return match.end()
+        if python and match:
+            return python.start(), match.end()
     return None
 
 

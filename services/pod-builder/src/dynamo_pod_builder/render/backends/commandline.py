@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynamo_shared.api.engines.started import flags_at, line_of, script_at, takes_flags
+from dynamo_shared.api.engines.started import flags_at, launcher_at, line_of, script_at, takes_flags
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
@@ -19,6 +19,8 @@ from dynamo_pod_builder.render.errors import RenderError
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 # `$(NAME)` is not a command here: Kubernetes has put a variable in its place before the shell sees it.
 _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
+# A script that is one program with its arguments, which another program can start.
+_ONE_PROGRAM = re.compile(r"(?! *[A-Za-z_]\w*=)[^|&;\n]+")
 # A flag's number. What is longer is for the engine to report: Python itself does not read thousands of digits.
 _NUMBER = re.compile(r"[0-9]{1,9}")
 # Of a longer script quotes are not read: that takes time with the square of its length. Characters.
@@ -82,6 +84,16 @@ class CommandLine:
             return " ".join([self.quoted, *flags])
         script = [*self.command, *self.args][self.script_at]
         return self._inserted(script, " ".join(flags), engine) if flags else script
+
+    def launched(self, launcher: str, engine: str) -> str:
+        """The whole line as a script in which a program starts the engine. What a script does before, it does before that."""
+        if self.script_at is None:
+            return f"{launcher} {self.quoted}"
+        script = [*self.command, *self.args][self.script_at]
+        if _ONE_PROGRAM.fullmatch(script.rstrip()):
+            return f"{launcher} {script}"
+        at = launcher_at(script, engine)
+        return f"{launcher} {self.quoted}" if at is None else f"{script[:at]}{launcher} {script[at:]}"
 
     def raised(self, flag: str, by: int) -> tuple[list[str], list[str]] | None:
         """`command` and `args` with the number that a flag gives raised, wherever it is given; None where it is not."""

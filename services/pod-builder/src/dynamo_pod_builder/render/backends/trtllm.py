@@ -92,13 +92,13 @@ def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
     nodes, count = context.placement.nodes, gpus_of_node(container, context, "mpirun starts one rank for each")
     # mpirun starts any program, and gives it no flags.
     read = commandline.as_written if is_own_launch(line_of(container), TrtLlm.name) else commandline.read
-    engine = read(context.component, container).as_script()
+    engine = read(context.component, container).launched("trtllm-llmapi-launch", TrtLlm.name)
     steps = [_keys(_HOME)]
     if group.names_come_late:
         steps.append(_until_names_resolve(group.worker_hosts))
     compilers = _COMPILERS if features_of(context.spec.runtime_version_override).compilers else ()
-    # The launcher is in single quotes, and a single quote within them has to leave and enter them again.
-    launched = f"trtllm-llmapi-launch {engine}".replace("'", "'\"'\"'")
+    # It is in single quotes, and a single quote within them has to leave and enter them again.
+    launched = engine.replace("'", "'\"'\"'")
     steps.append(
         'mpirun $([ "$(id -u)" = "0" ] && echo --allow-run-as-root) --oversubscribe '
         f"-n {nodes * count} -H {','.join((group.leader_host, *group.worker_hosts))} --mca pml ob1 "
