@@ -132,6 +132,18 @@ def test_vllm_by_ray_from_a_script_gives_the_engine_the_flag_and_not_the_shell()
     ]
 
 
+@pytest.mark.parametrize("args", [["-tp", "8"], ["--enable-elastic-ep", "-dp", "8"]])
+def test_a_script_goes_on_in_the_shell_of_its_author_where_ray_starts_first(args) -> None:
+    script = f"source /venv/bin/activate; python3 -m dynamo.vllm {' '.join(args)}"
+    own = {"command": ["bash", "-lc", script], "args": ["name"]}
+    leader, worker = mains(component("vllm", [], container=own, annotations={EXECUTOR: "ray"}))
+    assert leader["command"][:2] == ["bash", "-lc"]
+    assert leader["command"][2].startswith("ray start --head --port=6379 ")
+    assert " && source /venv/bin/activate; python3 -m dynamo.vllm" in leader["command"][2]
+    assert leader["args"] == ["name"]
+    assert worker["command"] == ["/bin/sh", "-c"]
+
+
 def test_vllm_data_parallel() -> None:
     leader, worker = mains(component("vllm", ["-tp", "2", "-dp", "4"]))
     assert leader["args"][4:] == [

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynamo_shared.api.engines.started import flags_at, launcher_at, line_of, script_at, takes_flags
+from dynamo_shared.api.engines.started import SHELL, flags_at, launcher_at, line_of, script_at, takes_flags
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
@@ -21,6 +21,8 @@ _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
 # A script that is one program with its arguments, which another program can start.
 _ONE_PROGRAM = re.compile(r"(?! *[A-Za-z_]\w*=)[^|&;\n]+")
+# How a line begins that any shell reads alike.
+_PLAIN_SHELLS = ([*SHELL], ["sh", "-c"])
 # A flag's number. What is longer is for the engine to report: Python itself does not read thousands of digits.
 _NUMBER = re.compile(r"[0-9]{1,9}")
 # Of a longer script quotes are not read: that takes time with the square of its length. Characters.
@@ -84,6 +86,17 @@ class CommandLine:
             return " ".join([self.quoted, *flags])
         script = [*self.command, *self.args][self.script_at]
         return self._inserted(script, " ".join(flags), engine) if flags else script
+
+    def behind(self, before: str, flags: Sequence[str] = (), engine: str = "") -> tuple[list[str], list[str]]:
+        """`command` and `args` of a shell that runs something `before` the line, with flags for the engine.
+
+        A script is read by the shell that its author chose: what Bash reads, another shell may not.
+        """
+        script, line = f"{before} {self.as_script(flags, engine)}", [*self.command, *self.args]
+        if self.script_at is None or line[:-1] in _PLAIN_SHELLS:
+            return [*SHELL], [script]
+        line[self.script_at] = script
+        return line[: len(self.command)], line[len(self.command) :]
 
     def launched(self, launcher: str, engine: str) -> str:
         """The whole line as a script in which a program starts the engine. What a script does before, it does before that."""

@@ -248,11 +248,10 @@ def _distribute(
         case MultinodeMode.DATA_PARALLEL:
             _data_parallel(container, context, layout, group)
         case MultinodeMode.RAY if leads:
-            script = layout.line.as_script([_EXECUTOR, "ray"], Vllm.name)
-            container["command"], container["args"] = [*SHELL], [f"{_RAY_HEAD} && {script}"]
+            started = layout.line.behind(f"{_RAY_HEAD} &&", [_EXECUTOR, "ray"], Vllm.name)
+            container["command"], container["args"] = started
         case MultinodeMode.ELASTIC if leads:
-            script = f"{_RAY_HEAD} --block & {_ray_is_up()} && {layout.line.as_script()}"
-            container["command"], container["args"] = [*SHELL], [script]
+            container["command"], container["args"] = layout.line.behind(f"{_RAY_HEAD} --block & {_ray_is_up()} &&")
         case MultinodeMode.RAY:
             container["command"], container["args"] = [*SHELL], [_ray_worker(group)]
         case MultinodeMode.ELASTIC:
@@ -274,10 +273,7 @@ def _data_parallel(container: KubeObject, context: PodContext, layout: ParallelL
     placement, local = context.placement, layout.engines_a_node
     worker = placement.role is PodRole.WORKER
     first = f"$(( {local} * {group.shell_rank} ))" if worker else "0"
-    flags = ["--data-parallel-hybrid-lb"]
-    if layout.line.flag(*_DATA) is None:
-        flags += ["--data-parallel-size", str(local * placement.nodes)]
-    flags += ["--data-parallel-size-local", str(local), "--data-parallel-start-rank", first]
+    flags = ["--data-parallel-hybrid-lb", "--data-parallel-size-local", str(local), "--data-parallel-start-rank", first]
     flags += ["--data-parallel-address", group.leader_host]
     flags += [_RPC_PORT, str(ports.VLLM_DATA_PARALLEL_RPC.number)]
     container["command"], container["args"] = layout.line.with_flags(flags, Vllm.name, shell=worker)
