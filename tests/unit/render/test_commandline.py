@@ -131,6 +131,17 @@ def test_a_quoted_word_is_the_word_again_to_a_shell() -> None:
     assert output.decode().split("\0")[:-1] == words
 
 
+def test_a_shell_reads_the_value_of_a_variable_once() -> None:
+    values = {"SETTINGS": '{"a": "$b`c`"}', "MODEL": "org/model", "my.settings": '{"a": 1}'}
+    line = {**container(MODULE, ["--x", "$(SETTINGS)", "$(MODEL) $(my.settings)"]), "env": []}
+    line["env"] = [{"name": name, "value": value} for name, value in values.items()]
+    _, (script,) = commandline.read("Worker", line).with_flags(["--rank", "$((1 + 1))"], "vllm", shell=True)
+    assert script == 'exec python3 -m dynamo.vllm --x "${SETTINGS}" "$(MODEL) $(my.settings)" --rank $((1 + 1))'
+    printed = script.replace("$(MODEL) $(my.settings)", "").replace("exec python3", "printf '%s\\0'")
+    output = subprocess.run(["/bin/sh", "-c", printed], env=values, capture_output=True, check=True, timeout=30).stdout
+    assert output.decode().split("\0")[2:4] == ["--x", values["SETTINGS"]]
+
+
 def test_variables_of_kubernetes_are_not_quoted_away() -> None:
     assert commandline.quote("tcp://$(POD_IP):5555 $HOME") == '"tcp://$(POD_IP):5555 \\$HOME"'
 

@@ -197,18 +197,13 @@ def test_what_the_author_says_of_where_it_is_stands() -> None:
 
 @pytest.mark.parametrize(
     ("own", "launched"),
-    list(
-        zip(
+    [
+        *zip(
             OWN_LAUNCHES,
             ["./start --tensor-parallel-size 8", "bash start.sh", "exec serve --rank $DYNAMO_RANK"],
             strict=True,
-        )
-    )
-    + [
-        (
-            {"command": ["bash", "-ec"], "args": ["cd /x && ./start"]},
-            'bash -ec "cd /x && ./start"',
-        )
+        ),
+        ({"command": ["bash", "-ec"], "args": ["cd /x && ./start"]}, 'bash -ec "cd /x && ./start"'),
     ],
 )
 def test_mpirun_starts_any_program(own: KubeObject, launched: str) -> None:

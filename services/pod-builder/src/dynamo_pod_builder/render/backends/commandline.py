@@ -7,7 +7,7 @@ Python directly (`python3 -m dynamo.vllm --model x`, over `command` and `args`),
 import contextlib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from dynamo_shared.api.engines.started import SHELL, flags_at, launcher_at, line_of, script_at, takes_flags
@@ -38,6 +38,8 @@ class CommandLine:
     command: tuple[str, ...]
     args: tuple[str, ...]
     script_at: int | None
+    #: Variables of the container whose values a shell does not read as they are, between double quotes.
+    unsafe: frozenset[str] = frozenset()
 
     @property
     def words(self) -> list[str]:
@@ -124,7 +126,7 @@ class CommandLine:
     @property
     def quoted(self) -> str:
         """The line as one would type it."""
-        return " ".join(quote(each) for each in (*self.command, *self.args))
+        return " ".join(quote(each, self.unsafe) for each in (*self.command, *self.args))
 
     def _inserted(self, script: str, flags: str, engine: str) -> str:
         """Flags right behind the engine's module, where the script starts it."""
@@ -157,15 +159,29 @@ def read(component: str, container: KubeObject) -> CommandLine:
 def as_written(component: str, container: KubeObject) -> CommandLine:
     """The line of any program, also one whose flags the platform could not add to."""
     command, args = tuple(container.get("command") or ()), tuple(container.get("args") or ())
-    return CommandLine(component, command, args, script_at([*command, *args]))
+    unsafe = (each["name"] for each in container.get("env") or () if _is_unsafe(each.get("value")))
+    return CommandLine(component, command, args, script_at([*command, *args]), frozenset(unsafe))
 
 
-def quote(word: str) -> str:
-    """A word as it stands between double quotes in a shell, where it needs any; `$(VARIABLE)` is Kubernetes' to fill."""
+def quote(word: str, unsafe: Set[str] = frozenset()) -> str:
+    """A word as it stands between double quotes in a shell, where it needs any; `$(VARIABLE)` is Kubernetes' to fill.
+
+    Of `unsafe` variables, such as those with JSON, the shell puts the value in: it does not read that once more.
+    """
     if _PLAIN.fullmatch(word):
         return word
-    escaped = _ESCAPED.sub(lambda match: match[1] or f"\\{match[0]}", word)
-    return f'"{escaped}"'
+
+    def escaped(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return f"\\{match[0]}"
+        name = match[1][2:-1]
+        return f"${{{name}}}" if name in unsafe and name.isidentifier() else match[1]
+
+    return f'"{_ESCAPED.sub(escaped, word)}"'
+
+
+def _is_unsafe(value: object) -> bool:
+    return isinstance(value, str) and any(match[1] is None for match in _ESCAPED.finditer(value))
 
 
 def _split(script: str) -> list[str]:
