@@ -18,6 +18,8 @@ from hypothesis import strategies as st
         pytest.param((1, 2), (2, 2), 3, 3, (0, 0), id="too little for both minima, with a floor"),
         pytest.param((2, 2), (1, 1), 100, 4, (2, 2), id="a floor above the ceiling changes nothing"),
         pytest.param((1, 1), (1, 1), 6, -1, (3, 3), id="grows in proportion"),
+        pytest.param((2, 3), (2, 1), 8, -1, (3, 3), id="what grows takes nothing from the other pool"),
+        pytest.param((2, 1), (2, 1), 8, 8, (3, 2), id="grows as far as both have room"),
         pytest.param((0, 0), (1, 1), 5, -1, (2, 3), id="from nothing evenly, the remainder to decode"),
         pytest.param((9, 9), (None, 1), -1, 4, (9, 9), id="unknown GPUs are not clamped"),
         pytest.param((9, 9), (1, 1), -1, -1, (9, 9), id="no bounds"),
@@ -103,6 +105,11 @@ def test_a_clamped_pair_stays_as_it_is_and_never_stands_above_the_ceiling(
         assert result.decode >= keep.decode
     if floor >= 0 and ceiling < 0:
         assert total(result) >= floor
+    if ceiling < 0 or total(asked) <= ceiling:
+        assert result.prefill >= asked.prefill
+        assert result.decode >= asked.decode
+    if 0 <= floor <= ceiling and total(Pair(*map(max, asked, keep))) <= ceiling:
+        assert total(result) >= floor - max(each)
     if total(asked) <= ceiling and floor < 0:
         assert result == asked
 

@@ -89,8 +89,8 @@ def clamp_pair(
 
     `prefill_gpus` and `decode_gpus` are those of one replica; where one is unknown (None, 0 or less) nothing is changed.
     `min_endpoint` is what each pool keeps, `min_decode` what decode keeps where that is another number. A ceiling
-    too low for both minima gives (0, 0); a floor that could only be met above the ceiling is not met. Above the ceiling no pool
-    grows but to what it keeps. The result is never above the ceiling where the input is above it, and giving the result in
+    too low for both minima gives (0, 0); a floor above the ceiling changes nothing. Above the ceiling no pool grows but to what
+    it keeps, below the floor none shrinks. The result is never above the ceiling where the input is above it, and giving the result in
     again changes nothing.
     """
     if prefill_gpus is None or decode_gpus is None or prefill_gpus <= 0 or decode_gpus <= 0:
@@ -102,9 +102,8 @@ def clamp_pair(
     fit = bounds(total, min_gpus, max_gpus, allowance)
     if fit is BudgetFit.ABOVE_CEILING:
         return _shrink(Pair(prefill, decode), each, max_gpus, keep)
-    if fit is BudgetFit.BELOW_FLOOR:
-        grown = _grow((prefill, total), each, min_gpus, keep)
-        return Pair(prefill, decode) if 0 <= max_gpus < _total(grown, each) else grown
+    if fit is BudgetFit.BELOW_FLOOR and not 0 <= max_gpus < min_gpus:
+        return _grow(Pair(prefill, decode), each, min_gpus, max_gpus, keep)
     return Pair(prefill, decode)
 
 
@@ -118,12 +117,19 @@ def _shrink(asked: Pair, each: Pair, ceiling: int, keep: Pair) -> Pair:
     return Pair(prefill, max(keep.decode, decode))
 
 
-def _grow(share_of: tuple[int, int], each: Pair, floor: int, keep: Pair) -> Pair:
-    prefill, total = share_of
+def _grow(asked: Pair, each: Pair, floor: int, ceiling: int, keep: Pair) -> Pair:
+    """More of both in proportion, and fewer of neither; as asked for where what each pool keeps has no room."""
+    least, total = Pair(max(asked.prefill, keep.prefill), max(asked.decode, keep.decode)), _total(asked, each)
     # From nothing there is no proportion to keep: half of the GPUs each, and what half a GPU leaves is decode's.
-    share = _ceil(prefill * floor, total) if total > 0 else floor // 2 // each.prefill
-    new = max(keep.prefill, share)
-    return Pair(new, max(keep.decode, _ceil(max(0, floor - new * each.prefill), each.decode)))
+    share = _ceil(asked.prefill * floor, total) if total > 0 else floor // 2 // each.prefill
+    if ceiling < 0:
+        prefill = max(least.prefill, share)
+        return Pair(prefill, max(least.decode, _ceil(floor - prefill * each.prefill, each.decode)))
+    if ceiling < _total(least, each):
+        return asked
+    prefill = max(least.prefill, min(share, (ceiling - least.decode * each.decode) // each.prefill))
+    missing = min(_ceil(floor - prefill * each.prefill, each.decode), (ceiling - prefill * each.prefill) // each.decode)
+    return Pair(prefill, max(least.decode, missing))
 
 
 def _total(replicas: Pair, each: Pair) -> int:
