@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 from dynamo_planner.core.observing import Pool
+from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 from dynamo_planner.planning import gathering
 from dynamo_planner.planning.gathering import MOST_GENERATIONS, ClusterGatherer
 from dynamo_shared.api.objects import KubeObject
@@ -51,6 +52,13 @@ def test_workers_of_other_namespaces_are_not_even_read(monkeypatch: pytest.Monke
     monkeypatch.setattr(gathering, "worker_of", counted)
     able = gatherer(cache)._able(Pool.DECODE, ("ns-g",))
     assert (able.max_num_seqs, sorted(read)) == (32, ["discovered", "own"])
+
+
+@pytest.mark.parametrize(("mode", "twice"), [("disagg", True), ("prefill", True), ("decode", True), ("agg", False)])
+async def test_one_pool_alone_is_of_a_graph_whose_routers_count_each_request_twice(mode: str, twice: bool) -> None:
+    planned = plan(mode=mode)
+    async with gathering.gatherer(planned, ObjectCache(), PrometheusOptions(url="http://p"), None, lambda: 0.0) as made:
+        assert made._traffic._disaggregated is twice
 
 
 def test_engines_are_heard_of_the_generations_that_have_most_pods() -> None:

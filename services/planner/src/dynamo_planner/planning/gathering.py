@@ -222,6 +222,6 @@ async def gatherer(
             namespace=namespace,
             kubernetes_namespace=plan.graph.namespace,
             model=plan.config.model_name,
-            disaggregated=plan.config.mode is Mode.DISAGG,
+            disaggregated=plan.config.mode is not Mode.AGG,
         )
         yield ClusterGatherer(plan, cache, traffic=reader, listener=listener, clock=clock, stack=stack)
