@@ -1,6 +1,7 @@
 """Traffic of a graph as Prometheus reports it, and a reason for each case in which it does not."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
@@ -17,6 +18,7 @@ NOW = 1_000_000.0
 STARTED = "dynamo_frontend_requests_started_total"
 TOTAL = "dynamo_frontend_requests_total"
 ROUTED = "dynamo_component_router_requests_total"
+ROUTED_STARTED = "dynamo_component_router_requests_started_total"
 OWN = {"dynamo_namespace": "ns-a", "model": "Qwen"}
 
 
@@ -60,6 +62,7 @@ def kind(promql):
         "hits": ("kv_hit_rate",),
         "started": (STARTED,),
         "routed": (ROUTED,),
+        "routed, started": (ROUTED_STARTED,),
         "total": (TOTAL,),
     }.items():
         if any(word in promql for word in words):
@@ -114,7 +117,7 @@ def why(outcome):
     return outcome.why
 
 
-async def test_counts_are_summed_and_means_are_means_over_series():
+async def test_counts_are_summed_and_names_of_a_model_are_averaged():
     assert await read(healthy()) == Traffic(
         duration=180.0, requests=120.0, isl=1500.0, osl=150.0, ttft=500.0, itl=31.25
     )
@@ -186,6 +189,12 @@ async def test_an_older_frontend_has_another_counter():
     assert traffic.requests == 7
 
 
+async def test_a_router_that_counts_what_it_begins_is_believed_before_one_that_counts_what_ended():
+    """As from Dynamo 1.6 on: while load climbs, fewer requests end than come."""
+    answers = {**healthy(routed=series(9.0)), "routed, started": series(30.0)}
+    assert (await traffic_of(answers, source=MetricsSource.ROUTER)).requests == 30
+
+
 async def test_the_router_reports_how_often_the_cache_hits():
     answers = healthy(routed=[SeriesValue({"dynamo_namespace": "ns_a"}, NOW, 9.0)], hits=[SeriesValue({}, NOW, 0.4)])
     for name in ("isl", "osl", "ttft", "itl"):
@@ -235,7 +244,7 @@ class TestDisaggregated:
     async def test_no_requests_yet_is_explained_by_the_source_that_was_asked_for(self):
         outcome = await read({}, source=MetricsSource.ROUTER, disaggregated=True)
         assert why(outcome) is Missing.NO_SERIES
-        assert ROUTED in outcome.message
+        assert ROUTED_STARTED in outcome.message
 
 
 class TestNoRequests:
@@ -335,10 +344,13 @@ class TestQueries:
         queries = Queries(MetricsSource.FRONTEND, "ns-a", "ns", 180.0)
         assert queries.requests(STARTED) == f'increase({STARTED}{{dynamo_namespace="ns-a",namespace=~"|ns"}}[180s])'
         metric = "dynamo_frontend_input_sequence_tokens"
-        assert queries.mean("isl") == (
-            f'increase({metric}_sum{{dynamo_namespace="ns-a",namespace=~"|ns"}}[180s]) / '
-            f'increase({metric}_count{{dynamo_namespace="ns-a",namespace=~"|ns"}}[180s])'
+        sums, counts = (
+            f'(increase({metric}_{part}{{dynamo_namespace="ns-a",namespace=~"|ns"}}[180s]))'
+            for part in ("sum", "count")
         )
+        assert queries.mean("isl") == f"sum {sums} / sum {counts}"
+        of_each = replace(queries, by_model=True)
+        assert of_each.mean("isl") == f"sum by (model) {sums} / sum by (model) {counts}"
         assert queries.kv_hit_rate is None
 
     def test_the_router_writes_namespaces_with_underscores_and_those_of_a_generation_of_workers(self):
@@ -349,7 +361,7 @@ class TestQueries:
             'dynamo_namespace=~"ns\\\\.x_a(_[0-9a-f]{8})?",namespace=~"|ns"',
         )
         assert queries.kv_hit_rate == (
-            f"sum(increase({metric}_sum{{{of}}}[60s])) / sum(increase({metric}_count{{{of}}}[60s]))"
+            f"sum (increase({metric}_sum{{{of}}}[60s])) / sum (increase({metric}_count{{{of}}}[60s]))"
         )
 
     def test_tokens_come_from_the_router_that_reports_the_most_where_there_are_two(self):

@@ -22,7 +22,7 @@ _MEANS = {
 NAMESPACE = "dynamo_namespace"
 MODEL = "model"
 _GENERATION = "(_[0-9a-f]{8})?"
-_BY_ROUTER = "sum by (dynamo_component)"
+_BY_ROUTER, _BY_MODEL = "sum by (dynamo_component)", f"sum by ({MODEL})"
 # Of a router that several jobs scrape, as in `once`.
 _ONCE = f"max without ({', '.join(SCRAPER)})"
 
@@ -37,15 +37,17 @@ class Queries:
     kubernetes_namespace: str
     """the graph's; of series that have this label, those of other namespaces are left out: any pod can claim the other one"""
     window: float
+    by_model: bool = False
+    """whether the caller tells models apart: means are of each, and not of all together"""
     disaggregated: bool = False
     """whether one router chooses workers for the prompts of requests and another one for their tokens: each counts a request"""
 
     @property
     def counters(self) -> tuple[str, ...]:
         """Names of the counters of requests, the better one first."""
-        if self.source is MetricsSource.ROUTER:
-            return ("dynamo_component_router_requests_total",)
-        return ("dynamo_frontend_requests_started_total", "dynamo_frontend_requests_total")
+        # Requests that ended are fewer than those that came, while load climbs. Older releases count nothing else.
+        of = "component_router" if self.source is MetricsSource.ROUTER else "frontend"
+        return (f"dynamo_{of}_requests_started_total", f"dynamo_{of}_requests_total")
 
     def requests(self, counter: str) -> str:
         """Requests that came within the window, a value for each series."""
@@ -61,17 +63,15 @@ class Queries:
         return f'count({counter}{{{NAMESPACE}="",{self._wall}}})'
 
     def mean(self, signal: str) -> str:
-        """The mean of a signal within the window; NaN of a series that saw nothing.
+        """The mean of a signal over all requests within the window, whichever frontend had them; NaN without any.
 
         The router of prompts reports one token of output.
         """
         if self._counts_twice:
-            sums, counts = self._grown(f"dynamo_component_router_{_MEANS[signal]}")
-            return f"max({_BY_ROUTER} ({sums}) / {_BY_ROUTER} ({counts}))"
+            return f"max({self._over_all(f'dynamo_component_router_{_MEANS[signal]}', _BY_ROUTER)})"
         if self.source is MetricsSource.ROUTER:
             return self._over_all(f"dynamo_component_router_{_MEANS[signal]}")
-        sums, counts = self._grown(f"dynamo_frontend_{_MEANS[signal]}")
-        return f"{sums} / {counts}"
+        return self._over_all(f"dynamo_frontend_{_MEANS[signal]}", _BY_MODEL if self.by_model else "sum")
 
     @property
     def _counts_twice(self) -> bool:
@@ -82,13 +82,9 @@ class Queries:
         """The mean KV-cache hit rate; only the router reports it."""
         return self._over_all("dynamo_component_router_kv_hit_rate") if self.source is MetricsSource.ROUTER else None
 
-    def _over_all(self, histogram: str) -> str:
-        sums, counts = self._grown(histogram)
-        return f"sum({sums}) / sum({counts})"
-
-    def _grown(self, histogram: str) -> tuple[str, str]:
-        sums, counts = (f"increase({self.of(histogram + part)}[{self._span}])" for part in ("_sum", "_count"))
-        return sums, counts
+    def _over_all(self, histogram: str, total: str = "sum") -> str:
+        sums, counts = (f"{total} (increase({self.of(histogram + part)}[{self._span}]))" for part in ("_sum", "_count"))
+        return f"{sums} / {counts}"
 
     def of(self, metric: str) -> str:
         """The series of a metric, of all models, as they stand."""

@@ -82,7 +82,14 @@ class TrafficReader:
         return ()
 
     def _queries(self, source: MetricsSource, window: float) -> Queries:
-        return Queries(source, self._namespace, self._kubernetes_namespace, window, self._disaggregated)
+        return Queries(
+            source,
+            self._namespace,
+            self._kubernetes_namespace,
+            window,
+            by_model=self._model is not None,
+            disaggregated=self._disaggregated,
+        )
 
     def _counters(self, window: float) -> Iterator[tuple[Queries, str]]:
         """Counters of requests, the better one first. A frontend counts once what its two routers count twice together, and
@@ -200,6 +207,6 @@ class TrafficReader:
 
 
 def _mean(samples: Sequence[SeriesValue]) -> float | None:
-    """The mean over series, as Dynamo's planner has it; a series that saw nothing is NaN and says nothing."""
+    """The mean of what was asked for: one series, or one for each way that a model's name is written; NaN says nothing."""
     values = [each.value for each in samples if isfinite(each.value)]
     return sum(values) / len(values) if values else None
