@@ -12,3 +12,9 @@ SCALER_UNANSWERED = EventReason(
     "PlanningScalerUnanswered", "The scaler has not answered what planning asked for.", "Warning", "Plan"
 )
 NOT_PLANNABLE = EventReason("", "A graph cannot be planned.", "Warning", "Plan", "Planning")
+CONFIG_REMARKS = EventReason(
+    "PlannerConfigRemarks",
+    "A part of a PlannerConfig has no effect, or likely another one than is meant.",
+    "Warning",
+    "Plan",
+)

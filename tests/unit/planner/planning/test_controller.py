@@ -143,13 +143,23 @@ def _planned(controller: Plans, key: ObjectKey = KEY) -> None:
     controller._runners[key] = _Running(plan(), cast(Any, runner))
 
 
-def _plannable(controller: Plans, **worker: Any) -> None:
+def _plannable(controller: Plans, written: str = '{"mode": "agg"}', **worker: Any) -> None:
     """The graph has a worker, and the PlannerConfig that it names."""
     desired = graph()
     desired["spec"]["components"] = [{"name": "Worker", "type": "worker", **worker}]
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
-    config = stored_object(CONFIG_MAPS, "plan", data={"planner_config.json": '{"mode": "agg"}'})
+    config = stored_object(CONFIG_MAPS, "plan", data={"planner_config.json": written})
     controller.cache.put(CONFIG_MAPS, config)
+
+
+async def test_what_a_planner_config_says_in_vain_is_announced_as_planning_begins() -> None:
+    controller, announced = plans()
+    _plannable(controller, '{"mode": "agg", "max_gpu_budgt": 4}')
+    for _ in range(2):
+        await controller.reconcile(KEY)
+    controller._stop(KEY)
+    said = "ConfigMap plan, planner_config.json: max_gpu_budgt: is not a known key, and is ignored; did you mean max_gpu_budget?"
+    assert announced.lines == [f"Warning PlannerConfigRemarks Plan: {said}"]
 
 
 async def test_planning_ends_where_another_platform_serves_the_namespace() -> None:

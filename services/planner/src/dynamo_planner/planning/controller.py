@@ -192,6 +192,7 @@ class Plans(Controller):
             runner = asyncio.create_task(self._run_plan(plan), name=f"plan {key}")
             runner.add_done_callback(lambda ended: self._ended(key, ended))
             self._runners[key] = _Running(plan, runner)
+            self._reporter.begun(graph, plan)
         return Result()
 
     async def _end(self, key: ObjectKey) -> None:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.adapted import least_replicas
-from dynamo_shared.api.contracts import PlannerConfig, contract_errors
+from dynamo_shared.api.contracts import PlannerConfig, contract_errors, contract_warnings
 from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import field_errors, shown
@@ -53,6 +53,8 @@ class PlannedGraph:
     profile: Profile | None
     warmup: tuple[Interval, ...] = ()
     """load that predictors begin with"""
+    remarks: str = ""
+    """what of the PlannerConfig has no effect, or likely another one than is meant"""
 
 
 def config_map_of(graph: KubeObject) -> str:
@@ -85,7 +87,7 @@ def read_plan(
             "NoPlannerConfig",
             f"annotation {PLANNER_CONFIG} names ConfigMap {config_map_of(graph)}, which does not exist",
         )
-    config = _config(config_map)
+    config, remarks = _config(config_map)
     _check_namespace(config, graph)
     try:
         pools = find_pools(graph, config.mode)
@@ -111,6 +113,7 @@ def read_plan(
         gpus=gpus,
         profile=profile,
         warmup=_warmup(config, config_map),
+        remarks=remarks,
     )
 
 
@@ -154,7 +157,8 @@ def _check_namespace(config: PlannerConfig, graph: KubeObject) -> None:
         )
 
 
-def _config(config_map: KubeObject) -> PlannerConfig:
+def _config(config_map: KubeObject) -> tuple[PlannerConfig, str]:
+    """The configuration, and remarks on it: no admission reads ConfigMaps."""
     data, name = config_map.get("data") or {}, config_map["metadata"]["name"]
     key = next((each for each in CONFIG_KEYS if each in data), None)
     if key is None:
@@ -169,10 +173,12 @@ def _config(config_map: KubeObject) -> PlannerConfig:
     if errors:
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {listed(map(str, errors))}")
     try:
-        return PlannerConfig.model_validate(value)
+        config = PlannerConfig.model_validate(value)
     except ValidationError as error:
         problems = (str(each) for each in field_errors(error))
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {listed(problems)}") from error
+    remarks = listed(map(str, contract_warnings("features.planner", value)))
+    return config, remarks and f"{where}: {remarks}"
 
 
 def _warmup(config: PlannerConfig, config_map: KubeObject) -> tuple[Interval, ...]:

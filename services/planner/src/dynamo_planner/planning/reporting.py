@@ -78,6 +78,11 @@ class PlanReporter:
         self._last: dict[str, tuple[str, ...]] = {}
         """by uid: what was reported last"""
 
+    def begun(self, graph: KubeObject, plan: PlannedGraph) -> None:
+        """Planning of a graph begins by a plan."""
+        if plan.remarks:
+            self._announcer.announce(graph, events.CONFIG_REMARKS(plan.remarks))
+
     def tick(self, graph: KubeObject, plan: PlannedGraph, ticked: TickResult, at: datetime) -> PlanningCondition:
         """Events of a tick: always where something is asked for, otherwise where the reason, or the advice, is another one."""
         effects, acted = ticked.effects, ticked.acted
