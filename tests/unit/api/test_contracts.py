@@ -138,6 +138,12 @@ LIKELY_NOT_MEANT: dict[str, list[str]] = {
         "total_gpu_power_limit: is ignored: power is not planned; max_gpu_budget bounds the GPUs",
         "environment: 'virtual' is ignored: the scaler carries decisions out",
     ],
+    "features.planner: {mode: decode, prefill_min_endpoint: 2, load_predictor: prophet}": [
+        "prefill_min_endpoint: ignored in mode 'decode', which plans no such pool",
+        "load_predictor: ignored with policy 'adaptive'; only 'reference' reads it",
+    ],
+    "features.planner: {policy: reference, decode_min_endpoint: 2, kalman_r: 5}": [],
+    "features.planner: {no_operation: true}": ["no_operation: is an older name of advisory"],
     "features.planner: {environment: kubernetes}": [],
     "features.planner: {ttft_ms: 300, enable_load_scaling: false}": [],
     "features.planner: {min_gpu_budget: 9}": ["min_gpu_budget: 9 is above max_gpu_budget, 8, which wins"],
@@ -162,8 +168,8 @@ def test_what_is_likely_not_meant_is_a_warning_and_no_error(given: str, warnings
 
 
 def test_older_names_are_read_as_todays() -> None:
-    config = PlannerConfig.model_validate({"ttft": 300, "load_adjustment_interval": 7.0})
-    assert (config.ttft_ms, config.load_adjustment_interval_seconds) == (300, 7)
+    config = PlannerConfig.model_validate({"ttft": 300, "load_adjustment_interval": 7.0, "no_operation": True})
+    assert (config.ttft_ms, config.load_adjustment_interval_seconds, config.advisory) == (300, 7, True)
 
 
 def test_targets_other_than_sla_have_reactive_scaling_only() -> None:

@@ -95,6 +95,30 @@ class PlanningPolicy(StrEnum):
 _REPORTS = "dynamoctl plan replay writes reports"
 _POWER = "power is not planned; max_gpu_budget bounds the GPUs"
 _PLUGINS = "the planner service has no plugins"
+_OF_REFERENCE = frozenset(
+    {
+        "load_predictor",
+        "load_predictor_log1p",
+        "prophet_window_size",
+        "kalman_q_level",
+        "kalman_q_trend",
+        "kalman_r",
+        "max_num_fpm_samples",
+        "fpm_sample_bucket_size",
+        "load_scaling_down_sensitivity",
+        "prefill_scale_up_queue_tokens",
+        "prefill_scale_down_queue_tokens",
+        "decode_scale_up_kv_rate",
+        "decode_scale_down_kv_rate",
+    }
+)
+"""What the policy `adaptive` does not read."""
+_OF_OTHER_POOL = {
+    Mode.PREFILL: "decode_min_endpoint",
+    Mode.DECODE: "prefill_min_endpoint",
+    Mode.AGG: "prefill_min_endpoint",
+}
+"""By mode, the minimum of a pool that it does not plan."""
 
 
 class PlannerConfig(PlannerExtensions):
@@ -228,7 +252,7 @@ class PlannerConfig(PlannerExtensions):
     """Samples that one interval averages over; newer planners do not read it."""
     load_min_observations: Count = 5
     """Iterations that must be measured before a model of an engine is used."""
-    advisory: Bool = False
+    advisory: Bool = Field(default=False, validation_alias=AliasChoices("advisory", "no_operation"))
     """Decides and reports, and never acts."""
     report_interval_hours: Annotated[Number | None, Field(gt=0)] = 24.0
     """Hours between two reports; null: none."""
@@ -301,7 +325,13 @@ class PlannerConfig(PlannerExtensions):
             )
         if self.gpu_price is not None and "attainment" in self.model_fields_set:
             yield ("attainment",), "ignored with gpu_price, which weighs requests against GPUs; leave one of them out"
-        if self.optimization_target is Target.SLA or self.policy is PlanningPolicy.ADAPTIVE:
+        if (other := _OF_OTHER_POOL.get(self.mode, "")) and getattr(self, other) is not None:
+            yield (other,), f"ignored in mode '{self.mode.value}', which plans no such pool"
+        if self.policy is PlanningPolicy.ADAPTIVE:
+            for name in sorted(self.model_fields_set & _OF_REFERENCE):
+                yield (name,), "ignored with policy 'adaptive'; only 'reference' reads it"
+            return
+        if self.optimization_target is Target.SLA:
             return
         target = f"optimization_target {self.optimization_target.value!r}"
         for name in ("ttft_ms", "itl_ms"):

@@ -72,6 +72,7 @@ CONTRACTS: tuple[Contract, ...] = (
             {},
             _PLANNER,
             {
+                "policy": "reference",
                 "optimization_target": "load",
                 "mode": "agg",
                 "decode_scale_up_kv_rate": 80,
