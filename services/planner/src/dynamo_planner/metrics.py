@@ -26,7 +26,17 @@ GAUGES: Mapping[str, tuple[str, str]] = {
     "dynamo_planner_sla_target_itl_ms": ("Desired time between tokens, ms.", "target.itl_ms"),
     "dynamo_planner_estimated_ttft_ms": ("Estimated time to first token, ms.", "predicted.estimated_ttft_ms"),
     "dynamo_planner_estimated_itl_ms": ("Estimated time between tokens, ms.", "predicted.estimated_itl_ms"),
+    "dynamo_planner_engine_prefill_capacity_requests_per_second": (
+        "Requests a second of one prefill engine.",
+        "predicted.prefill_capacity_requests_per_second",
+    ),
+    "dynamo_planner_engine_decode_capacity_requests_per_second": (
+        "Requests a second of one decode engine, or of one that does both.",
+        "predicted.decode_capacity_requests_per_second",
+    ),
 }
+OBSERVED = "observed."
+"""What the keys of observed traffic begin with; a tick that observed any has its rate."""
 
 
 #: The number of a tick that adds up to GPU-hours: GPUs of the workers that are ready.
@@ -63,11 +73,14 @@ class PlanMetrics:
     def tick(
         self, graph: tuple[str, str], numbers: Mapping[str, float], missing: Mapping[str, str], outcome: str
     ) -> None:
-        """A tick of a graph (namespace, name)."""
+        """A tick of a graph (namespace, name). Traffic that is not known has no gauges: the last values are of another time."""
+        asked = f"{OBSERVED}requests_per_second" in numbers or "traffic" in missing
         for name, (_, key) in GAUGES.items():
             value = numbers.get(key)
             if value is not None and isfinite(value):
                 self._gauges[name].labels(*graph).set(value)
+            elif asked and key.startswith(OBSERVED):
+                self._gauges[name].remove_by_labels(_labels(graph))
         self._count_gpus(graph, numbers.get(READY_GPUS))
         self._ticks.labels(*graph, outcome).inc()
         before, now = self._reported.get(graph, set()), set(missing.items())
@@ -91,7 +104,7 @@ class PlanMetrics:
         self._reported.pop(graph, None)
         self._held.pop(graph, None)
         for metric in self._all():
-            metric.remove_by_labels(dict(zip(GRAPH, graph, strict=True)))
+            metric.remove_by_labels(_labels(graph))
 
     def close(self) -> None:
         """Takes the metrics out of the registry: a restarted service has its own."""
@@ -100,3 +113,7 @@ class PlanMetrics:
 
     def _all(self) -> tuple[Gauge | Counter, ...]:
         return *self._gauges.values(), self._gpu_hours, self._ticks, self._missing
+
+
+def _labels(graph: tuple[str, str]) -> dict[str, str]:
+    return dict(zip(GRAPH, graph, strict=True))

@@ -22,6 +22,25 @@ def test_what_a_graph_is_to_reach_is_shown(registry: CollectorRegistry) -> None:
     assert registry.get_sample_value("dynamo_planner_sla_target_itl_ms", LABELS) == 50
 
 
+def test_traffic_that_is_not_known_is_not_shown_as_it_was_last(registry: CollectorRegistry) -> None:
+    metrics = PlanMetrics(registry, ManualClock(100.0))
+
+    def shown() -> tuple[float | None, float | None]:
+        rate, ttft = "dynamo_planner_observed_requests_per_second", "dynamo_planner_observed_ttft_ms"
+        return registry.get_sample_value(rate, LABELS), registry.get_sample_value(ttft, LABELS)
+
+    busy = {"observed.requests_per_second": 8.0, "observed.ttft_ms": 250.0}
+    for numbers, missing, expected in (
+        (busy, {}, (8.0, 250.0)),
+        ({}, {}, (8.0, 250.0)),  # It was not asked for.
+        ({"observed.requests_per_second": 0.0}, {}, (0.0, None)),
+        (busy, {}, (8.0, 250.0)),
+        ({}, {"traffic": "unreachable"}, (None, None)),
+    ):
+        metrics.tick(GRAPH, numbers, missing, "Holds")
+        assert shown() == expected
+
+
 def test_gpu_hours_add_up_from_tick_to_tick(registry: CollectorRegistry) -> None:
     clock = ManualClock(100.0)
     metrics = PlanMetrics(registry, clock)
