@@ -323,7 +323,7 @@ class KubeClient:
         self, resource: Resource, namespace: str, query: str, *, silence: float
     ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
         """The raw bytes of a watch; see Transport.stream."""
-        watch = self._outgoing(method="GET", path=resource.path(namespace), query=query)
+        watch = self._outgoing(method="GET", path=resource.path(namespace), query=query, prompt=True)
         return self._transport.stream(watch, silence=silence)
 
     def stream_log(

@@ -11,7 +11,7 @@ import ssl
 import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -87,14 +87,14 @@ class Outgoing:
     accept: str = ""
     retry: bool = False
     """whether it may safely arrive twice: it is repeated after connection failures, 429 and 503"""
-    timeout: float | None = None
-    """seconds that bound everything, retries and waits included; None: the client's"""
     agent: str = USER_AGENT
     headers: tuple[tuple[str, str], ...] = ()
     warned: WarningObserver | None = None
     """hears the server's warnings"""
     small_buffers: bool = False
     """whether little of a streamed answer waits here: many are open at a time, of servers that are not trusted"""
+    prompt: bool = False
+    """whether a streamed answer begins at once, so that the client's time-out bounds the wait for its beginning, too"""
     most: int | None = None
     """bytes that an answer may have, as the rest is not read (ResponseTooLarge); None: as many as all of the client's"""
     may_write: Callable[[], bool] = _always
@@ -161,7 +161,7 @@ class Transport:
             return await self._within_time(outgoing, headers)
 
     async def _within_time(self, outgoing: Outgoing, headers: CIMultiDict[str]) -> bytes:
-        seconds = self._timeout if outgoing.timeout is None else outgoing.timeout
+        seconds = self._timeout
         try:
             async with asyncio.timeout(seconds):
                 return await self._attempts(outgoing, headers, time.monotonic() + seconds)
@@ -195,7 +195,7 @@ class Transport:
 
     def _sent(
         self, session: aiohttp.ClientSession, outgoing: Outgoing, headers: CIMultiDict[str], **options: Any
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    ) -> Awaitable[aiohttp.ClientResponse]:
         target = f"{outgoing.path}?{outgoing.query}" if outgoing.query else outgoing.path
         return session.request(
             outgoing.method,
@@ -214,7 +214,7 @@ class Transport:
         started = time.monotonic()
         status = 0
         try:
-            async with self._sent(self._session, outgoing, headers) as response:
+            async with await self._sent(self._session, outgoing, headers) as response:
                 status = response.status
                 content = await self._read(response, path, outgoing.most)
                 if outgoing.warned is not None:
@@ -271,7 +271,9 @@ class Transport:
             # body None: aiohttp sends chunks for False, too.)
             chunked = True if outgoing.body is not None else None
             session = self._stream_sessions[small]
-            async with self._sent(session, outgoing, sent, timeout=timeout, chunked=chunked) as response:
+            async with asyncio.timeout(min(self._timeout, silence) if outgoing.prompt else None):
+                response = await self._sent(session, outgoing, sent, timeout=timeout, chunked=chunked)
+            async with response:
                 if response.status == 401:
                     await self._renew(path)
                 if response.status >= 300:
