@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from dynamo_shared.aio import Process, ended
 
+from tests.building.waiting import until
+
 CAT = ("cat",)
 SLEEP = ("sleep", "600")
 
@@ -51,6 +53,29 @@ async def test_it_ends_although_its_child_holds_the_streams() -> None:
     async with await Process.start(("sh", "-c", "sleep 600 & echo $!; wait")) as process:
         child = int(await process.stdout.readline())
     os.kill(child, 9)
+
+
+@pytest.mark.parametrize("goes_on", ["wait", "exit"])
+async def test_what_it_started_in_its_own_session_ends_with_it(tmp_path: Path, goes_on: str) -> None:
+    os.mkfifo(held := tmp_path / "held")
+    command = ("sh", "-c", f"exec 9> {held}; sleep 600 & {goes_on}")
+    async with await Process.start(command, own_session=True):
+        reader = await asyncio.to_thread(held.open, "rb", 0)
+    with reader:
+        os.set_blocking(reader.fileno(), False)
+        await until(lambda: reader.read() == b"")
+
+
+async def test_what_was_not_read_does_not_keep_its_streams_open() -> None:
+    async with await Process.start(("sh", "-c", "sleep 600 & echo $!; wait"), writes=True) as process:
+        child = int(await process.stdout.readline())
+        assert process.stdin is not None
+        process.stdin.write(bytes(1 << 22))
+    try:
+        async with asyncio.timeout(60):
+            await process.stdin.wait_closed()
+    finally:
+        os.kill(child, 9)
 
 
 async def test_a_start_that_is_cancelled_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,8 @@
 
 import asyncio
 import base64
-import contextlib
 import json
 import os
-import signal
 import ssl
 import stat
 import sys
@@ -27,7 +25,7 @@ from dynamo_shared.kube.oidc import token_expiry
 from dynamo_shared.runtime.endpoints import serving
 
 from tests.building.tables import rows
-from tests.building.waiting import turns
+from tests.building.waiting import turns, until
 
 
 @pytest.fixture(scope="session")
@@ -175,6 +173,14 @@ print(json.dumps({{"apiVersion": info["apiVersion"], "kind": "ExecCredential", "
 """
 
 
+PLUGIN_READS = """#!{python}
+import json, os, sys
+info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+token = str(info["spec"]["interactive"]) + "-" + sys.stdin.read()
+print(json.dumps({{"apiVersion": info["apiVersion"], "kind": "ExecCredential", "status": {{"token": token}}}}))
+"""
+
+
 @pytest.fixture
 def plugin(tmp_path: Path) -> Any:
     def plugin(**status: Any) -> dict[str, Any]:
@@ -275,20 +281,34 @@ def _without_token(path: Path) -> str:
 
 
 async def test_a_plugin_ends_with_the_login_that_runs_it(write: Any, tmp_path: Path) -> None:
-    """One that hung was left behind by each attempt, and outlived the platform."""
-    os.mkfifo(fifo := tmp_path / "pid")
-    script = f"echo $$ > {fifo}; exec sleep 600"
+    """One that hung was left behind by each attempt, and outlived the platform; so did what a script had started."""
+    os.mkfifo(held := tmp_path / "held")
+    script = f"exec 9> {held}; sleep 600 & wait"
     login = asyncio.create_task(load(write(by_plugin("/bin/sh", "-c", script)), environ={}))
-    pid = int(await asyncio.to_thread(fifo.read_text))
-    # Until its output is waited for; before, asyncio ends it.
-    await turns(100)
-    try:
+    with await asyncio.to_thread(held.open, "rb", 0) as reader:
+        os.set_blocking(reader.fileno(), False)
+        # Until its output is waited for; before, it ends all the same.
+        await turns(100)
         await ended(login)
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+        await until(lambda: reader.read() == b"")
+
+
+async def test_a_plugin_does_not_read_what_the_platform_was_given(write: Any, tmp_path: Path) -> None:
+    """As manifests in `dynamoctl apply -f -`, which is not a terminal that the plugin could ask at."""
+    (plugin := tmp_path / "plugin").write_text(PLUGIN_READS.format(python=sys.executable))
+    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
+    read, written = os.pipe()
+    os.write(written, b"manifests")
+    before = os.dup(0)
+    os.dup2(read, 0)
+    try:
+        async with asyncio.timeout(60):
+            credentials = (await load(write(by_plugin(str(plugin))), environ={})).credentials
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+        os.dup2(before, 0)
+        for each in (read, written, before):
+            os.close(each)
+    assert credentials.authorization == "Bearer False-"
 
 
 def server_tls(authority: CertificateAuthority, name: str, clients: ssl.VerifyMode = ssl.CERT_NONE) -> ssl.SSLContext:

@@ -9,6 +9,8 @@ among them, have stopped wherever they were: such a child may wait or spin witho
 import asyncio
 import contextlib
 import functools
+import os
+import signal
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -21,14 +23,15 @@ _LINE_LIMIT = 64 * 1024
 class Process:
     """A program that runs next to this one, with its streams. Leave `async with`, or call `end`: nothing is left of it."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], *, limit: int) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], *, limit: int, own_session: bool) -> None:
         self._popen = popen
+        self._own_session = own_session
         self._ends: list[Any] = [popen.stdout, popen.stderr]
         """files, and transports once they are connected: both are closed by `close`"""
         self.stdout = asyncio.StreamReader(limit)
         self.stderr = asyncio.StreamReader(limit)
         self.stdin: asyncio.StreamWriter | None = None
-        """None where the program reads what this one does"""
+        """None unless it was asked for"""
 
     @classmethod
     async def start(
@@ -43,7 +46,8 @@ class Process:
         """Start the command; `limit` is the length of a line of its output in bytes.
 
         `writes` gives it a standard input of its own, to which `stdin` writes. With `own_session`, signals to this
-        process's group, such as Ctrl-C, do not reach it. OSError where it cannot be started.
+        process's group, such as Ctrl-C, do not reach it, it does not read what this process does, and `kill` ends what it
+        has started, too. OSError where it cannot be started.
         """
         near_end, far_end = socket.socketpair() if writes else (None, None)
         with contextlib.ExitStack() as undone:
@@ -52,14 +56,14 @@ class Process:
             with far_end or contextlib.nullcontext():
                 popen = subprocess.Popen(  # noqa: S603, ASYNC220 - our own caller's command; returns once it runs
                     command,
-                    stdin=None if far_end is None else far_end.fileno(),
+                    stdin=far_end.fileno() if far_end is not None else subprocess.DEVNULL if own_session else None,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     bufsize=0,
                     env=environ,
                     start_new_session=own_session,
                 )
-            process = cls(popen, limit=limit)
+            process = cls(popen, limit=limit, own_session=own_session)
             try:
                 await process._connect(near_end)
             except BaseException:
@@ -85,8 +89,11 @@ class Process:
         return self._popen.poll() is None
 
     def kill(self) -> None:
-        """End it at once; nothing where it has ended."""
-        self._popen.kill()
+        """End it at once; nothing where its end is known: its number may be another's by then."""
+        if self._popen.returncode is None:
+            # A group whose leader has ended, and was not waited for, is refused by some systems.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                (os.killpg if self._own_session else os.kill)(self.pid, signal.SIGKILL)
 
     async def wait(self) -> int:
         """Its exit code once it has ended; negative for a signal. It takes a thread: call it when the end is near."""
@@ -98,7 +105,8 @@ class Process:
         for end in self._ends:
             end.close()
         if self.stdin is not None:
-            self.stdin.close()
+            # What is left to write has no reader any more.
+            self.stdin.transport.abort()
         await self.wait()
 
     async def _connect(self, stdin: socket.socket | None) -> None:

@@ -1,7 +1,8 @@
-"""Exec plugins of kubeconfigs, which end with the login that runs them.
+"""Exec plugins of kubeconfigs, which end with the login that runs them, and what they started with them.
 
 kubernetes_asyncio 36 leaves a plugin that outlives its time-out behind, one more at each attempt, and reads its output
-before its errors, so that one that writes many errors first never ends.
+before its errors, so that one that writes many errors first never ends. It calls one interactive that has a terminal to write to,
+where Kubernetes means one to read from, and gives each its own standard input.
 """
 
 import json
@@ -20,18 +21,19 @@ def plugin_class() -> Any:
 
     class ExecPlugin(upstream.load().exec_provider.ExecProvider):  # type: ignore[misc]
         async def run(self, _: str | None = None) -> Any:
-            spec = {"interactive": sys.stdout.isatty()}
-            info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}
+            interactive = sys.stdin is not None and sys.stdin.isatty()
+            info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": {"interactive": interactive}}
             environ = {**self.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
-            return _status(self.args[0], *await _output(self.args, environ), self.api_version)
+            return _status(self.args[0], *await _output(self.args, environ, interactive), self.api_version)
 
     return ExecPlugin
 
 
-async def _output(arguments: list[str], environ: dict[str, str]) -> tuple[int, bytes, bytes]:
+async def _output(arguments: list[str], environ: dict[str, str], interactive: bool) -> tuple[int, bytes, bytes]:
     """Exit code, output and errors. ConfigError where it cannot be started."""
     try:
-        process = await Process.start(arguments, environ=environ)
+        # One that asks at the terminal must stay in its session.
+        process = await Process.start(arguments, environ=environ, own_session=not interactive)
     except OSError as error:
         words = (
             f"exec: {arguments[0]} cannot be started: {error.strerror or error}; install it, or name another kubeconfig"
