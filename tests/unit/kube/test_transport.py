@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient, errors
 from dynamo_shared.kube.config import Connection
@@ -196,6 +197,25 @@ async def test_refused_credentials_are_renewed_once_for_any_request(server: Any)
     with pytest.raises(errors.Unauthorized):
         await server.client(credentials=credentials).create(DEPLOYMENTS, OBJECT)
     assert credentials.refreshed == [True, True]
+
+
+async def test_what_is_refused_after_another_request_has_renewed_is_repeated(server: Any) -> None:
+    class JustRenewed(Renewable):
+        async def refresh(self, *, force: bool = False) -> bool:
+            return False
+
+    credentials = JustRenewed()
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        credentials.authorization = "Bearer new"
+        return await steps.refuse(401)(request)
+
+    server.then(late, steps.answer(OBJECT), steps.refuse(401))
+    client = server.client(credentials=credentials)
+    await client.get(DEPLOYMENTS, KEY)
+    assert [observed.headers["Authorization"] for observed in server.requests] == ["Bearer old", "Bearer new"]
+    with pytest.raises(errors.Unauthorized):
+        await client.get(DEPLOYMENTS, KEY)
 
 
 async def test_stale_credentials_are_renewed_before_a_request(server: Any) -> None:

@@ -177,11 +177,13 @@ class Transport:
                 # Asked last of all: the process may have been stopped while it waited for any of the above.
                 reason = "this replica no longer holds what it works on"
                 raise errors.NotHeld(0, "NotHeld", reason, request=str(outgoing))
+            used = self._credentials.authorization, self._credentials.tls
             try:
                 return await self._once(outgoing, headers)
             except errors.Unauthorized:
-                # Not authenticated, so not acted upon: any request may be repeated.
-                if renewed or not await self._renew(outgoing.path):
+                # Not authenticated, so not acted upon: any request may be repeated. Another one may have renewed meanwhile.
+                outdated = used != (self._credentials.authorization, self._credentials.tls)
+                if renewed or not (outdated or await self._renew(outgoing.path)):
                     raise
                 renewed = True
             except (errors.Unavailable, errors.TooManyRequests) as error:
