@@ -20,7 +20,7 @@ class Server:
         self.asked: list[str] = []
         self.now = 0.0
 
-    async def raw_get(self, path: str) -> bytes:
+    async def raw_get(self, path: str, *, most: int) -> bytes:
         self.asked.append(path)
         if path not in self.published:
             raise KubeError(403, "Forbidden", "no")

@@ -310,10 +310,10 @@ class KubeClient:
             if error.attempts == 1:
                 raise
 
-    async def raw_get(self, path: str, *, accept: str = "") -> bytes:
-        """Any path of the server (`/version`, `/readyz`, `/openapi/v3`, discovery); it may hold a query."""
+    async def raw_get(self, path: str, *, accept: str = "", most: int | None = None) -> bytes:
+        """Any path of the server (`/version`, `/openapi/v3`, discovery); it may hold a query. `most` as in `get`."""
         path, _, query = path.partition("?")
-        return await self._request("GET", path, query, retry=True, accept=accept)
+        return await self._request("GET", path, query, retry=True, accept=accept, most=most)
 
     async def read(self, path: str, *, accept: str = "") -> KubeObject:
         """The JSON object at any path, as `raw_get`. Unavailable where it is not one: a gateway has answered."""

@@ -39,7 +39,7 @@ Versions = dict[str, str]
 
 async def index(client: KubeClient) -> Versions:
     """All documents that there are now, and their hashes. Raises KubeError."""
-    content = await _get(client, INDEX)
+    content = await client.raw_get(INDEX, most=MAX_BYTES)
     try:
         paths = msgspec.json.decode(content, type=_OpenApiIndex).paths
     except msgspec.DecodeError as error:
@@ -50,7 +50,7 @@ async def index(client: KubeClient) -> Versions:
 async def document(client: KubeClient, path: str) -> bytes:
     """A document of the index. Raises KubeError."""
     # Not by the URL of the index: with a hash that is outdated meanwhile the answer would be a redirection.
-    return await _get(client, f"{INDEX}/{path}")
+    return await client.raw_get(f"{INDEX}/{path}", most=MAX_BYTES)
 
 
 async def published(client: KubeClient) -> Versions:
@@ -76,15 +76,6 @@ async def schemas(client: KubeClient, versions: Versions) -> list[dict[str, Any]
         except BadDocument as error:
             raise errors.Unavailable(0, "Garbled", f"{INDEX}/{path}: {error}") from error
     return documents
-
-
-async def _get(client: KubeClient, path: str) -> bytes:
-    content = await client.raw_get(path)
-    if len(content) > MAX_BYTES:
-        raise errors.ResponseTooLarge(
-            200, "ResponseTooLarge", f"the answer is larger than {MAX_BYTES} bytes", request=f"GET {path}"
-        )
-    return content
 
 
 class SchemaSource:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dynamo_shared.aio import ended
+from dynamo_shared.aio import all_of, ended
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.kube.config import SERVICE_ACCOUNT
@@ -156,7 +156,7 @@ class StandbyReplicas(Leasing):
     async def close(self) -> None:
         """Give everything back. The services have ended by now: nothing is under way."""
         await ended(*self._running)
-        await asyncio.gather(*(claim.close() for claim in self._claims.values()))
+        await all_of(claim.close() for claim in self._claims.values())
 
 
 def stands_by(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:

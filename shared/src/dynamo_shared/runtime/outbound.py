@@ -17,6 +17,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
+from dynamo_shared.aio import all_of
 from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
 from dynamo_shared.runtime.settings import Settings
 
@@ -74,7 +75,7 @@ class CheckedResolver(AbstractResolver):
     async def _own(self) -> frozenset[str]:
         """Addresses of the platform's own servers, as far as they can be resolved."""
         if self._known_at is None or time.monotonic() - self._known_at >= REMEMBERED:
-            resolved = await asyncio.gather(*map(self._addresses, sorted(self._forbidden)))
+            resolved = await all_of(map(self._addresses, sorted(self._forbidden)))
             self._known, self._known_at = frozenset().union(*resolved), time.monotonic()
         return self._known
 

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 import structlog
 
-from dynamo_shared.aio import Backoff
+from dynamo_shared.aio import Backoff, all_of
 from dynamo_shared.bus import metrics, streams
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, WrongSequenceError
 from dynamo_shared.bus.protocol import Ack, OutgoingMessage
@@ -133,7 +133,7 @@ class Sender:
             self._report("")
         fenced = [message for message, error in troubled if isinstance(error, WrongSequenceError)]
         again = [message for message, error in troubled if isinstance(error, BusUnavailableError)]
-        done = await asyncio.gather(*(self._correction.compare(message) for message in fenced))
+        done = await all_of(self._correction.compare(message) for message in fenced)
         again += [message for message, is_done in zip(fenced, done, strict=True) if not is_done]
         for message, error in troubled:
             if isinstance(error, BusClosedError):
