@@ -89,9 +89,9 @@ def clamp_pair(
 
     `prefill_gpus` and `decode_gpus` are those of one replica; where one is unknown (None, 0 or less) nothing is changed.
     `min_endpoint` is what each pool keeps, `min_decode` what decode keeps where that is another number. A ceiling
-    too low for both minima gives (0, 0); a floor above the ceiling changes nothing. Above the ceiling no pool grows but to what
-    it keeps, below the floor none shrinks. The result is never above the ceiling where the input is above it, and giving the result in
-    again changes nothing.
+    too low for both minima gives (0, 0); a floor above the ceiling changes nothing. Above the ceiling no pool grows but to
+    what it keeps, below the floor none shrinks. The result is never above the ceiling where the input is above it, and
+    giving the result in again changes nothing.
     """
     if prefill_gpus is None or decode_gpus is None or prefill_gpus <= 0 or decode_gpus <= 0:
         return Pair(prefill, decode)

@@ -38,7 +38,7 @@ class Queries:
     """the graph's; of series that have this label, those of other namespaces are left out: any pod can claim the other one"""
     window: float
     by_model: bool = False
-    """whether the caller tells models apart: means are of each, and not of all together"""
+    """whether the caller distinguishes models: means are of each, and not of all together"""
     disaggregated: bool = False
     """whether one router chooses workers for the prompts of requests and another one for their tokens: each counts a request"""
 
