@@ -35,15 +35,22 @@ def pods_at(address: str) -> list[dict[str, Any]]:
 
 
 def objection(address: str) -> str:
-    """Why the pod at an address is not the leader to wait for; empty where it is, or where that cannot be known."""
+    """Why no pod at an address is the leader to wait for; empty where one is, or where that cannot be known."""
     try:
         pods = pods_at(address)
     except (OSError, KeyError, ValueError):
         return ""
     if not pods:
         return f"no pod has the address {address}"
-    name, phase = pods[0]["metadata"]["name"], pods[0].get("status", {}).get("phase")
-    if "deletionTimestamp" in pods[0]["metadata"]:
+    # The pods of a Job that is done still have theirs, which may be the leader's by now.
+    objections = [objection_to(pod) for pod in pods]
+    return "" if "" in objections else ", ".join(objections)
+
+
+def objection_to(pod: dict[str, Any]) -> str:
+    """Why a pod is not the leader to wait for, or empty."""
+    name, phase = pod["metadata"]["name"], pod.get("status", {}).get("phase")
+    if "deletionTimestamp" in pod["metadata"]:
         return f"pod {name} is terminating"
     return "" if phase == "Running" else f"pod {name} is {phase}"
 
@@ -51,9 +58,16 @@ def objection(address: str) -> str:
 def lacking(host: str, port: int) -> str:
     """What the leader lacks until it is there; empty when it is."""
     try:
-        address = socket.gethostbyname(host)
+        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
         return "its name does not resolve"
+    # Kubernetes finds a pod by the first of its addresses alone, and the name may have one of either family.
+    lacks = [lacking_at(str(sockaddr[0]), port) for *_, sockaddr in resolved]
+    return "" if "" in lacks else ", ".join(lacks)
+
+
+def lacking_at(address: str, port: int) -> str:
+    """What the leader lacks at one of its addresses, or empty."""
     if found := objection(address):
         return found
     try:

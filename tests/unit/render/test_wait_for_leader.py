@@ -1,0 +1,61 @@
+"""The script that has the workers of vLLM wait for their leader: which pod behind an address it takes for the leader."""
+
+import socket
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.render.workloads.scripts import wait_for_leader
+from dynamo_pod_builder.render.workloads.scripts.wait_for_leader import lacking, objection
+
+ADDRESS = "10.0.0.7"
+
+
+def pod(name: str, phase: str, **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, **metadata}, "status": {"phase": phase}}
+
+
+@pytest.fixture
+def has_address(monkeypatch):
+    """Sets the pods that Kubernetes knows at an address."""
+    return lambda *pods: monkeypatch.setattr(wait_for_leader, "pods_at", lambda address: list(pods))
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ([pod("leader", "Running")], ""),
+        ([], "no pod has the address 10.0.0.7"),
+        ([pod("leader", "Pending")], "pod leader is Pending"),
+        ([pod("leader", "Running", deletionTimestamp="2026-11-28T10:00:00Z")], "pod leader is terminating"),
+        # The pods of a Job that is done keep their address, which is free for others.
+        ([pod("download-model", "Succeeded"), pod("leader", "Running")], ""),
+        ([pod("leader", "Running"), pod("upgrade", "Failed")], ""),
+        (
+            [pod("download-model", "Succeeded"), pod("leader", "Running", deletionTimestamp="2026-11-28T10:00:00Z")],
+            "pod download-model is Succeeded, pod leader is terminating",
+        ),
+    ],
+)
+def test_only_a_pod_that_runs_and_stays_is_the_leader(has_address, pods, expected):
+    has_address(*pods)
+    assert objection(ADDRESS) == expected
+
+
+def test_an_open_port_has_to_do_where_kubernetes_does_not_answer(monkeypatch):
+    def refused(address: str) -> None:
+        raise PermissionError("403")
+
+    monkeypatch.setattr(wait_for_leader, "pods_at", refused)
+    assert objection(ADDRESS) == ""
+
+
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_the_leader_is_there_once_its_port_is_open(has_address, family, address):
+    has_address(pod("leader", "Running"))
+    with socket.socket(family, socket.SOCK_STREAM) as listening:
+        listening.bind((address, 0))
+        port = listening.getsockname()[1]
+        assert lacking(address, port).startswith(f"port {port}: ")
+        listening.listen()
+        assert lacking(address, port) == ""
+    assert lacking("leader.invalid", port) == "its name does not resolve"
