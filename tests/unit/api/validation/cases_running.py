@@ -92,7 +92,7 @@ CASES: list[Case] = [
             "b: {multinode: {nodeCount: 2}, main: {args: [python3 -m dynamo.sglang]}}",
             backendFramework="sglang",
         ),
-        "error: spec.services.a.extraPodSpec.mainContainer: starts '/bin/sh', into which the flags for multinode cannot be put: set command to python3 -m dynamo.sglang, or to a shell with a script that does so",
+        "error: spec.services.a.extraPodSpec.mainContainer: starts a shell without a script, into which the flags for multinode cannot be put: set command to python3 -m dynamo.sglang, or to a shell with a script that does so",
         facts=GROVE,
     ),
     Case(

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from dynamo_shared.api.engines.table import MODULE
+from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import KubeObject
 
 # `python3 ... -m ... dynamo.<engine>` within one command of a pipeline or list. In steps instead of one expression: its
@@ -59,6 +60,15 @@ def script_at(line: Sequence[str]) -> int | None:
         return None
     switch = next((i for i, each in enumerate(line) if i and _SCRIPT_SWITCH.fullmatch(each)), None)
     return switch + 1 if switch is not None and switch + 1 < len(line) else None
+
+
+def program_of(line: Sequence[str]) -> str:
+    """What a command line starts that takes no flags for an engine, for a message."""
+    if script_at(line) is not None:
+        return "a script without its engine"
+    if _SHELL_PROGRAM.fullmatch(line[0]) and _SCRIPT_SWITCH.fullmatch(line[-1]):
+        return "a shell without a script"
+    return shown(line[0])
 
 
 def flags_at(script: str, engine: str) -> int | None:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, NamedTuple, Self
 
-from dynamo_shared.api.engines.started import SHELL, engines_started, is_own_launch, script_at, takes_flags
-from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.engines.started import SHELL, engines_started, is_own_launch, program_of, takes_flags
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN, RUNTIME
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, WORKLOAD_PROVIDER
@@ -160,9 +159,7 @@ class ComponentView:
     @property
     def program(self) -> str:
         """What its command line starts, for a message."""
-        if script_at(self.line) is not None:
-            return "a script without its engine"
-        return shown(self.line[0]) if self.main.value.get("command") else "a shell without a script"
+        return program_of(self.line)
 
     @property
     def has_command(self) -> bool:

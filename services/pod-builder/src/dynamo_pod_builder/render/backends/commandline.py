@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from dynamo_shared.api.engines.started import SHELL, flags_at, launcher_at, line_of, script_at, takes_flags
+from dynamo_shared.api.engines.started import SHELL, flags_at, launcher_at, line_of, program_of, script_at, takes_flags
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
@@ -147,11 +147,10 @@ def read(component: str, container: KubeObject) -> CommandLine:
     line = line_of(container)
     if takes_flags(line):
         return as_written(component, container)
-    program = line[0] if line else ""
     raise RenderError(
         component,
         _PATH,
-        f"runs {program or 'what its image says'}, into which flags for the engine cannot be put",
+        f"starts {program_of(line)}, into which flags for the engine cannot be put",
         "set command to python3 -m dynamo.<engine>, or to a shell with a script that does so",
     )
 
