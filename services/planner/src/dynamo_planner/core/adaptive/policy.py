@@ -81,7 +81,8 @@ class AdaptivePolicy:
         return effects
 
     def _effects(self, tick: Tick, observation: Observation) -> Effects:
-        at = max(tick.at + self._sample, observation.now)
+        # A sample that was missed is not made up for: it would be of the same traffic as this one.
+        at = tick.at + self._sample if tick.at + self._sample > observation.now else observation.now + self._sample
         self._engine.observe(observation.forward_passes)
         self._sizing.observe(observation.forward_passes)
         held = self._unknown(observation)
