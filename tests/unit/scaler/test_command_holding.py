@@ -15,6 +15,8 @@ from dynamo_shared.runtime.settings.scaler import Direction, Scaler, ScalingLimi
 
 from .desk import AUTOSCALER, FREE, SIX, Desk, refused
 
+SAID_BY = "of the annotation nvidia.com/scaling-policy, else of platform.scaler.limits"
+
 
 async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60)))).having("a", Decode=1)
@@ -51,7 +53,7 @@ async def test_next_to_what_is_held_the_answer_names_what_is_refused() -> None:
     held = await desk.scaling.carry_out(desk.ask("a", "down", Frontend=0, Decode=2))
     assert held.reason == "Held"
     assert held.message.startswith(
-        "Frontend stays at 1: BelowMinimum: 0 is below its minimum of 1; Decode stays at 4: Cooldown: "
+        f"Frontend stays at 1: BelowMinimum: 0 is below its minimum of 1 (min {SAID_BY}); Decode stays at 4: Cooldown: "
     )
     assert "carried out when that ends, until" in held.message
 
@@ -61,8 +63,8 @@ async def test_an_answer_says_why_a_component_goes_only_as_far_as_its_bound() ->
     answer = await desk.scaling.carry_out(desk.ask("a", Frontend=0, Decode=9))
     assert (answer.reason, desk.replicas("a")) == ("Applied", {"Frontend": 1, "Decode": 5})
     assert answer.message == (
-        "Frontend 2 -> 1; Decode 3 -> 5; Frontend goes no further: BelowMinimum: 0 is below its minimum of 1; "
-        "Decode goes no further: AboveMaximum: 9 is above its maximum of 5"
+        "Frontend 2 -> 1; Decode 3 -> 5; Frontend goes no further: BelowMinimum: 0 is below its minimum of 1 "
+        f"(min {SAID_BY}); Decode goes no further: AboveMaximum: 9 is above its maximum of 5 (max {SAID_BY})"
     )
 
 

@@ -139,7 +139,9 @@ def test_noise_at_the_border_of_two_sizes_moves_little(settled: Follower) -> Non
 
 
 @pytest.mark.parametrize(("late", "apart"), [(0.0, 10.0), (4.0, 6.0), (10.0, 10.0), (95.0, 10.0)])
-def test_the_traffic_of_one_sample_counts_once_however_late_it_was_read(graph: Follower, late: float, apart: float) -> None:
+def test_the_traffic_of_one_sample_counts_once_however_late_it_was_read(
+    graph: Follower, late: float, apart: float
+) -> None:
     at = graph.tick.at + late
     effects = graph.step(20, now=at)
     assert effects.next_tick.at - at == apart

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dynamo_shared.api.registry.annotations import SCALING_POLICY
 from dynamo_shared.api.wording import many
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 
@@ -91,7 +92,7 @@ def _bounded(pool: DesiredPool, requested: int, limits: ScalingLimits) -> tuple[
         minimum = max(limits.min, pool.least) if limits.min else 0
         least = min(minimum, current)
         if requested < least:
-            return least, Hold(BELOW_MINIMUM, f"{requested} is below its minimum of {minimum}")
+            return least, Hold(BELOW_MINIMUM, f"{requested} is below its minimum of {minimum} ({_said_by('min')})")
         return requested, None
     desired = max(requested, limits.min)
     if limits.max:
@@ -99,5 +100,9 @@ def _bounded(pool: DesiredPool, requested: int, limits: ScalingLimits) -> tuple[
     if 0 < desired < pool.least:
         desired = current
     if desired < requested:
-        return desired, Hold(ABOVE_MAXIMUM, f"{requested} is above its maximum of {limits.max}")
+        return desired, Hold(ABOVE_MAXIMUM, f"{requested} is above its maximum of {limits.max} ({_said_by('max')})")
     return desired, None
+
+
+def _said_by(bound: str) -> str:
+    return f"{bound} of the annotation {SCALING_POLICY}, else of platform.scaler.limits"
