@@ -10,4 +10,6 @@ test("an invalid address leads to the start view", () => {
   equal(parse("").view, "home");
   equal(parse("#/%E0%A4%A").view, "home");
   deepEqual(parse("#/a/rubbish").kind, "deployments");
+  for (const hash of ["#/a%2Fdeployments%2Fb%2Frestart%3F", "#/..", "#/%2e%2e%2Fx"]) equal(parse(hash).view, "home", hash);
+  for (const hash of ["#/a/deployments/b%2Frestart%3Fx", "#/a/deployments/.."]) equal(parse(hash).view, "list", hash);
 });

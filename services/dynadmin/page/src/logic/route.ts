@@ -29,10 +29,7 @@ export function format(route: Partial<Route>): string {
   return `#/${[namespace, ...rest].filter(Boolean).map(encodeURIComponent).join("/")}`;
 }
 
+/** A name as Kubernetes has it; of anything else nothing, since it would be another path of the API. */
 function safe(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return "";
-  }
+  return /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(text) ? text : "";
 }
