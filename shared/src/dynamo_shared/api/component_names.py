@@ -5,7 +5,7 @@ LEADERS = "ldr"
 
 
 def component_deployment(graph: str, component: str, worker_hash: str = "") -> str:
-    """Name of a component's DCD, Deployment and selector; only workers carry a hash."""
+    """Name of a component's DCD, Deployment and selector, and, without a hash, of its adapter. Only workers carry a hash."""
     name = f"{graph}-{component.lower()}"
     return f"{name}-{worker_hash}" if worker_hash else name
 

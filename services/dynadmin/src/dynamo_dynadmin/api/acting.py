@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 from dynamo_shared.api.adapted import least_replicas
+from dynamo_shared.api.component_names import component_deployment
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import IDEMPOTENCY, PLANNER_CONFIG
 from dynamo_shared.api.replica_limits import too_few
@@ -53,7 +54,7 @@ class Actions:
             # An adapter takes each number, and the graph then not that of the adapter.
             raise _invalid("/replicas", problem)
         if listed[index].get("scalingAdapter") is not None:
-            adapter = ObjectKey(key.namespace, f"{key.name}-{component.lower()}")
+            adapter = ObjectKey(key.namespace, component_deployment(key.name, component))
             return await self._scale_adapter(call, adapter, replicas)
         if config := (graph["metadata"].get("annotations") or {}).get(PLANNER_CONFIG):
             raise ProblemError(

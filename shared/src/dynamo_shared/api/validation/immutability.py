@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from dynamo_shared.api.component_names import component_deployment
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.min_available import min_available, place
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
@@ -163,7 +164,7 @@ def replicas_of_an_adapter_are_its_own(graph: GraphView, old: GraphView, facts: 
         now = 1 if component.replicas is None else component.replicas
         then = 1 if before.replicas is None else before.replicas
         if component.adapted and now not in (then, owned.get(component.name)):
-            name = f"{graph.name}-{component.name.lower()}"
+            name = component_deployment(graph.name, component.name)
             adapter = component.words.adapter
             # An adapter that is new starts with the number that the graph has: there is none yet that could be scaled.
             message = _ADAPTED if before.adapted else _NOT_YET_ADAPTED

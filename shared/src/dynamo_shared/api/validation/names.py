@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from dynamo_shared.api.component_names import LEADERS
+from dynamo_shared.api.component_names import LEADERS, component_deployment
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.labels import GRAPH_DEPLOYMENT_NAME
 from dynamo_shared.api.untrusted.reading import mapping
@@ -58,7 +58,7 @@ def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violatio
         suffix = "-<hash>" if hashed and component.is_worker else ""
         length = len(graph.name) + 1 + len(component.name) + (_WORKER_HASH if suffix else 0)
         if length > MAX_LABEL:
-            made = f"{graph.name}-{component.name.lower()}{suffix}"
+            made = f"{component_deployment(graph.name, component.name)}{suffix}"
             excess = length - MAX_LABEL
             yield broken(component.name_at, length=length, made=made, excess=excess)
 
