@@ -123,6 +123,18 @@ async def test_a_keepalive_that_is_answered_after_the_deadline_does_not_revive_i
     assert heard[:2] == [0, 2]
 
 
+async def test_its_end_is_reported_in_time_although_a_keepalive_has_no_answer(etcd: FakeEtcd, lease: Lease) -> None:
+    """Where a log-in before it hung, listeners heard of it seconds later, and work went on as long."""
+    heard: list[int] = []
+    await until(lease.alive)
+    lease.on_change(lambda: heard.append(lease.id))
+    etcd.frozen.clear()
+    etcd.now += 7.9
+    lease.check()
+    await until(lambda: 0 in heard)
+    assert (etcd.renewals, lease.trouble) == ([1], "no answer before the lease ended")
+
+
 async def test_failures_are_reported_and_do_not_end_it_early(etcd: FakeEtcd, lease: Lease) -> None:
     heard: list[tuple[bool, str]] = []
     await until(lease.alive)

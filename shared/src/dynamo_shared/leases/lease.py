@@ -140,7 +140,12 @@ class Lease:
             if (left := term.deadline - sent) <= 0:
                 return
             try:
-                ttl = await self._client.keepalive(lease, timeout=min(term.keepalive_every, left))
+                # The request's own time-out does not bound a log-in before it.
+                async with asyncio.timeout(left):
+                    ttl = await self._client.keepalive(lease, timeout=min(term.keepalive_every, left))
+            except TimeoutError:
+                self._note("no answer before the lease ended")
+                return
             except LeaseNotFoundError:
                 ttl = 0.0
             except EtcdError as error:
