@@ -57,6 +57,9 @@ _TOKEN_REFUSED = ("invalid auth token", "user name is empty", "revision of auth 
 _LOGIN_REFUSED = ("authentication failed", "permission denied")
 _AUTH_IS_OFF = "authentication is not enabled"
 
+# etcd's word for a stream that ends where its member has lost the leader: it would be silent for as long, and seem well.
+_WITH_LEADER = ("hasleader", "true")
+
 # A call on a channel that another task has closed ends as if our own task had been cancelled; `_translate` distinguishes the two.
 _ENDED = (grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError)
 
@@ -126,7 +129,7 @@ class Channel:
         """Answers of a streaming method, endless, for as long as the block runs; both may raise EtcdError."""
         await self._authenticate()
         channel = self._open()
-        call = getattr(stub(channel), method)(metadata=self._metadata())
+        call = getattr(stub(channel), method)(metadata=(_WITH_LEADER, *self._metadata()))
 
         async def answers() -> AsyncIterator[Any]:
             try:

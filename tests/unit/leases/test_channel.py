@@ -1,0 +1,39 @@
+"""What a watch of etcd asks for."""
+
+from typing import Any
+
+import grpc.aio
+import pytest
+from dynamo_shared.leases.channel import Channel, EtcdOptions
+from dynamo_shared.leases.errors import EtcdUnavailableError
+
+
+class Watching:
+    """A stub whose watch ends at once."""
+
+    def __init__(self, _: object) -> None:
+        self.request = None
+
+    def Watch(self, *, metadata: tuple[tuple[str, str], ...]) -> Any:  # noqa: N802 - etcd's name
+        self.metadata = metadata
+        return self
+
+    async def write(self, request: object) -> None:
+        assert (request, self.metadata) == ("all", (("hasleader", "true"),))
+
+    async def read(self) -> object:
+        return grpc.aio.EOF
+
+    def cancel(self) -> None:
+        """Nothing is under way."""
+
+
+async def test_a_watch_ends_where_its_member_has_lost_the_leader() -> None:
+    """A member that was cut off from the others kept its watches open, and said nothing."""
+    channel = Channel(EtcdOptions(endpoints=("http://127.0.0.1:1",)))
+    try:
+        async with channel.stream(Watching, "Watch", "all") as answers:
+            with pytest.raises(EtcdUnavailableError, match="ended by the server"):
+                _ = [answer async for answer in answers]
+    finally:
+        await channel.close()
