@@ -1,7 +1,8 @@
 """Memory of GPUs, and smaller models of a kind."""
 
 import pytest
-from dynamo_profiler.profiling.gpus import smaller_vram, vram_of
+from dynamo_profiler.profiling.gpus import GPUS, smaller_vram, system_of, vram_of
+from dynamo_shared.api.validation.request import GPU_SKUS
 
 
 @pytest.mark.parametrize(
@@ -13,6 +14,7 @@ from dynamo_profiler.profiling.gpus import smaller_vram, vram_of
         ("h100_pcie", 95_830, None),
         ("h200_sxm", None, None),
         ("NVIDIA-RTX-6000", 49_140, None),
+        ("gb10", 122_570, None),
     ],
 )
 def test_smaller_models_of_a_kind(sku: str, stated: float | None, smaller: float | None) -> None:
@@ -22,3 +24,13 @@ def test_smaller_models_of_a_kind(sku: str, stated: float | None, smaller: float
 def test_memory_is_as_drivers_report_it():
     assert [vram_of(sku, None) for sku in ("h200_sxm", "mi200", "gtx")] == [143_771, 65_536, None]
     assert vram_of("h200_sxm", 40_000) == 40_000
+
+
+def test_each_kind_that_a_request_may_name_is_known():
+    assert tuple(GPUS) == GPU_SKUS
+    assert [system_of(sku) for sku in ("gb200", "gb200_sxm", "b300_sxm", "gb10")] == [
+        "gb200",
+        "gb200",
+        "b300_sxm",
+        None,
+    ]

@@ -32,7 +32,11 @@ from dynamo_shared.state.cache import ObjectCache
         ("NVIDIA-H100-NVL", "h100_pcie"),
         ("NVIDIA-H200", "h200_sxm"),
         ("NVIDIA-GB200", "gb200_sxm"),
+        ("NVIDIA-GB300", "gb300"),
+        ("NVIDIA-GB10", "gb10"),
+        ("NVIDIA-B300-SXM6-AC", "b300_sxm"),
         ("NVIDIA-B200", "b200_sxm"),
+        ("NVIDIA-RTX-A1000", ""),
         ("NVIDIA-A100-SXM4-80GB", "a100_sxm"),
         ("NVIDIA-A100-PCIE-40GB", "a100_pcie"),
         ("NVIDIA-DGX-A100", "a100_sxm"),
@@ -83,6 +87,14 @@ def test_mixed_clusters_are_shown_kind_by_kind_and_the_largest_nodes_count() -> 
     assert named.planned == HardwareSpec(gpu_sku="l40s", vram_mb=46068, total_gpus=8, num_gpus_per_node=4)
     assert named.status.observed is not None
     assert [each.gpu_sku for each in named.status.observed] == ["l40s", "h100_sxm", "h100_sxm"]
+
+
+def test_nodes_of_a_kind_are_known_by_its_newer_name_too() -> None:
+    observed = kinds(nodes_with_labels([node("a", "NVIDIA-GB200", "4", "189471"), *MIXED]))
+    plan = complete(HardwareSpec(gpu_sku="gb200"), observed, cap=32, source="nodeLabels")
+    assert plan.planned == HardwareSpec(gpu_sku="gb200", vram_mb=189471, total_gpus=4, num_gpus_per_node=4)
+    status = plan.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    assert planned_product(status) == "NVIDIA-GB200"
 
 
 def test_only_what_no_one_asked_for_is_capped() -> None:

@@ -10,15 +10,21 @@ _SMALLER = 0.9
 class GpuKind:
     """A kind of GPU."""
 
-    vram_mib: int
-    """memory of one, MiB, as its driver reports it; of an MI250, which is two GPUs, of each"""
+    vram_mib: int | None
+    """memory of one, MiB, as its driver reports it; of an MI250, which is two GPUs, of each; None: not known"""
     system: str | None = None
     """what AI Configurator has figures for; None: it has none"""
 
 
-#: By `hardware.gpuSku`. AI Configurator knows no L40, V100, T4 nor AMD system; figures of a sibling would mislead.
+#: By `hardware.gpuSku`. AI Configurator knows no L40, V100, T4, GB10, Vera Rubin nor AMD system; figures of a sibling would
+#: mislead.
 GPUS: dict[str, GpuKind] = {
+    "vr_nvl72": GpuKind(None),
+    "gb300": GpuKind(284_208, "gb300"),
+    "gb200": GpuKind(189_471, "gb200"),
     "gb200_sxm": GpuKind(189_471, "gb200"),
+    "gb10": GpuKind(None),
+    "b300_sxm": GpuKind(275_040, "b300_sxm"),
     "b200_sxm": GpuKind(183_359, "b200_sxm"),
     "h200_sxm": GpuKind(143_771, "h200_sxm"),
     "h100_sxm": GpuKind(81_559, "h100_sxm"),
@@ -35,6 +41,8 @@ GPUS: dict[str, GpuKind] = {
     "mi200": GpuKind(65_536),
     "mi300": GpuKind(196_592),
 }
+_TODAYS = {"gb200_sxm": "gb200"}
+"""Newer names of kinds. Profilers before Dynamo 1.6 know the older ones alone, so nodes are reported by these."""
 
 
 def system_of(sku: str) -> str | None:
@@ -54,4 +62,9 @@ def vram_of(sku: str, stated_mib: float | None) -> float | None:
 def smaller_vram(sku: str, vram_mib: float | None) -> float | None:
     """Memory of one GPU in MiB where it is a smaller model of its kind than figures are of; None where it is not."""
     known = GPUS.get(sku)
-    return vram_mib if known and vram_mib and vram_mib < known.vram_mib * _SMALLER else None
+    return vram_mib if known and known.vram_mib and vram_mib and vram_mib < known.vram_mib * _SMALLER else None
+
+
+def same_kind(one: str | None, other: str | None) -> bool:
+    """Whether two names are of one kind: one of them may be older."""
+    return one is not None and other is not None and _TODAYS.get(one, one) == _TODAYS.get(other, other)

@@ -3,6 +3,7 @@
 Facts are those of operator behaviour, sections 7.4 and 7.8. Pure: what nodes or exporters report goes in.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +14,16 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.v1beta1.request import GpuNodes, HardwareSpec, HardwareStatus
 from dynamo_shared.api.wording import many
 
-from dynamo_profiler.profiling.gpus import vram_of
+from dynamo_profiler.profiling.gpus import same_kind, vram_of
 
 SPEC, NODE_LABELS, SLICES, DCGM = "spec", "nodeLabels", "resourceSlices", "dcgm"
 
 #: Tokens of product names, and the kinds that they mean, in the order in which they are looked for.
 _TOKENS = (
+    ("GB300", "gb300"),
     ("GB200", "gb200"),
+    ("GB10", "gb10"),
+    ("B300", "b300"),
     ("B200", "b200"),
     ("H200", "h200"),
     ("H100", "h100"),
@@ -34,10 +38,10 @@ _TOKENS = (
     ("MI250", "mi200"),
     ("MI200", "mi200"),
 )
-_ONLY_SXM = frozenset({"gb200", "b200", "h200"})
+_ONLY_SXM = frozenset({"gb200", "b300", "b200", "h200"})
 _BOTH_FORMS = frozenset({"h100", "a100", "v100"})
 #: Short names that are parts of other ones (A300, L4 in L40, T4 in T400): they count as words of their own alone.
-_WORDS = frozenset({"A30", "L4", "T4"})
+_WORDS = frozenset({"A30", "L4", "T4", "GB10"})
 
 
 class HardwareUnknown(Exception):
@@ -74,7 +78,8 @@ def infer_sku(product: str) -> str:
     joined = "".join(words)
     form = "sxm" if any(token in joined for token in ("SXM", "HGX", "DGX")) or _is_sxm_memory(words) else "pcie"
     for token, kind in _TOKENS:
-        if token in words if token in _WORDS else token in joined:
+        # An RTX A1000 is not an A100.
+        if token in words if token in _WORDS else re.search(rf"{token}(?!\d)", name):
             if kind in _ONLY_SXM:
                 return f"{kind}_sxm"
             return f"{kind}_{form}" if kind in _BOTH_FORMS else kind
@@ -150,7 +155,7 @@ def complete(hardware: HardwareSpec | None, observed: Sequence[GpuNodes], *, cap
     HardwareUnknown where a value is in neither.
     """
     asked = hardware or HardwareSpec()
-    matching = [each for each in observed if asked.gpu_sku in (None, "", each.gpu_sku)]
+    matching = [each for each in observed if not asked.gpu_sku or same_kind(asked.gpu_sku, each.gpu_sku)]
     best = matching[0] if matching else None
     sku = asked.gpu_sku or (best and best.gpu_sku) or ""
     per_node = asked.num_gpus_per_node or (best and best.num_gpus_per_node)
@@ -196,7 +201,7 @@ def planned_product(status: KubeObject) -> str | None:
     kind = (status.get("planned") or {}).get("gpuSku")
     if status.get("source") != NODE_LABELS:
         return None
-    products = {each.get("product") for each in status.get("found") or () if each.get("gpuSku") == kind}
+    products = {each.get("product") for each in status.get("found") or () if same_kind(each.get("gpuSku"), kind)}
     return _only(products)
 
 

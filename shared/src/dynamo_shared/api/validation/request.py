@@ -21,9 +21,14 @@ CHANGES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when updated")
 _BACKENDS = ("auto", *BACKENDS)
 STRATEGIES = ("rapid", "thorough")
 OPTIMIZATIONS = ("latency", "throughput")
-#: GPUs that the profiler has figures for.
+#: Kinds of GPUs that a request may name, as in Dynamo 1.6, which has no gb300. `gb200` is the newer name of `gb200_sxm`.
 GPU_SKUS = (
+    "vr_nvl72",
+    "gb300",
+    "gb200",
     "gb200_sxm",
+    "gb10",
+    "b300_sxm",
     "b200_sxm",
     "h200_sxm",
     "h100_sxm",
