@@ -1,5 +1,6 @@
 """A graph's life as any NATS client sees it: CloudEvents on subjects that can be filtered, each valid by its schema."""
 
+import itertools
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -39,7 +40,10 @@ async def test_a_life_from_created_to_deleted(heard, kube, namespace) -> None:
     stored = await until_state(kube, key, "successful")
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
     await eventually(lambda: "deleted" in names(heard), "deleted heard")
-    assert names(heard) == ["created", "progressing", "ready", "deleted"]
+    # On a busy machine pods may be on their way for more than one reason, each of which is reported once.
+    assert [name for name, _ in itertools.groupby(names(heard))] == ["created", "progressing", "ready", "deleted"]
+    progress = [event["data"]["reason"] for _, event in heard if ".progressing." in event["type"]]
+    assert len(set(progress)) == len(progress)
     for subject, event in heard:
         validate(event)
         assert subject.startswith(f"dynamo.evt.v1.local.{namespace}.dynamographdeployment.disagg.")

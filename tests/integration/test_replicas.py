@@ -8,6 +8,8 @@ import pytest
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, Resource
+from dynamo_shared.leases.channel import EtcdOptions
+from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.rendezvous import best_member, partition_of
 from dynamo_shared.runtime import Running
 from dynamo_watcher.app import WatcherService
@@ -65,9 +67,14 @@ async def namespaces(kube, namespace) -> AsyncIterator[list[str]]:
 
 async def test_replicas_share_the_work_and_take_over(control_plane, nats_server, etcd_server, kube, namespaces):
     def configured(replica: str):
-        extra = {"PLATFORM__REPLICA_ID": replica, "PLATFORM__REPLICAS": "2"}
+        # None is lost while the machine stands still: all would be read, and worked on, by the other one.
+        extra = {"PLATFORM__REPLICA_ID": replica, "PLATFORM__REPLICAS": "2", "PLATFORM__ETCD__LEASE_TTL": "60s"}
         return settings(control_plane.kubeconfig, nats_server.url, etcd_server.url, **extra)
 
+    async with EtcdClient(EtcdOptions(endpoints=(etcd_server.url,))) as client:
+        etcd = configured("one").platform
+        # It has had its first start, which waits for leases of an earlier life.
+        await client.put(f"{etcd.etcd.prefix.rstrip('/')}/{etcd.cluster_name}/epoch", b"")
     async with AsyncExitStack() as first, AsyncExitStack() as second:
         one = await first.enter_async_context(platform(configured("one"), [WatcherService(), PodBuilderService()]))
         two = await second.enter_async_context(platform(configured("two"), [WatcherService(), PodBuilderService()]))

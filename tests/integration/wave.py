@@ -14,8 +14,15 @@ from dynamo_devcluster.ports import LOOPBACK
 from dynamo_planner.app import PlannerService
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
-from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import CONFIG_MAPS, DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.objects import KubeObject, annotations
+from dynamo_shared.api.registry.annotations import SCALING_INTENTS
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+)
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service
 from dynamo_shared.runtime.endpoints import serving
@@ -102,6 +109,13 @@ class Wave:
         return {
             each["metadata"]["labels"]["nvidia.com/dynamo-component"]: each["spec"]["replicas"] for each in deployments
         }
+
+    async def settled(self) -> bool:
+        """Whether no request is held, as one to scale down is within a minute of the last, and pods are as adapters say."""
+        stored = await self._kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(self.namespace, GRAPH))
+        adapters = await self._kube.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, self.namespace)
+        desired = {each["spec"]["dgdRef"]["componentName"]: each["spec"]["replicas"] for each in adapters}
+        return SCALING_INTENTS not in annotations(stored) and desired.items() <= (await self.replicas()).items()
 
     async def planning(self) -> KubeObject:
         """The graph's condition about planning."""
