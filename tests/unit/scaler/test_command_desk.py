@@ -184,6 +184,15 @@ async def test_an_intent_that_is_asked_for_again_and_again_is_not_written_each_t
     assert (await desk.scaling.carry_out(desk.ask("a", "down", Prefill=2))).reason == "Paired"
 
 
+async def test_next_to_what_is_done_already_what_waits_is_not_written_each_time() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600)))).having("a", Prefill=1, Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    for number in range(10):
+        held = await desk.scaling.carry_out(desk.ask("a", f"down-{number}", Prefill=1, Decode=2))
+        assert held.reason == "Held"
+    assert len(desk.kube.writes) == 2
+
+
 async def test_advisory_and_dry_runs_report_and_write_nothing() -> None:
     advisory = Desk(SIX.model_copy(update={"advisory": True})).having("a", Prefill=3, Decode=3)
     answer = await advisory.scaling.carry_out(advisory.ask("a", Prefill=2, Decode=4))

@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
 )
 from dynamo_shared.kube.errors import Unavailable
-from dynamo_shared.runtime.settings.scaler import Direction, Scaler, ScalingLimits
+from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
 
 from .desk import AUTOSCALER, FREE, SIX, Desk, refused
 
@@ -178,6 +178,19 @@ async def test_a_newer_request_is_not_withdrawn_by_an_older_word_of_its_requeste
     assert set(desk.intents("a")) == {"Decode"}
 
 
+async def test_what_another_requester_asked_for_as_well_is_not_withdrawn() -> None:
+    desk = Desk(RESTS).having("a", Decode=1)
+    desk.note("a", **PLANNED)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    await desk.scaling.carry_out(desk.ask("a", "down", "planner", Decode=2))
+    await desk.scaling.carry_out(desk.ask("a", "same", "jane", Decode=2))
+    answer = await desk.scaling.carry_out(replace(desk.ask("a", "no more", "planner"), withdraw=True))
+    assert answer.reason == "Unchanged"
+    desk.clock[0] += 60
+    await desk.resuming.check()
+    assert desk.replicas("a")["Decode"] == 2
+
+
 async def test_who_withdraws_has_a_name() -> None:
     desk = await holding()
     reason, _ = await refused(desk, replace(desk.ask("a", "x"), withdraw=True))
@@ -212,6 +225,20 @@ async def test_the_newest_request_counts() -> None:
     desk.clock[0] += 100
     await desk.resuming.check()
     assert desk.replicas("a")["Decode"] == 4
+
+
+async def test_what_is_asked_for_together_stays_together_where_a_part_of_it_was_asked_for_before() -> None:
+    limits = ScalingLimits(up=Direction(cooldown=60), down=Direction(cooldown=120))
+    desk = Desk(Scaler(limits=limits, budgets=(Budget(name="twelve", max_gpus=12),))).having("a", Prefill=6, Decode=6)
+    await desk.scaling.carry_out(desk.ask("a", "first", Prefill=5, Decode=7))
+    desk.clock[0] += 10
+    for command, prefill in (("second", 4), ("third", 3)):
+        await desk.scaling.carry_out(desk.ask("a", command, Prefill=prefill, Decode=8))
+    for seconds, replicas in ((60, {"Prefill": 5, "Decode": 7}), (60, {"Prefill": 3, "Decode": 8})):
+        desk.clock[0] += seconds
+        await desk.resuming.check()
+        assert desk.replicas("a") == replicas
+    assert "scale-refused" not in [event for event, _ in desk.reported.of("a")]
 
 
 async def test_a_change_that_no_one_acted_on_holds_and_another_number_does_not() -> None:

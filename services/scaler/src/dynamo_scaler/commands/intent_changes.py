@@ -18,7 +18,7 @@ IntentChanges = dict[ObjectKey, dict[str, Intent | None]]
 #: An intent that is asked for again and again is written again only after this part of its life time.
 _REFRESH = 0.25
 #: What makes an intent another one than that of the same component before it.
-_said = attrgetter("replicas", "current", "held", "reason")
+_said = attrgetter("replicas", "current", "held", "reason", "requester")
 #: Characters of a message that are remembered: a graph has up to 25 components, and its annotations a limit.
 _LONGEST = 400
 
@@ -31,19 +31,28 @@ def intents_after(
     The newest request of a component counts, so that one which is done, or refused for good, ends earlier ones.
     """
     changes: IntentChanges = {}
-    for verdict in decision.verdicts:
-        key = verdict.pool.key
-        intent = _intent(request, decision, verdict, now)
-        before = known.get(key)
-        is_same = intent is not None and before is not None and _said(intent) == _said(before)
-        if is_same and now < known[key].at + _REFRESH * lifetime:
-            continue
-        changes.setdefault(key.graph_key, {})[key.component] = intent
+    intended = {each.pool.key: _intent(request, decision, each, now) for each in decision.verdicts}
+    if not _are_remembered(intended, known, since=now - _REFRESH * lifetime):
+        for key, intent in intended.items():
+            changes.setdefault(key.graph_key, {})[key.component] = intent
     for verdict in decision.partners:
         key, intent = verdict.pool.key, decision.intents[verdict.pool.key]
         rest = msgspec.structs.replace(intent, current=verdict.allowed) if verdict.held else None
         changes.setdefault(key.graph_key, {})[key.component] = rest
     return changes
+
+
+def _are_remembered(
+    intended: Mapping[PoolKey, Intent | None], known: Mapping[PoolKey, Intent], *, since: float
+) -> bool:
+    """Whether one command asked for the same, and not long ago. What is asked for together stays one command's."""
+    if len({each.command for each in known.values()}) > 1:
+        return False
+    pairs = ((intent, known.get(key)) for key, intent in intended.items())
+    return all(
+        before is intent if intent is None or before is None else before.at > since and _said(before) == _said(intent)
+        for intent, before in pairs
+    )
 
 
 def promised(decision: CommandDecision, first: frozenset[PoolKey]) -> IntentChanges:
