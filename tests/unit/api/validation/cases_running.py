@@ -23,6 +23,7 @@ from .building import (
     service,
     services,
 )
+from .cases_sidecar import STAYS
 
 SGLANG = ["sh", "-c", "exec python3 -m dynamo.sglang --model x"]
 
@@ -125,6 +126,28 @@ CASES: list[Case] = [
         "warning: spec.services.b.extraPodSpec.mainContainer: starts a script without its engine, into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
         "warning: spec.services.c.extraPodSpec.mainContainer: starts 'sh', into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
         facts=GROVE,
+    ),
+    Case(
+        "alpha: flags without a program",
+        alpha(
+            "a: {main: {args: [--model, x]}}",
+            "b: {kind: frontend, main: {args: [--router-mode, kv]}}",
+            "c: {main: {command: [/start], args: [--model, x]}}",
+            "d: {kind: planner, main: {args: [--config, x]}}",
+            backendFramework="vllm",
+        ),
+        "warning: spec.services.a.extraPodSpec.mainContainer.args[0]: '--model' is run as the script of /bin/sh -c, which has the place of a command that is not written, also of the image's: set command to the program that takes these args, such as python3 -m dynamo.vllm",
+        "warning: spec.services.d.extraPodSpec.mainContainer.args[0]: '--config' is run as the script of /bin/sh -c, which has the place of a command that is not written, also of the image's: set command to the program that takes these args, such as python3 -m dynamo.vllm",
+    ),
+    Case(
+        "beta: flags without a program",
+        components(
+            beta_pod("a", {"args": ["--model", "x"]}),
+            beta_pod(
+                "b", {"args": ["--model", "x"], "readinessProbe": {"tcpSocket": {"port": 1}}}, initContainers=[STAYS]
+            ),
+        ),
+        "warning: spec.components[0].podTemplate.spec.containers[0].args[0]: '--model' is run as the script of /bin/sh -c, which has the place of a command that is not written, also of the image's: set command to the program that takes these args, such as python3 -m dynamo.vllm",
     ),
     Case(
         "beta: a program that must connect its nodes itself",

@@ -7,7 +7,7 @@ from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_QUEUE
-from dynamo_shared.api.untrusted.reading import annotation, mapping
+from dynamo_shared.api.untrusted.reading import annotation, items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.pods import main_claims, main_resources
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, listed, path
@@ -212,3 +212,20 @@ def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) ->
         return
     if component.is_own_launch:
         yield broken(component.main.at, program=component.program, engine=component.engine)
+
+
+@ABOUT_RUNNING.rule(
+    "{flag} is run as the script of /bin/sh -c, which has the place of a command that is not written, also of the image's: "
+    "set command to the program that takes these args, such as python3 -m dynamo.vllm",
+    added=True,
+)
+@of_each_role
+def flags_have_a_program(component: ComponentView, _facts: Facts) -> Violations:
+    """Arguments without a command are a script, but for frontends and endpoint pickers: flags alone start nothing."""
+    main, at = component.main
+    if component.type in ("frontend", "epp") or main.get("command"):
+        return
+    flag = text(next(iter(items(main.get("args"))), None))
+    # With the runtime next to it, an engine starts as its image says.
+    if flag.startswith("-") and not component.runtime_is_sidecar:
+        yield broken((*at, "args", 0), flag=shown(flag))
