@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from dynamo_profiler.requests.thorough import relay
 from dynamo_shared.runtime.self_signed import self_signed_tls
+from hypothesis import given
+from hypothesis import strategies as st
 
 WRITTEN = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 
@@ -55,3 +58,14 @@ def test_what_could_not_be_written_is_written_again(
     serving.start()
     assert relay.deliver({"phase": "Done"}, 2)
     assert not answers
+
+
+WORDS = st.sampled_from(["word", "it's", '"q"', "\n", " ", "\\", "a: b", "# c", "é", "\t", "\n\n", "✓"])
+
+
+@given(st.text(max_size=100) | st.lists(WORDS, max_size=60).map(" ".join))
+def test_a_status_is_read_as_it_is_written_however_long_it_is(message: str) -> None:
+    """PyYAML folds what is longer than a line: of errors the first eighty characters were relayed, with half of the quotation."""
+    written = {"status": "failed", "message": message, "outputs": {"final": "x", "more": ["y"]}, "phase": "Done"}
+    reported = relay.status_of(yaml.safe_dump(written, sort_keys=False))
+    assert reported == {"status": "failed", "message": message, "outputs": "", "phase": "Done"}

@@ -27,21 +27,49 @@ POLL = float(os.environ.get("RELAY_POLL_SECONDS", "5"))
 LIMIT, SCALAR = 900_000, 4096
 #: By importance: there is room for the first ones.
 FILES = ("final_config.yaml", "profiler_status.yaml", "webui_data.json")
+#: Letters that stand for characters in texts in double quotes.
+ESCAPES = dict(zip("0abtnvfreN_LP", "\0\a\b\t\n\v\f\r\x1b\x85\xa0\u2028\u2029", strict=True))
 
 ended = threading.Event()
 
 
 def status_of(text: str) -> dict[str, str]:
-    """Top-level scalars of the status file: a few `key: value` lines of YAML, which need no parser."""
-    scalars = {}
-    for line in text.splitlines():
-        match = re.match(r"^([A-Za-z_]+):\s*(.*)$", line)
+    """Top-level scalars of the status file, as PyYAML writes them: plain or quoted, and folded over lines where they are long."""
+    scalars: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.split("\n"):
+        match = re.match(r"([A-Za-z_]+):(?: (.*))?$", line)
         if match:
-            value = match.group(2).strip()
-            if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-                value = value[1:-1]
-            scalars[match.group(1)] = value[:SCALAR]
-    return scalars
+            lines = scalars[match.group(1)] = [match.group(2) or ""]
+        else:
+            lines.append(line)
+    return {key: scalar(lines)[:SCALAR] for key, lines in scalars.items()}
+
+
+def scalar(lines: list[str]) -> str:
+    """What a scalar says; nothing where there is none on the line of its key."""
+    text = lines[0].strip()
+    quote = text[:1]
+    if not text:
+        return ""
+    breaks = 0
+    for part in (line.strip() for line in lines[1:]):
+        if not part:
+            breaks += 1
+        elif quote == '"' and re.search(r"(?<!\\)(\\\\)*\\$", text):
+            text, breaks = text[:-1] + part, 0
+        else:
+            text, breaks = text + ("\n" * breaks or " ") + part, 0
+    if len(text) < 2 or quote not in "'\"" or text[-1] != quote:
+        return text
+    if quote == "'":
+        return text[1:-1].replace("''", "'")
+    return re.sub(r"\\(x..|u.{4}|U.{8}|.)", lambda match: unescaped(match.group(1)), text[1:-1])
+
+
+def unescaped(escape: str) -> str:
+    """A character that a text in double quotes writes with a backslash, which is left out here."""
+    return ESCAPES.get(escape, escape) if len(escape) == 1 else chr(int(escape[1:], 16))
 
 
 def read(name: str) -> str:
