@@ -119,6 +119,7 @@ def test_what_is_kept_of_a_pod_says_the_same_of_workers():
         "podIPs": [{"ip": "10.0.0.1"}],
         "conditions": [{"type": "Ready", "status": "True"}],
         "containerStatuses": [{"name": "main", "restartCount": 2}],
+        "initContainerStatuses": [{"name": "runtime", "restartCount": 3}],
         "qosClass": "Guaranteed",
     }
     spec = {"containers": [{"name": "main", "env": [{"name": "A", "value": "b"}]}], "volumes": []}

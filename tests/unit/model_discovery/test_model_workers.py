@@ -130,8 +130,16 @@ def test_the_first_address_of_the_pod_is_called_not_that_of_a_slice():
     assert [(worker.url, worker.ready) for worker in result.workers] == [("http://10.0.0.1:9090", True)]
 
 
-def test_a_container_that_was_started_again_is_another_incarnation():
-    again = pod(containerStatuses=[{"name": "main", "restartCount": 1}])
+@pytest.mark.parametrize(
+    "statuses",
+    [
+        {"containerStatuses": [{"name": "main", "restartCount": 1}]},
+        {"initContainerStatuses": [{"name": "runtime", "restartCount": 1}]},
+    ],
+    ids=["the engine", "a sidecar with Dynamo's runtime"],
+)
+def test_a_container_that_was_started_again_is_another_incarnation(statuses: dict[str, Any]):
+    again = pod(**statuses)
     one, two = (find_workers([each], [], port=9090).workers[0].incarnation for each in (pod(), again))
     assert one != two
     assert matters(pod()) != matters(again)

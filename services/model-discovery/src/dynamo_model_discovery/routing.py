@@ -27,7 +27,7 @@ _METADATA = frozenset(
         "ownerReferences",
     }
 )
-_STATUS = frozenset({"phase", "podIP", "podIPs", "conditions", "containerStatuses"})
+_STATUS = frozenset({"phase", "podIP", "podIPs", "conditions", "containerStatuses", "initContainerStatuses"})
 
 
 def index(cache: ObjectCache) -> None:

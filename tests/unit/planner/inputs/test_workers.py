@@ -161,12 +161,15 @@ class TestStartup:
             (pod("of a node that was away", ready="14:30:00"), None),
             (pod("of one that was away, too", ready="11:00:00", containers="10:02:30"), 150.0),
             (pod("starts", containers="10:02:30"), None),
-            (
-                {
-                    **pod("again", ready="10:02:30"),
-                    "status": {**pod("again", ready="10:02:30")["status"], "containerStatuses": [{"restartCount": 1}]},
-                },
-                None,
+            *(
+                (
+                    {
+                        **pod("again", ready="10:02:30"),
+                        "status": {**pod("again", ready="10:02:30")["status"], part: [{"restartCount": 1}]},
+                    },
+                    None,
+                )
+                for part in ("containerStatuses", "initContainerStatuses")
             ),
             ({"metadata": {"name": "new"}}, None),
             (pod("odd", scheduled="never", ready="10:00:00"), None),

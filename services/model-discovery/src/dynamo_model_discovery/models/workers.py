@@ -160,5 +160,7 @@ def _host(pod: KubeObject) -> tuple[str | None, str]:
 
 
 def _incarnation(pod: KubeObject) -> str:
-    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    # Dynamo's runtime may be a sidecar, and sidecars are init containers.
+    status = pod.get("status", {})
+    statuses = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
     return ",".join(sorted(f"{entry.get('name')}:{entry.get('restartCount', 0)}" for entry in statuses))

@@ -26,11 +26,13 @@ def seconds_to_ready(pod: KubeObject) -> float | None:
     ready, scheduled = objects.condition(pod, "Ready"), objects.condition(pod, "PodScheduled")
     if not ready or ready["status"] != "True" or not scheduled or scheduled["status"] != "True":
         return None
-    if any(each.get("restartCount") for each in pod["status"].get("containerStatuses") or ()):
+    status = pod["status"]
+    containers = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    if any(each.get("restartCount") for each in containers):
         return None
     # Where a node is away for a while, its pods become ready again, and their containers stay so.
-    containers = objects.condition(pod, "ContainersReady") or ready
-    begun, ended = (times.moment(each.get("lastTransitionTime")) for each in (scheduled, containers))
+    serving = objects.condition(pod, "ContainersReady") or ready
+    begun, ended = (times.moment(each.get("lastTransitionTime")) for each in (scheduled, serving))
     if begun is None or ended is None:
         return None
     seconds = (ended - begun).total_seconds()
