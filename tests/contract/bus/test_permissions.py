@@ -265,7 +265,7 @@ async def test_who_may_not_create_a_stream_waits_for_the_watcher(tmp_path: Path)
             for _ in range(2):
                 with pytest.raises(StreamNotFoundError):
                     await bus.declare(STATE)
-    # The one who declared the stream has been answered: it is not a fault.
+    # It was an answer to who declared the stream, and not a fault.
     assert {each["log_level"] for each in logged if "may not publish" in each["event"]} == {"debug"}
 
 

@@ -183,7 +183,7 @@ class NatsSession:
         return subject.lower() in self._denied
 
     def expect_denial(self, subject: str) -> None:
-        """A refusal of publishes on the subject is an answer to the caller, not a fault: it is logged without a warning."""
+        """A refusal of publishes on the subject is an answer to the caller, not a fault: its log line does not warn."""
         self._expected.add(subject.lower())
 
     def _on_error(self, text: str) -> None:
