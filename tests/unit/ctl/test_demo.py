@@ -151,8 +151,8 @@ def test_a_demo_that_stays_says_how_to_reach_it() -> None:
     lines = out.getvalue().splitlines()
     assert "  export KUBECONFIG=/d/kubeconfig" in lines
     assert (
-        "  nats --server nats://127.0.0.1:5 --user integrator --password $(cat /d/nats/integrator) "
-        "subscribe 'dynamo.evt.v1.demo.>'"
+        '  nats --server nats://127.0.0.1:5 --user integrator --password "$(cat /d/nats/integrator)" '
+        "--inbox-prefix _INBOX_integrator subscribe 'dynamo.evt.v1.demo.>'"
     ) in lines
     assert "Deploy a model in the browser: http://localhost:8082/" in lines
     assert "  sign in with the token that this prints: cat /d/page-token" in lines

@@ -15,6 +15,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
 from dynamo_shared.api.v1beta1 import to_dict
 from dynamo_shared.bus.permissions import INTEGRATOR
 from dynamo_shared.kube import AlreadyExists, KubeClient
+from dynamo_shared.wire.subjects import inbox_prefix
 from rich.console import Console
 from rich.markup import escape
 
@@ -117,8 +118,8 @@ def _further(console: Console, kubeconfig: str, nats: str, credentials: Path) ->
         f"  kubectl describe dgd -n {NAMESPACE}",
         f"  {command} get -A --watch",
         f"  {command} events --follow",
-        f"  nats --server {nats} --user integrator --password $(cat {credentials / INTEGRATOR}) "
-        f"subscribe 'dynamo.evt.v1.{CLUSTER}.>'",
+        f'  nats --server {nats} --user {INTEGRATOR} --password "$(cat {credentials / INTEGRATOR})" '
+        f"--inbox-prefix {inbox_prefix(INTEGRATOR)} subscribe 'dynamo.evt.v1.{CLUSTER}.>'",
     ):
         console.print(line, soft_wrap=True, markup=False)
 
