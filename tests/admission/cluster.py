@@ -58,7 +58,7 @@ async def api_server(kubeconfig: Path) -> AsyncIterator[ApiServer]:
     """The API server of a kubeconfig."""
     connection = await load(kubeconfig)
     connector = aiohttp.TCPConnector(ssl=connection.tls or False)
-    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=30)) as session:
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
         yield ApiServer(session, connection.server)
 
 

@@ -32,7 +32,7 @@ KEY = ObjectKey(NAMESPACE, SECRET)
 ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
 CONFIGURATION = ObjectKey("", "dynamo-admission")
 #: Twelfths of this are the steps of a rotation.
-QUICK: dict[str, Any] = {"PLATFORM__ADMISSION__CA_VALIDITY": "60s", "PLATFORM__ADMISSION__CERTIFICATE_VALIDITY": "30s"}
+QUICK: dict[str, Any] = {"PLATFORM__ADMISSION__CA_VALIDITY": "120s", "PLATFORM__ADMISSION__CERTIFICATE_VALIDITY": "60s"}
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ async def test_a_new_authority_while_graphs_are_written(plane: ControlPlane, cli
         async with writing(client, admission):
             patch = {"metadata": {"annotations": {"nvidia.com/rotate-authority": "now"}}}
             await client.merge_patch(SECRETS, KEY, patch)
-            await eventually(rotated, "another authority, alone, everywhere", 60)
+            await eventually(rotated, "another authority, alone, everywhere", 120)
 
 
 @pytest.mark.timeout(BUILT_WITHIN + 240)
@@ -158,5 +158,5 @@ async def test_cert_manager_while_graphs_are_written(
                     made = base64.b64decode(observed["data"]["tls.crt"]).decode()
                     return before not in made and (await served(admission)) in made
 
-                await eventually(renewed, "cert-manager renews, and what it made is served", 60)
+                await eventually(renewed, "cert-manager renews, and what it made is served", 120)
             assert await registered(client) == {authority}

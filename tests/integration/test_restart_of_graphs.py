@@ -65,7 +65,11 @@ async def test_every_pod_is_replaced_and_no_object_but_pods(kube, namespace):
     }, "a restart does not change the generation"
     assert done["status"]["restart"] == {"observedID": "first", "phase": "Completed"}
     assert "rollingUpdate" not in done["status"]
-    assert not (await pod_uids(kube, namespace)) & old_pods
+
+    async def old_pods_are_gone() -> bool:
+        return not (await pod_uids(kube, namespace)) & old_pods
+
+    await eventually(old_pods_are_gone, "every pod replaced")
     await until_event(kube, namespace, "RestartStarted")
 
     # Taking the restart out rolls nothing.

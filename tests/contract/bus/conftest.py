@@ -70,7 +70,7 @@ class NatsRig:
         await self.server.wipe()
 
     async def another(self) -> Bus:
-        bus = await NatsBus.connect(servers=(self.server.url,), name="another")
+        bus = await NatsBus.connect(servers=(self.server.url,), name="another", wait=60)
         self.others.append(bus)
         return bus
 
@@ -78,7 +78,7 @@ class NatsRig:
         degraded = asyncio.Event()
         self.bus.on_health(lambda health: degraded.set() if health is BusHealth.DEGRADED else None)
         if self.bus.health is BusHealth.CONNECTED:
-            await asyncio.wait_for(degraded.wait(), 10)
+            await asyncio.wait_for(degraded.wait(), 60)
 
     async def close(self) -> None:
         for bus in (*self.others, self.bus):
@@ -95,7 +95,7 @@ async def rig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[R
         return
     server = NatsServer(await Programs().obtain("nats-server"), tmp_path)
     await server.start()
-    rig = NatsRig(server, await NatsBus.connect(servers=(server.url,), name="conformance"))
+    rig = NatsRig(server, await NatsBus.connect(servers=(server.url,), name="conformance", wait=60))
     yield rig
     await rig.close()
 
