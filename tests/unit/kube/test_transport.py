@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import ssl
+import time
 import tracemalloc
 from asyncio.sslproto import SSLProtocol
 from typing import Any
@@ -14,7 +15,7 @@ from aiohttp import web
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient, errors
 from dynamo_shared.kube.config import Connection
-from dynamo_shared.kube.credentials import Credentials
+from dynamo_shared.kube.credentials import Credentials, LoginCredentials
 from dynamo_shared.kube.impersonation import Identity
 from dynamo_shared.kube.transport import TLS_BUFFER_BYTES, Outgoing, Transport
 
@@ -169,13 +170,11 @@ async def test_redirects_are_not_followed(server: Any) -> None:
     assert caught.value.status == 302
 
 
-class Renewable:
+class Renewable(Credentials):
     """Credentials whose token the server has stopped taking."""
 
-    tls = None
-
     def __init__(self) -> None:
-        self.authorization: str | None = "Bearer old"
+        super().__init__("Bearer old")
         self.is_stale = False
         self.refreshed: list[bool] = []
 
@@ -236,6 +235,26 @@ async def test_credentials_that_cannot_be_renewed_are_unavailable(server: Any) -
     with pytest.raises(errors.Unavailable, match="no such plugin"):
         await server.client(credentials=Broken()).get(DEPLOYMENTS, KEY)
     assert server.waits == []
+
+
+async def test_a_login_ends_with_its_client(server: Any) -> None:
+    """The plugin that it runs went on."""
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    async def login() -> Any:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            over.set()
+
+    client = server.client(credentials=LoginCredentials(login, "Bearer old", time.time() - 1))
+    request = asyncio.create_task(client.get(DEPLOYMENTS, KEY))
+    await begun.wait()
+    await client.close()
+    assert over.is_set()
+    with pytest.raises(errors.Unavailable, match="the client was closed"):
+        await request
 
 
 async def test_list_follows_pages_and_completes_items(server: Any) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import structlog
 
+from dynamo_shared.aio import ended
+
 log = structlog.get_logger("dynamo.kube")
 
 # An exec plugin may ask a cloud, but a control loop that cannot start must not wait longer.
@@ -70,6 +72,9 @@ class Credentials:
     async def refresh(self, *, force: bool = False) -> bool:  # noqa: ARG002 - there is nothing to renew from
         """Renew; `force` after a 401. True where something may have changed. Raises ConfigError."""
         return False
+
+    async def close(self) -> None:
+        """End what renews them."""
 
 
 class TokenFile(Credentials):
@@ -161,17 +166,25 @@ class LoginCredentials(Credentials):
                 self._running = asyncio.create_task(self._try(forced=force), name="kube-login")
         if self._running is not None:
             # A request may have less time than a login takes, which then goes on for those that come after it.
-            await asyncio.shield(self._running)
+            await asyncio.wait((self._running,))
         if not self._failure:
             return True
         if force or self._has_ended():
             raise ConfigError(self._failure)
         return False
 
+    async def close(self) -> None:
+        """End a login that is under way."""
+        if self._running is not None:
+            await ended(self._running)
+
     async def _try(self, *, forced: bool) -> None:
         try:
             self.authorization, self._expires_at, self.tls = await self._login()
             self._failure = ""
+        except asyncio.CancelledError:
+            self._failure = "the client was closed"
+            raise
         except TimeoutError:
             self._failure = f"logging in to the cluster took more than {LOGIN_TIMEOUT_SECONDS:.0f} s"
         except Exception as error:

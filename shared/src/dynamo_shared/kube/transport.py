@@ -143,7 +143,8 @@ class Transport:
         self.observer = observer
 
     async def close(self) -> None:
-        """Close all connections; requests under way fail with Unavailable."""
+        """Close all connections; requests under way fail with Unavailable, a login ends."""
+        await self._credentials.close()
         await self._session.close()
         for session in self._stream_sessions.values():
             await session.close()
