@@ -5,6 +5,7 @@ never reached a server (refused connections, resets, time-outs) is `Unavailable`
 decision that belongs here is `retriable`: whether the same request may succeed later without anyone changing anything.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ LONGEST_WAIT = 60.0
 #: Reason of a stream that was answered and then said nothing for too long; "Timeout" is that of what was not answered.
 SILENCE = "Silence"
 
+# Of a header; it may be a date, too. Python refuses numbers of thousands of digits, and takes what is not a digit for one.
+_SECONDS = re.compile(r" *[0-9]{1,9} *")
 # Server-side apply answers 500 when the body does not fit the schema (a string where a list belongs, for example):
 # apiserver/pkg/endpoints/handlers/fieldmanager, structuredmerge.go. It is the caller's mistake, not the server's.
 _TYPED_PATCH_FAILURES = ("failed to create typed patch object", "failed to convert new object")
@@ -183,7 +186,7 @@ def from_response(status: int, content: bytes, *, retry_after: str | None = None
     else:
         body = {"message": content[:_QUOTED_BODY].decode("utf-8", "replace").strip()}
     error = from_status(status, body, request=request)
-    if retry_after is not None and error.retry_after is None and retry_after.strip().isdigit():
+    if retry_after is not None and error.retry_after is None and _SECONDS.fullmatch(retry_after):
         error.details = {**error.details, "retryAfterSeconds": int(retry_after)}
     return error
 
