@@ -330,6 +330,9 @@ async def test_a_client_that_acts_for_a_user_does_so_in_all_it_does_and_for_no_o
     names = ("Impersonate-User", "Impersonate-Uid", "Impersonate-Group", "Audit-ID")
     sent = [tuple(each.headers.get(name) for name in names) for each in server.requests]
     assert sent == [("ann", "7", "dev", "r"), ("ann", "7", "dev", "r"), (None, None, None, None)]
+    guarded = client.guarded(lambda: False).for_identity(Identity("ann"), request="r", field_manager="x")
+    with pytest.raises(errors.NotHeld):
+        await guarded.apply(DEPLOYMENTS, OBJECT)
     with pytest.raises(TypeError):
         acting.for_identity(Identity("bob"), request="r", field_manager="x")
     with pytest.raises(ValueError, match="user name"):

@@ -101,7 +101,7 @@ class KubeClient:
         if "headers" in self._outgoing.keywords:
             raise TypeError("a client that acts for a user acts for no other")
         headers = (*identity.headers(), ("Audit-ID", request))
-        return self._another(field_manager, partial(Outgoing, headers=headers, warned=warned))
+        return self._another(field_manager, partial(self._outgoing, headers=headers, warned=warned))
 
     def _another(self, field_manager: str, outgoing: partial[Outgoing]) -> Self:
         return type(self)(
