@@ -118,7 +118,7 @@ class Desk:
             writer,
             self.reported,
             self.metrics,
-            CommandAdmission(self.view, writer),
+            CommandAdmission(self.view, writer, lambda: self.clock[0]),
             lambda: self.clock[0],
         )
         self.resuming = HeldScalings(self.scaling)

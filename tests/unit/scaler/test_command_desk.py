@@ -138,6 +138,45 @@ async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_sender() 
     assert (await desk.scaling.carry_out(replace(late, requester="user"))).reason == "Applied"
 
 
+@pytest.mark.parametrize(
+    ("newer", "words"),
+    [({"withdraw": True}, "withdrew"), ({}, "asked for 1 replica"), ({"withdraw": True, "targets": ()}, "withdrew")],
+)
+async def test_a_retried_command_is_older_than_one_that_left_nothing_on_the_graph(
+    newer: dict[str, Any], words: str
+) -> None:
+    desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
+    later = desk.ask("a", "new", requester="planner", sent="2026-01-01T00:00:05Z", Decode=1)
+    assert (await desk.scaling.carry_out(replace(later, **newer))).reason == "Unchanged"
+    late = desk.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04Z", Decode=5)
+    assert await refused(desk, late) == ("Superseded", f"Decode: a newer command of planner {words}")
+    assert desk.replicas("a")["Decode"] == 1
+
+
+async def test_what_comes_late_makes_no_other_command_the_latest() -> None:
+    desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
+    first = desk.ask("a", "first", requester="planner", sent="2026-01-01T00:00:01Z", Decode=3)
+    latest = desk.ask("a", "latest", requester="planner", sent="2026-01-01T00:00:05Z", Decode=1)
+    await desk.scaling.carry_out(first)
+    adapter = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.id, ObjectKey("team", "a-decode")]
+    desk.kube.put({**adapter, "spec": {**adapter["spec"], "replicas": 1}})
+    desk.read()
+    assert (await desk.scaling.carry_out(latest)).reason == "Unchanged"
+    assert (await desk.scaling.carry_out(first)).reason == "Applied"
+    withdrawn = replace(latest, command="w", targets=(), sent="2026-01-01T00:00:02Z", withdraw=True)
+    assert (await desk.scaling.carry_out(withdrawn)).reason == "Unchanged"
+    late = desk.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04Z", Decode=5)
+    assert (await refused(desk, late))[0] == "Superseded"
+
+
+async def test_a_dry_run_makes_no_command_an_older_one() -> None:
+    desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
+    trial = desk.ask("a", "trial", requester="planner", sent="2026-01-01T00:00:05Z", Decode=3)
+    await desk.scaling.carry_out(replace(trial, dry_run=True))
+    asked = desk.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04Z", Decode=5)
+    assert (await desk.scaling.carry_out(asked)).reason == "Applied"
+
+
 async def test_a_clock_that_was_far_ahead_and_was_put_right_is_listened_to() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "one", requester="planner", sent="2999-01-01T00:00:00Z", Decode=3))

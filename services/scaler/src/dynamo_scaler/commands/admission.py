@@ -1,8 +1,9 @@
 """Whether a command is accepted for a decision, and which part of it was done before."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -11,6 +12,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.wording import many
 from dynamo_shared.bus.commands import CommandRefusedError
+from dynamo_shared.newest import Newest
 
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.ledger import is_managed
@@ -26,6 +28,18 @@ SUPERSEDED, AUTOSCALED = "Superseded", "HasAutoscaler"
 #: A sender's clock that was further ahead than this says nothing of what came after: put right, it would be refused for as long
 #: as it had been wrong. Seconds.
 _SKEW = 300.0
+#: Components whose last commands are remembered, each by requester: most say nothing on the graph, which has what is done or waits.
+_REMEMBERED = 10_000
+
+
+class _LastCommand(NamedTuple):
+    """The last command of a requester for a component, whatever became of it."""
+
+    requester: str
+    sent: str
+    at: float
+    #: None: it withdrew.
+    replicas: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +56,12 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class CommandAdmission:
-    """Reads commands."""
+    """Reads commands. `now` is Unix time."""
 
     view: ClusterView
     writer: Writer
+    now: Callable[[], float]
+    _last: Newest[tuple[PoolKey, str], _LastCommand] = field(default_factory=lambda: Newest(_REMEMBERED))
 
     async def admit(self, request: ScaleRequest) -> Admitted:
         """What a command asks for. CommandRefusedError where this platform cannot do that."""
@@ -75,6 +91,7 @@ class CommandAdmission:
                 f"{request.graph} is at generation {generation}, not {request.expected_generation}: "
                 "read it again, and decide again",
             )
+        self._remember(request, desired)
         return Admitted(graph, pools, {key: n for key, n in desired.items() if key not in done}, done)
 
     async def given_up(self, request: ScaleRequest) -> tuple[KubeObject, list[tuple[DesiredPool, intents.Intent]]]:
@@ -84,6 +101,7 @@ class CommandAdmission:
         graph = await self._graph(request)
         pools = self.view.pools(graph)
         named = set(resolve(request.targets, pools)) if request.targets else {pool.key for pool in pools}
+        self._remember(request, dict.fromkeys(named))
         known = intents.read(graph)
         earlier = [
             (pool, known[pool.key.component]) for pool in pools if pool.key.component in known and pool.key in named
@@ -113,16 +131,28 @@ class CommandAdmission:
             raise CommandRefusedError(NOT_FOUND, f"DynamoGraphDeployment {key} was deleted, and created again since")
         return graph
 
+    def _remember(self, request: ScaleRequest, desired: Mapping[PoolKey, int | None]) -> None:
+        """Which commands are the latest. A restart forgets those that left nothing on the graph."""
+        for key, replicas in desired.items() if request.requester and not request.dry_run else ():
+            place = key, request.requester
+            if not _is_after(self._last.get(place), request):
+                self._last[place] = _LastCommand(request.requester, request.sent, self.now(), replicas)
+
     def _refuse_older(self, request: ScaleRequest, key: PoolKey, *later: ScalingRecord | intents.Intent | None) -> None:
         """Retried commands may arrive after newer ones of the same sender, whose clock orders them."""
-        for each in later:
-            if each is None or not request.requester or each.requester != request.requester:
-                continue
-            if _before(request.sent, each.sent) and not _is_ahead(each.sent, each.at):
+        for each in (self._last.get((key, request.requester)), *later):
+            if each is not None and _is_after(each, request):
+                asked = "withdrew" if each.replicas is None else f"asked for {many(each.replicas, 'replica')}"
                 raise CommandRefusedError(
-                    SUPERSEDED,
-                    f"{key.component}: a newer command of {request.requester} asked for {many(each.replicas, 'replica')}",
+                    SUPERSEDED, f"{key.component}: a newer command of {request.requester} {asked}"
                 )
+
+
+def _is_after(other: ScalingRecord | intents.Intent | _LastCommand | None, request: ScaleRequest) -> bool:
+    """Whether another command of the same requester is a newer one, as far as the requester's clock can say."""
+    if other is None or not request.requester or other.requester != request.requester:
+        return False
+    return _before(request.sent, other.sent) and not _is_ahead(other.sent, other.at)
 
 
 def _before(one: str, other: str) -> bool:

@@ -53,7 +53,7 @@ class ScaleCommands:
             writer,
             announcer,
             metrics,
-            CommandAdmission(self._view, writer),
+            CommandAdmission(self._view, writer, time.time),
             time.time,
             on_held=self.changed,
         )
