@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     ObjectKey,
@@ -344,6 +345,25 @@ async def test_the_next_owner_forgets_nothing_that_it_has_not_heard_of_yet() -> 
     other.clock[0] += 30
     await other.resuming.check()
     assert (other.replicas("a"), other.intents("a")) == ({"Prefill": 3, "Decode": 3}, {})
+
+
+async def test_what_began_and_is_refused_then_is_not_carried_out_later() -> None:
+    """Its rest is remembered before its first step, which comes too late."""
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30)))).having("a", Decode=1)
+
+    def another_user() -> None:
+        desk.change("a", lambda graph: graph["spec"].update(backendFramework="vllm"))
+        adapter = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.id, ObjectKey("team", "a-decode")]
+        desk.kube.put({**adapter, "metadata": {**adapter["metadata"], "annotations": {"of": "another"}}})
+
+    # Before the second write, the adapter's.
+    desk.kube.before_write = lambda: setattr(desk.kube, "before_write", another_user)
+    asked = replace(desk.ask("a", Decode=6), expected_generation=1)
+    assert (await refused(desk, asked))[0] == "StaleGeneration"
+    assert desk.intents("a") == {}
+    desk.clock[0] += 30
+    await desk.resuming.check()
+    assert desk.replicas("a")["Decode"] == 1
 
 
 async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:

@@ -75,7 +75,7 @@ class Scaling:
     async def _decided(self, request: ScaleRequest) -> Answered:
         if request.withdraw:
             return await self._withdrawn(request)
-        admitted = await self.admission.admit(request)
+        admitted = await self._admitted(request)
         if not request.dry_run:
             for key, replicas in admitted.desired.items():
                 self.view.history.note(key, replicas, admitted.pools[key].current, self.now())
@@ -83,8 +83,19 @@ class Scaling:
             try:
                 return await self._once(request, admitted)
             except StaleError:
-                admitted = await self.admission.admit(request)
+                admitted = await self._admitted(request)
         raise RuntimeError(f"{request.graph} changes faster than it can be decided about")
+
+    async def _admitted(self, request: ScaleRequest) -> Admitted:
+        """The command, as it is decided about. One that is refused now may have begun: nothing of it waits any more."""
+        try:
+            return await self.admission.admit(request)
+        except CommandRefusedError:
+            graph = None if self._is_trial(request) else self.view.graph(request.graph)
+            known = intents.read(graph) if graph is not None and self.view.serves(request.graph) else {}
+            if own := [name for name, intent in known.items() if intent.command == request.command]:
+                await self.remember({request.graph: dict.fromkeys(own)})
+            raise
 
     async def _withdrawn(self, request: ScaleRequest) -> Answered:
         """What the requester asked for before is desired no longer. What is done stays."""
