@@ -47,6 +47,9 @@ class Work:
         self.begun = self.ended = 0
         self.began = asyncio.Event()
         self.fails: Exception | None = None
+        #: What it closes on its way out may be closed.
+        self.closing = asyncio.Event()
+        self.closing.set()
 
     async def run(self) -> None:
         self.begun += 1
@@ -56,6 +59,7 @@ class Work:
                 raise self.fails
             await asyncio.Event().wait()
         finally:
+            await self.closing.wait()
             self.ended += 1
 
     async def until_begun(self) -> None:
@@ -95,6 +99,22 @@ async def test_before_the_key_is_given_away_the_work_has_ended() -> None:
         assert work.ended == 1
         owned.give()
         await work.until_begun()
+
+
+async def test_what_the_work_closes_on_its_way_out_is_waited_for_and_not_cut_off() -> None:
+    owned = Owned(True)
+    async with turns(owned) as work:
+        await work.until_begun()
+        work.closing.clear()
+        owned.lose()
+        given_away = asyncio.create_task(owned.take_back(lambda key: key == KEY))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert (work.ended, given_away.done()) == (0, False)
+        work.closing.set()
+        async with asyncio.timeout(10):
+            await given_away
+        assert work.ended == 1
 
 
 async def test_a_single_replica_has_every_turn() -> None:

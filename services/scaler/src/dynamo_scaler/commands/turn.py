@@ -6,7 +6,7 @@ the claim goes is delivered to the next owner.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from dynamo_shared.aio import ended
@@ -20,11 +20,11 @@ _CHECK_INTERVAL = 1.0
 class Turn:
     """Runs work while a key is owned; ends it, and waits until it has ended, before the key is given away."""
 
-    def __init__(self, ownership: Ownership, key: ObjectKey, work: Callable[[], Awaitable[Any]]) -> None:
+    def __init__(self, ownership: Ownership, key: ObjectKey, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         self._ownership = ownership
         self._key = key
         self._work = work
-        self._task: asyncio.Future[Any] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._changed = asyncio.Event()
         ownership.on_gain(lambda _: self._changed.set())
         ownership.on_loss(self._lost)
@@ -43,7 +43,7 @@ class Turn:
             await self._end()
 
     async def _once(self) -> None:
-        task = self._task = asyncio.ensure_future(self._work())
+        task = self._task = asyncio.create_task(self._work())
         while not task.done() and self._ownership.owns(self._key):
             waiting = asyncio.ensure_future(self._wait_for_change())
             try:
@@ -72,6 +72,8 @@ class Turn:
             await self._end()
 
     async def _end(self) -> None:
-        task, self._task = self._task, None
-        if task is not None and not task.done():
-            await ended(task)
+        """Return when the work has ended. It is cancelled once: what it closes on its way out takes a while."""
+        if self._task is not None and not self._task.done():
+            if not self._task.cancelling():
+                self._task.cancel()
+            await asyncio.wait({self._task})
