@@ -275,15 +275,29 @@ async def test_a_number_reaches_the_graph_where_its_writer_cannot_be_tracked(err
     assert [fact.message for fact in desk.announced.facts] == ["Scaled component Decode from 1 to 2 replicas"]
 
 
+def leave_out(graph: KubeObject) -> None:
+    """A manifest without replicas is applied."""
+    graph["spec"]["components"][0].pop("replicas")
+
+
+async def test_a_scaling_that_no_status_has_yet_is_not_forgotten_with_the_next_number() -> None:
+    it = ReconcilerDesk(Decode=1)
+    it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    it.kube.refused_status = "g-decode"
+    with pytest.raises(Invalid):
+        await it.reconciler.reconcile(GRAPH)
+    it.kube.refused_status = ""
+    it.desk.change("g", leave_out)
+    await it.reconcile()
+    assert "lastScaleTime" in it.adapter("g-decode")["status"]
+
+
 async def test_a_graph_that_leaves_the_number_to_its_adapter_is_not_scaled_by_that() -> None:
     """A manifest without replicas, applied again and again: the graph gets its adapter's number back, and nothing scales."""
     it = ReconcilerDesk(Decode=1)
     it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
     await it.reconcile()
     scaled_at = it.adapter("g-decode")["status"]["lastScaleTime"]
-
-    def leave_out(graph: KubeObject) -> None:
-        graph["spec"]["components"][0].pop("replicas")
 
     it.desk.change("g", leave_out)
     await it.reconcile()

@@ -28,7 +28,7 @@ SUPERSEDED, AUTOSCALED = "Superseded", "HasAutoscaler"
 #: A sender's clock that was further ahead than this says nothing of what came after: put right, it would be refused for as long
 #: as it had been wrong. Seconds.
 _SKEW = 300.0
-#: Components whose last commands are remembered, each by requester. Many leave nothing on the graph, which has what is done or waits.
+#: Components whose last commands are remembered, each by requester. A graph has only what is done or waits.
 _REMEMBERED = 10_000
 
 

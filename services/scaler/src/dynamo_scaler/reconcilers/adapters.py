@@ -190,8 +190,8 @@ class AdapterReconciler:
         if conflict is not None:
             self.announcer.announce(adapter, events.conflict(adapter, conflict, before, writers))
             self.metrics.conflicts.labels(namespace, conflict.reason).inc()
-        _, earlier = self._unreported.get(uid, (False, None))
-        self._unreported[uid] = (before != done.replicas, conflict or earlier)
+        scaled, earlier = self._unreported.get(uid, (False, None))
+        self._unreported[uid] = (scaled or before != done.replicas, conflict or earlier)
 
     def _observe(
         self, graph: KubeObject | None, adapter: KubeObject, *, owns: bool, refusal: str | None
