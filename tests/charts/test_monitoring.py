@@ -6,6 +6,7 @@ import re
 import yaml
 from dynamo_pod_builder.status.graph import FAILED
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.runtime.metrics import WAIT_SECONDS
 
 from tests.charts import helm
 
@@ -38,6 +39,19 @@ def test_the_alert_of_failed_graphs_counts_what_the_pod_builder_counts() -> None
     (alert,) = (each for each in alerts() if each["alert"] == "DynamoGraphFailed")
     counted = f'resource_type="{DYNAMO_GRAPH_DEPLOYMENTS.plural}",status="{FAILED}"'
     assert f"dynamo_operator_resources_total{{{counted}}}" in alert["expr"]
+
+
+def test_the_alert_of_a_backlog_can_fire() -> None:
+    """A quantile is at most the last bound of the histogram: with 60 s as the last one it was never above 60 s."""
+    (alert,) = (each for each in alerts() if each["alert"] == "DynamoQueueBacklog")
+    assert "dynamo_platform_queue_wait_seconds_bucket" in alert["expr"]
+    assert float(alert["expr"].rpartition("> ")[2]) < WAIT_SECONDS[-1]
+
+
+def test_the_alert_of_overload_does_not_count_what_is_the_callers_fault() -> None:
+    """A port scanner is answered with 400 all day."""
+    (alert,) = (each for each in alerts() if each["alert"] == "DynamoWebhooksOverloaded")
+    assert 'dynamo_admission_requests_turned_away_total{reason!~"caller|junk|size"}' in alert["expr"]
 
 
 def test_every_alert_has_its_heading() -> None:

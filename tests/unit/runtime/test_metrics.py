@@ -1,5 +1,8 @@
 """Metrics that more than one service has."""
 
+import math
+import subprocess
+import sys
 from typing import get_args
 
 from dynamo_shared.kube.event_series import EventOutcome
@@ -62,3 +65,22 @@ def test_what_became_of_events_shows_from_the_start() -> None:
         for outcome in get_args(EventOutcome)
     }
     assert counted == {"written": 0, "counted": 0, "dropped": 0, "suppressed": 2}
+
+
+def test_a_process_without_a_lease_in_etcd_does_not_say_that_it_lost_one() -> None:
+    """Admission never has one: the alert for lost leases fired as long as the platform ran."""
+    alive = Metrics().registry.get_sample_value("dynamo_platform_lease_alive")
+    assert alive is not None
+    assert math.isnan(alive)
+
+
+def test_a_process_says_of_nats_what_it_knows() -> None:
+    """Admission has no connection that could be lost, and the first dropped event is an increase."""
+    names = "'dynamo_bus_connected'), value('dynamo_events_dropped_total', {'cause': 'refused'}"
+    lines = (
+        "from dynamo_shared.bus import metrics",
+        "from prometheus_client import REGISTRY",
+        f"value = REGISTRY.get_sample_value; print(value({names}))",
+    )
+    outcome = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert outcome.stdout.split() == ["nan", "0.0"]

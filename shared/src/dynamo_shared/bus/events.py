@@ -117,7 +117,7 @@ class EventPublisher:
         """Queues an event that is complete already."""
         if len(self._outbox) >= self._capacity:
             self._outbox.popleft()
-            metrics.EVENTS_DROPPED.labels("full").inc()
+            metrics.DROPPED_BY_CAUSE["full"].inc()
         message = OutgoingMessage(
             subject, cloudevents.encode(event), headers=cloudevents.mirrored_headers(event), msg_id=event.id
         )
@@ -201,7 +201,7 @@ class EventPublisher:
                 raise result
             if isinstance(result, BusError):
                 log.warning("event refused", subject=outgoing.message.subject, error=str(result))
-                metrics.EVENTS_DROPPED.labels("refused").inc()
+                metrics.DROPPED_BY_CAUSE["refused"].inc()
             elif isinstance(result, BaseException):
                 raise result
             else:

@@ -1,8 +1,14 @@
 """Every metric of the bus, in one place. They are those of the process, in prometheus_client's own registry."""
 
+import math
+
 from prometheus_client import Counter, Gauge, Histogram
 
-CONNECTED = Gauge("dynamo_bus_connected", "1 while the bus can be reached, 0 while it cannot")
+CONNECTED = Gauge(
+    "dynamo_bus_connected", "1 while the bus can be reached, 0 while it cannot; NaN where a process does not use it"
+)
+# An alert is below 1, and NaN is not below.
+CONNECTED.set(math.nan)
 RECONNECTS = Counter("dynamo_bus_reconnects", "Connections to NATS that were made after the first one")
 PUBLISH_ERRORS = Counter(
     "dynamo_bus_publish_errors",
@@ -18,6 +24,8 @@ EVENTS_DROPPED = Counter(
     "Events that were dropped because too many were waiting, or refused",
     ["cause"],
 )
+#: Bound before anything is counted: Prometheus sees no increase in a series that begins with its first event.
+DROPPED_BY_CAUSE = {cause: EVENTS_DROPPED.labels(cause) for cause in ("full", "refused")}
 
 STATE_WAITING = Gauge("dynamo_state_waiting", "Objects that wait to be published to STATE")
 STATE_PUBLISHED = Counter("dynamo_state_published", "Objects published to STATE", ["resource", "change"])

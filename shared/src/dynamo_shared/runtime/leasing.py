@@ -116,7 +116,6 @@ class StandbyReplicas(Leasing):
         self._supervisor = Supervisor(STANDBY, health, metrics)
         self._claims: dict[str, KubeClaim] = {}
         self._running: list[asyncio.Task[None]] = []
-        metrics.lease_alive.set_function(lambda: float(any(claim.may_write() for claim in self._claims.values())))
 
     def ownership(self, service: str) -> Ownership:
         """Everything, or nothing. A service that was started again begins without listeners."""

@@ -6,6 +6,7 @@ do not see each other's figures. Children of labels are bound once: an increment
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, partial
@@ -21,6 +22,8 @@ from dynamo_shared.kube.event_series import EventOutcome
 
 # Bounds of the reference operator (operator behaviour, section 10).
 RECONCILE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+#: A quantile is never above the last bound, and an alert asks whether one of waiting is above a minute.
+WAIT_SECONDS = (*RECONCILE_SECONDS, 120, 300, 900)
 
 Outcome = Literal["success", "error", "requeue", "conflict"]
 
@@ -116,7 +119,7 @@ class Metrics:
             "dynamo_platform_queue_wait_seconds",
             "Seconds from adding a key to taking it.",
             ["queue"],
-            buckets=RECONCILE_SECONDS,
+            buckets=WAIT_SECONDS,
         )
         self.service_restarts = counter(
             "dynamo_platform_service_restarts",
@@ -143,7 +146,12 @@ class Metrics:
             "Objects that a service of this replica keeps: all, or those of its partitions.",
             ["service", "resource"],
         )
-        self.lease_alive = gauge("dynamo_platform_lease_alive", "Leases in etcd that this replica may trust: 1 or 0.")
+        self.lease_alive = gauge(
+            "dynamo_platform_lease_alive",
+            "Leases in etcd that this replica may trust: 1 or 0; NaN where it needs none.",
+        )
+        # An alert is below 1, and NaN is not below.
+        self.lease_alive.set(math.nan)
         self.lease_losses = counter(
             "dynamo_platform_lease_losses", "Leases that were lost before they were given back."
         )
