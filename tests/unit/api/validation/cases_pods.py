@@ -53,6 +53,15 @@ CASES: list[Case] = [
         "error: spec.services.b.frontendSidecar.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
     ),
     Case(
+        "alpha: claims that a service's pods lack",
+        alpha(
+            "a: {resources: {claims: [{name: channel}]}}",
+            "b: {resources: {claims: [{name: x}, {name: y}]}, pod: {resourceClaims: [{name: y, resourceClaimName: y}]}}",
+        ),
+        "error: spec.services.a.resources.claims[0].name: 'channel' is not a claim of the pod: add it to spec.services.a.extraPodSpec.resourceClaims",
+        "error: spec.services.b.resources.claims[0].name: 'x' is not a claim of the pod: add it to spec.services.b.extraPodSpec.resourceClaims",
+    ),
+    Case(
         "alpha: probes that ask nothing",
         alpha("""
             a: {main: {livenessProbe: {periodSeconds: 5}}}

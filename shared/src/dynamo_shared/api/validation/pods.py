@@ -137,6 +137,19 @@ def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> 
             yield component.field(*steps, "envFromSecret"), problem
 
 
+@PODS.rule("{name} is not a claim of the pod: add it to {claims}", versions=(ALPHA,), added=True)
+def claims_of_services_are_of_their_pods(component: ComponentView, _facts: Facts) -> Violations:
+    """A service names claims for devices that its pods have. In v1beta1 the check of pod templates requires this."""
+    pod, at = component.pod
+    known = {text(mapping(each).get("name")) for each in items(pod.get("resourceClaims"))}
+    named = items(mapping(component.spec.get("resources")).get("claims")) if component.has_fields else ()
+    for index, each in enumerate(named):
+        name = text(mapping(each).get("name"))
+        if name and name not in known:
+            place = component.field("resources", "claims", index, "name")
+            yield broken(place, name=shown(name), claims=path((*at, "resourceClaims")))
+
+
 @PODS.rule("does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc", added=True)
 @of_each_role
 def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
