@@ -31,8 +31,7 @@ class Limits:
 
     def least(self, pool: Pool) -> int:
         """Replicas that a pool keeps."""
-        own = self._config.prefill_min_endpoint if pool is Pool.PREFILL else self._config.decode_min_endpoint
-        return self._config.min_endpoint if own is None else own
+        return self._config.least_replicas(pool)
 
     def step(self, desired: Replicas, current: Replicas) -> dict[Pool, int]:
         """Not further from what there is than `max_throughput_scaling_replicas`, where the configuration says so itself:
@@ -50,7 +49,7 @@ class Limits:
         """At least what each pool keeps, and within the budget; the budget is last, since there are no more GPUs."""
         config = self._config
         kept = {pool: max(count, self.least(pool)) for pool, count in desired.items()}
-        gpus = {pool: self._gpus(pool, able) for pool in self.pools}
+        gpus = {pool: self.gpus(pool, able) for pool in self.pools}
         if config.mode is Mode.DISAGG:
             pair = clamp_pair(
                 kept[Pool.PREFILL],
@@ -98,7 +97,7 @@ class Limits:
         if all(bounded[pool] >= count for pool, count in least.items()):
             return ""
         kept = " and ".join(f"{count} {pool}" for pool, count in least.items())
-        gpus = sum(count * (self._gpus(pool, able) or 0) for pool, count in least.items())
+        gpus = sum(count * (self.gpus(pool, able) or 0) for pool, count in least.items())
         return (
             f"max_gpu_budget is {self._config.max_gpu_budget}, and {kept} (min_endpoint) need {gpu_words(gpus)}: "
             "no replicas are kept"
@@ -119,7 +118,6 @@ class Limits:
         final = self.bounded(known, able)
         return final if all(final[pool] >= count for pool, count in known.items()) and final != known else None
 
-    def _gpus(self, pool: Pool, able: Mapping[Pool, EngineCapabilities]) -> int | None:
-        config = self._config
-        given = config.prefill_engine_num_gpu if pool is Pool.PREFILL else config.decode_engine_num_gpu
-        return given or (able[pool].num_gpu if pool in able else None)
+    def gpus(self, pool: Pool, able: Mapping[Pool, EngineCapabilities]) -> int | None:
+        """GPUs of a replica; None where nothing says it."""
+        return self._config.engine_gpus(pool) or (able[pool].num_gpu if pool in able else None)

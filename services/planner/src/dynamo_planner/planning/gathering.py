@@ -169,8 +169,7 @@ class ClusterGatherer:
                 namespaces=namespaces,
             )
         ]
-        asked = plan.config.prefill_engine_num_gpu if pool is Pool.PREFILL else plan.config.decode_engine_num_gpu
-        return engines_of(workers, asked or plan.gpus.get(pool))
+        return engines_of(workers, plan.config.engine_gpus(pool) or plan.gpus.get(pool))
 
     def _namespaces(self, pods: dict[Pool, list[KubeObject]]) -> tuple[str, ...]:
         """Dynamo namespaces of the graph: its own, and those of the generations of workers that have most pods."""

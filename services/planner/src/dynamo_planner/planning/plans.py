@@ -123,14 +123,13 @@ def _that_can_run(config: PlannerConfig, graph: KubeObject, components: Mapping[
     for pool, component in components.items():
         # To start together takes two: one alone may go to 0.
         if least.get(component, 1) > max(1, limits.least(pool)):
-            raised["prefill_min_endpoint" if pool is Pool.PREFILL else "decode_min_endpoint"] = least[component]
+            raised[f"{pool.value}_min_endpoint"] = least[component]
     return config.model_copy(update=raised) if raised else config
 
 
 def _gpus(config: PlannerConfig, pool: Pool, component: str, counted: ReplicaGpus, before: int | None) -> int | None:
     """GPUs of one worker of a pool. What the PlannerConfig says of its engines goes before what cannot be counted."""
-    field = "prefill_engine_num_gpu" if pool is Pool.PREFILL else "decode_engine_num_gpu"
-    stated: int | None = getattr(config, field)
+    field, stated = f"{pool.value}_engine_num_gpu", config.engine_gpus(pool)
     try:
         return gpus_of_worker(component, counted)
     except SharedGpusError as error:
@@ -200,8 +199,8 @@ def _warmup(config: PlannerConfig, config_map: KubeObject) -> tuple[Interval, ..
 
 def _engines(config: PlannerConfig, gpus: Mapping[Pool, int | None]) -> EngineGpus:
     """GPUs of the graph's engines: as its PlannerConfig says, or as its pods do. One pool that does both has both."""
-    decode = config.decode_engine_num_gpu or gpus.get(Pool.DECODE)
-    return EngineGpus(prefill=config.prefill_engine_num_gpu or gpus.get(Pool.PREFILL, decode), decode=decode)
+    decode = config.engine_gpus(Pool.DECODE) or gpus.get(Pool.DECODE)
+    return EngineGpus(prefill=config.engine_gpus(Pool.PREFILL) or gpus.get(Pool.PREFILL, decode), decode=decode)
 
 
 def _profile(profile_map: KubeObject | None, engines: EngineGpus) -> Profile | None:

@@ -44,16 +44,13 @@ class Graph:
         """The graph that a planner's configuration is for. Modes of one pool alone have no other pool to simulate: disagg."""
         disaggregated = config.mode is not Mode.AGG
         pools = (Pool.PREFILL, Pool.DECODE) if disaggregated else (Pool.DECODE,)
-        own = {Pool.PREFILL: config.prefill_min_endpoint, Pool.DECODE: config.decode_min_endpoint}
-        least = {pool: config.min_endpoint if count is None else count for pool, count in own.items()}
-        gpus = {Pool.PREFILL: config.prefill_engine_num_gpu, Pool.DECODE: config.decode_engine_num_gpu}
         return cls(
             disaggregated=disaggregated,
             ttft=config.ttft_ms / 1000,
             itl=config.itl_ms / 1000,
             startup=startup,
-            replicas={pool: max(1, least[pool]) for pool in pools},
-            gpus={pool: gpus[pool] or 1 for pool in pools},
+            replicas={pool: max(1, config.least_replicas(pool)) for pool in pools},
+            gpus={pool: config.engine_gpus(pool) or 1 for pool in pools},
             max_kv_tokens=max_kv_tokens or DEFAULT_KV,
         )
 

@@ -46,8 +46,7 @@ def job_of(
     """The job of a worker process. ProfileError where the profile lacks a part."""
     profile.complete()
     config = plan.config
-    own = {"prefill": config.prefill_engine_num_gpu, "decode": config.decode_engine_num_gpu}
-    gpus = {pool.value: own[pool.value] or count for pool, count in plan.gpus.items()}
+    gpus = {pool.value: config.engine_gpus(pool) or count for pool, count in plan.gpus.items()}
     return Replays(
         configs=tuple(dict(each) for each in configs),
         steps=tuple(steps),

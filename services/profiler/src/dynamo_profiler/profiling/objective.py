@@ -12,7 +12,6 @@ from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, 
 from pydantic import ValidationError
 
 from dynamo_profiler.profiling.gpus import vram_of
-from dynamo_profiler.profiling.points import PREFILL
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest
 
 DISAGG, AGG = "disagg", "agg"
@@ -67,10 +66,7 @@ class ServingObjective:
 
     def least(self, role: str) -> int:
         """Engines of a role that a planner must keep, one at least."""
-        if self.planner is None:
-            return 1
-        own = self.planner.prefill_min_endpoint if role == PREFILL else self.planner.decode_min_endpoint
-        return max(1, self.planner.min_endpoint if own is None else own)
+        return 1 if self.planner is None else max(1, self.planner.least_replicas(role))
 
     def endpoints(self, engines: Mapping[str, EngineLayout]) -> dict[str, int]:
         """Engines by role that a planner begins with: as many as it must keep, or as fit."""

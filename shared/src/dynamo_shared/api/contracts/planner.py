@@ -286,6 +286,15 @@ class PlannerConfig(PlannerExtensions):
         """Whether predictive scaling is on."""
         return self.enable_throughput_scaling and self.optimization_target is Target.SLA
 
+    def engine_gpus(self, role: str) -> int | None:
+        """GPUs of one engine of `prefill`, or of any other role; None where the graph says it."""
+        return self.prefill_engine_num_gpu if role == "prefill" else self.decode_engine_num_gpu
+
+    def least_replicas(self, role: str) -> int:
+        """Replicas that the pool of a role keeps: `prefill`, or any other."""
+        own = self.prefill_min_endpoint if role == "prefill" else self.decode_min_endpoint
+        return self.min_endpoint if own is None else own
+
     def problems(self) -> Iterator[Problem]:
         """Rules between fields (planner.md, section a.10)."""
         if not self.load_scaling and not self.throughput_scaling:

@@ -35,6 +35,29 @@ def explain(
     at_risk: str = "",
 ) -> Explanation:
     """The explanation of a tick that had all that it needs."""
+    sentence = _sentence(reason, forecast, plans, final, horizon) + _held(plans, hold) + _pause(demand, observation.now)
+    options = (option for pool, plan in plans.items() for option in _options(pool, plan, final[pool], promise))
+    return Explanation(
+        load_reason=reason.value,
+        throughput_reason=reason.value,
+        message="; ".join(filter(None, (sentence, at_risk or unreachable(plans)))),
+        at_risk=at_risk,
+        inputs=_inputs(observation, forecast, losses),
+        predictions={
+            "requests_per_second": forecast.at(horizon),
+            "isl": demand.isl,
+            "osl": demand.osl,
+            "horizon_seconds": horizon,
+            **_promised(promise, hold),
+            **({} if demand.hits is None else {"kv_hit_rate": demand.hits}),
+            **_of_pools(plans, final),
+        },
+        alternatives=tuple(options),
+    )
+
+
+def _inputs(observation: Observation, forecast: Forecast, losses: Mapping[str, float]) -> dict[str, Any]:
+    """What was observed, and how ways to predict have done."""
     inputs: dict[str, Any] = {
         "workers": {pool.value: asdict(counts) for pool, counts in observation.workers.items()},
         "forward_passes": len(observation.forward_passes),
@@ -51,48 +74,30 @@ def explain(
     }
     if observation.traffic is not None:
         inputs["traffic"] = {name: value for name, value in asdict(observation.traffic).items() if value is not None}
-    predictions = {
-        "requests_per_second": forecast.at(horizon),
-        "isl": demand.isl,
-        "osl": demand.osl,
-        "horizon_seconds": horizon,
+    return inputs
+
+
+def _promised(promise: Promise | None, hold: HoldTime | None) -> dict[str, float]:
+    """What is aimed at, what was kept of late, and how long replicas are held; as far as it is known."""
+    known = {
+        "attainment_aim": promise.aim if promise else None,
+        "attainment_of_last_hour": promise.kept if promise else None,
+        "hold_seconds": hold.seconds if hold and hold.kept is not None else None,
     }
-    if promise is not None:
-        predictions["attainment_aim"] = promise.aim
-        if promise.kept is not None:
-            predictions["attainment_of_last_hour"] = promise.kept
-    if hold is not None and hold.kept is not None:
-        predictions["hold_seconds"] = hold.seconds
-    if demand.hits is not None:
-        predictions["kv_hit_rate"] = demand.hits
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _of_pools(plans: Mapping[Pool, PoolPlan], final: Mapping[Pool, int]) -> dict[str, float]:
+    figures: dict[str, float] = {}
     for pool, plan in plans.items():
-        name = "estimated_ttft_ms" if pool is Pool.PREFILL else "estimated_itl_ms"
-        predictions[name] = plan.sizer.latency
-        predictions[f"{pool.value}_capacity_requests_per_second"] = plan.sizer.capacity
-        predictions[f"{pool.value}_share_within_target"] = plan.sizer.share(final[pool])
-        predictions[f"{pool.value}_warm_reserve"] = plan.reserve
-        predictions[f"{pool.value}_held"] = plan.held
-    return Explanation(
-        load_reason=reason.value,
-        throughput_reason=reason.value,
-        message="; ".join(
-            filter(
-                None,
-                (
-                    _sentence(reason, forecast, plans, final, horizon)
-                    + _held(plans, hold)
-                    + _pause(demand, observation.now),
-                    at_risk or unreachable(plans),
-                ),
-            )
-        ),
-        at_risk=at_risk,
-        inputs=inputs,
-        predictions=predictions,
-        alternatives=tuple(
-            option for pool, plan in plans.items() for option in _options(pool, plan, final[pool], promise)
-        ),
-    )
+        figures |= {
+            "estimated_ttft_ms" if pool is Pool.PREFILL else "estimated_itl_ms": plan.sizer.latency,
+            f"{pool.value}_capacity_requests_per_second": plan.sizer.capacity,
+            f"{pool.value}_share_within_target": plan.sizer.share(final[pool]),
+            f"{pool.value}_warm_reserve": plan.reserve,
+            f"{pool.value}_held": plan.held,
+        }
+    return figures
 
 
 def _options(pool: Pool, plan: PoolPlan, taken: int, promise: Promise | None) -> list[dict[str, Any]]:

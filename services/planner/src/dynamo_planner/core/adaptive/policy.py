@@ -321,7 +321,6 @@ class AdaptivePolicy:
     def _state(self, pool: Pool, observation: Observation, sizer: Sizer, highest: float) -> PoolState:
         counts, able = observation.workers[pool], self._able(observation, pool)
         asked, least = _asked(counts), self._least_of(pool)
-        given = self._config.prefill_engine_num_gpu if pool is Pool.PREFILL else self._config.decode_engine_num_gpu
         prompts = pool is Pool.PREFILL or Pool.PREFILL not in self._limits.pools
         tokens = sum(forward.queued.sum_prefill_tokens for forward in observation.forward_passes) if prompts else 0
         backlog = tokens / max(self._demand.load(0.0).fresh, 1.0)
@@ -333,7 +332,7 @@ class AdaptivePolicy:
             ready=counts.ready,
             asked=asked,
             startup=self._startup(pool, observation),
-            gpus=(given if given is not None else able.num_gpu) or 1,
+            gpus=self._limits.gpus(pool, observation.capabilities) or 1,
             least=least,
             most=max(least, asked, enough),
             backlog=backlog,
