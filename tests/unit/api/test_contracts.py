@@ -143,6 +143,9 @@ LIKELY_NOT_MEANT: dict[str, list[str]] = {
         "load_predictor: ignored with policy 'adaptive'; only 'reference' reads it",
     ],
     "features.planner: {policy: reference, decode_min_endpoint: 2, kalman_r: 5}": [],
+    "features.planner: {batch_scheduling: {enabled: true}}": [
+        "batch_scheduling: is ignored: batch jobs are not planned apart from other requests"
+    ],
     "features.planner: {no_operation: true}": ["no_operation: is an older name of advisory"],
     "features.planner: {environment: kubernetes}": [],
     "features.planner: {ttft_ms: 300, enable_load_scaling: false}": [],

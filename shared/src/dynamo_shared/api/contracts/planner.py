@@ -143,6 +143,9 @@ class PlannerConfig(PlannerExtensions):
         "total_gpu_power_limit": _POWER,
         "ais_perf_model": "the profile says what engines take",
         "aic_perf_model": "the profile says what engines take",
+        "enable_runtime_reconfiguration": "a change of this configuration acts at once",
+        "runtime_warmup_trace_dir": "load_predictor_warmup_trace names a key of the ConfigMap",
+        "batch_scheduling": "batch jobs are not planned apart from other requests",
         "scheduling": _PLUGINS,
         "plugin_registration": _PLUGINS,
     }

@@ -68,6 +68,12 @@ class PlannerExtensions(ContractModel):
     """Performance model of AIConfigurator for each role, as the releases 1.3 to 1.5 name it. Planners after 1.1."""
     report_write_gzip_log: Bool = True
     """Whether a compressed log is written next to each report. Planners after 1.1."""
+    enable_runtime_reconfiguration: Bool = False
+    """Whether the planner's pod takes other settings over HTTP. Planners from 1.7 on."""
+    runtime_warmup_trace_dir: Annotated[str, Field(min_length=1)] | None = None
+    """Folder of traces that such settings may name. Planners from 1.7 on."""
+    batch_scheduling: JsonValue = None
+    """How batch jobs of a gateway are planned next to other requests. Planners from 1.7 on."""
     scheduling: PlannerScheduling = PlannerScheduling()
     """How the planner's stages are timed. Planners after 1.1."""
     plugin_registration: JsonValue = None
