@@ -18,7 +18,7 @@ PREFILL = "namespace.ns-a.component.prefill.endpoint.generate.forward-pass-metri
 BACKEND = "namespace.ns-a.component.backend.endpoint.generate.forward-pass-metrics"
 
 
-def message(worker="w1", rank=0, wall=0.02, **changes):
+def message(worker="w1", rank=0, wall=0.02, publisher=1, **changes):
     reported = {
         "version": 1,
         "worker_id": worker,
@@ -37,7 +37,7 @@ def message(worker="w1", rank=0, wall=0.02, **changes):
         "queued_requests": {"num_prefill_requests": 2, "sum_prefill_tokens": 1800, "num_decode_requests": 0},
         **changes,
     }
-    envelope = {"publisher_id": 1, "sequence": 2, "published_at": 3, "topic": "forward-pass-metrics"}
+    envelope = {"publisher_id": publisher, "sequence": 2, "published_at": 3, "topic": "forward-pass-metrics"}
     return msgspec.msgpack.encode({**envelope, "payload": msgspec.msgpack.encode(reported)})
 
 
@@ -77,6 +77,13 @@ def test_the_newest_word_of_each_rank_counts(passes):
         ("a", 1, 2.0),
         ("b", 0, 3.0),
     ]
+
+
+def test_engines_that_do_not_know_their_worker_are_those_of_their_publishers(passes):
+    """As vLLM is after its restore from a snapshot: all of them were one."""
+    for publisher in (2**63 + 1, 7, 7):
+        passes.take(BACKEND, message("", publisher=publisher))
+    assert [each.worker_id for each in passes.read()] == ["7", str(2**63 + 1)]
 
 
 def test_an_engine_that_is_silent_is_forgotten(passes, clock):

@@ -28,13 +28,17 @@ _PREFILL = frozenset({"prefill"})
 _DECODE = frozenset({"backend", "decode", "tensorrt_llm", "worker"})
 
 
+#: A number of 64 bits in today's runtime. Thousands are remembered, and each message may have a megabyte.
+_Id = Annotated[str, msgspec.Meta(max_length=253)]
+
+
 class _Envelope(msgspec.Struct):
     payload: bytes = b""
+    publisher_id: int | _Id | None = None
 
 
 class _Metrics(msgspec.Struct):
-    #: A number of 64 bits in today's runtime. Thousands are remembered, and each message may have a megabyte.
-    worker_id: Annotated[str, msgspec.Meta(max_length=253)]
+    worker_id: _Id
     version: int = VERSION
     dp_rank: int = 0
     wall_time: float = 0.0
@@ -83,7 +87,8 @@ def pool_of(component: str, mode: Mode) -> Pool | None:
 def decode(payload: bytes, pool: Pool) -> ForwardPass:
     """The forward pass that a message reports; BadMessage where it reports none."""
     try:
-        reported = _metrics(_envelope(payload).payload)
+        envelope = _envelope(payload)
+        reported = _metrics(envelope.payload)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadMessage("unreadable") from error
     if reported.version != VERSION:
@@ -92,7 +97,8 @@ def decode(payload: bytes, pool: Pool) -> ForwardPass:
         raise BadMessage("wall_time")
     return ForwardPass(
         pool=pool,
-        worker_id=reported.worker_id,
+        # An engine that was restored from a snapshot does not know its own (dynamo#12591).
+        worker_id=reported.worker_id or str(envelope.publisher_id or ""),
         dp_rank=reported.dp_rank,
         wall_time=reported.wall_time,
         scheduled=reported.scheduled_requests,
