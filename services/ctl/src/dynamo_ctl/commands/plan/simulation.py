@@ -25,7 +25,7 @@ from dynamo_shared.api.contracts.planner import PlannerConfig
 
 from dynamo_ctl import files
 from dynamo_ctl.commands.plan import ReplayRequest
-from dynamo_ctl.errors import CtlError
+from dynamo_ctl.errors import CtlError, ExitCode
 
 Generator = Callable[..., list[TraceRequest]]
 """Makes the requests of a trace, given what each of them is like."""
@@ -62,7 +62,7 @@ def run(asked: ReplayRequest, say: Callable[[str], None]) -> None:
             raise CtlError(f"--static {text}: no split fits max_gpu_budget, {most}")
         outcomes.append(replace(best[0], name=f"best {best[0].name}"))
     if not outcomes:
-        raise CtlError("nothing to replay: give --policy, --static, or both")
+        raise CtlError("nothing to replay: give --policy, --static, or both", ExitCode.USAGE)
     head = _headline(asked, config, outcomes[0])
     for line in (head, *table(outcomes)):
         say(line)
@@ -95,7 +95,7 @@ def _policy(name: str) -> PolicyName:
     for known in get_args(PolicyName):
         if known == name:
             return known  # type: ignore[no-any-return]
-    raise CtlError(f"--policy {name}: write {' or '.join(get_args(PolicyName))}")
+    raise CtlError(f"--policy {name}: write {' or '.join(get_args(PolicyName))}", ExitCode.USAGE)
 
 
 def _profile(paths: Sequence[Path], config: PlannerConfig) -> Profile:
@@ -128,7 +128,7 @@ def _split(text: str, graph: Graph) -> dict[Pool, int] | None:
     if not graph.disaggregated and re.fullmatch(r"[1-9]\d*", text):
         return {Pool.DECODE: int(text)}
     form = "2P3D" if graph.disaggregated else "4, replicas of the one pool of mode agg,"
-    raise CtlError(f"--static {text}: write {form} or best")
+    raise CtlError(f"--static {text}: write {form} or best", ExitCode.USAGE)
 
 
 def _requests(asked: ReplayRequest) -> tuple[list[TraceRequest], float | None]:
@@ -149,9 +149,11 @@ def _requests(asked: ReplayRequest) -> tuple[list[TraceRequest], float | None]:
     try:
         made = generator(rest, asked.duration or GENERATED_SECONDS)(isl=asked.isl, osl=asked.osl, seed=asked.seed)
     except (ValueError, TypeError, ZeroDivisionError) as error:
-        raise CtlError(f"--trace {asked.trace}: write {form}, with numbers above 0") from error
+        raise CtlError(f"--trace {asked.trace}: write {form}, with numbers above 0", ExitCode.USAGE) from error
     if not made:
-        raise CtlError(f"--trace {asked.trace}: has no request; higher rates or a longer --duration give some")
+        raise CtlError(
+            f"--trace {asked.trace}: has no request; higher rates or a longer --duration give some", ExitCode.USAGE
+        )
     return made, asked.duration or (None if kind == "ladder" else GENERATED_SECONDS)
 
 
