@@ -14,7 +14,7 @@ from aiohttp import web
 from dynamo_dynadmin.api import chat
 from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.logs import runs_nothing
-from dynamo_dynadmin.http.connection import HttpConnection, SlowReaders
+from dynamo_dynadmin.http.connection import Connections, HttpConnection
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
@@ -90,7 +90,10 @@ async def test_a_chat_ends_when_its_caller_leaves() -> None:
 
     app = web.Application()
     app.router.add_get("/", handle)
-    async with serving(app, "127.0.0.1", 0, None, partial(Watched, absent, SlowReaders())) as port, asyncio.timeout(60):
+    async with (
+        serving(app, "127.0.0.1", 0, None, partial(Watched, absent, Connections(1000))) as port,
+        asyncio.timeout(60),
+    ):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         await frontend.begun.wait()

@@ -4,13 +4,14 @@ import asyncio
 import json
 import ssl
 import uuid
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
 import pytest
 from aiohttp import web
 from dynamo_dynadmin.http import connection
-from dynamo_dynadmin.http.connection import HttpConnection, SlowReaders
+from dynamo_dynadmin.http.connection import Connections, HttpConnection
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.runtime.endpoints import serving
@@ -55,7 +56,7 @@ async def test_a_request_that_cannot_be_read(sent: str, detail: str) -> None:
         [], absent, tokens=absent, sessions=absent, metrics=DynadminMetrics(registry), settings=Dynadmin()
     )
     async with serving(
-        server.app(), "127.0.0.1", 0, None, partial(HttpConnection, server.unreadable, SlowReaders())
+        server.app(), "127.0.0.1", 0, None, partial(HttpConnection, server.unreadable, Connections(1000))
     ) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent.encode())
@@ -75,6 +76,46 @@ async def test_a_request_that_cannot_be_read(sent: str, detail: str) -> None:
     }
     answered = {"operation": "none", "status": "400"}
     assert registry.get_sample_value("dynamo_dynadmin_requests_total", answered) == 1
+
+
+@with_and_without_tls
+async def test_of_many_connections_those_without_a_request_are_closed(tls: bool) -> None:
+    """No token is needed to open one, and no limit of requests counts it; aiohttp keeps it for an hour."""
+    begun, gone = asyncio.Event(), b"GET /x HTTP/1.1\r\nHost: a\r\n"
+
+    async def handle(_: web.Request) -> web.StreamResponse:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    connected = partial(HttpConnection, cast("Any", lambda _: web.Response(status=400)), Connections(3))
+    async with serving(app, "127.0.0.1", 0, self_signed_tls() if tls else None, connected, finish_within=0.1) as port:
+
+        async def opened(sent: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_tls() if tls else None)
+            writer.write(sent)
+            return reader, writer
+
+        busy = await opened(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        await begun.wait()
+        answered = await opened(gone + b"\r\n")
+        assert (await answered[0].readline()).startswith(b"HTTP/1.1 404 ")
+        half = await opened(gone)
+        last = await opened(b"")
+        async with asyncio.timeout(10):
+            with suppress(ConnectionError):
+                assert await half[0].read() == b"", "the first that had no whole request"
+            next_ = await opened(b"")
+            with suppress(ConnectionError):
+                assert await last[0].read() == b""
+            for reader, writer in (answered, next_):
+                writer.write(gone + b"\r\n")
+                await reader.readuntil(b"HTTP/1.1 404 ")
+        assert not busy[0].at_eof()
+        for _, writer in (busy, answered, next_):
+            writer.close()
 
 
 @with_and_without_tls
@@ -99,7 +140,7 @@ async def test_who_takes_nothing_of_an_answer_is_cut_off(
 
     app = web.Application()
     app.router.add_get("/", handle)
-    connected = partial(Watched, cast("Any", None), SlowReaders())
+    connected = partial(Watched, cast("Any", None), Connections(1000))
     async with serving(app, "127.0.0.1", 0, self_signed_tls() if tls else None, connected) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_tls() if tls else None)
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -137,7 +178,7 @@ async def test_of_many_who_take_nothing_those_who_were_waited_for_longest_are_cu
     app = web.Application()
     app.router.add_get("/", handle)
     opened: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-    connected = partial(Watched, cast("Any", None), SlowReaders())
+    connected = partial(Watched, cast("Any", None), Connections(1000))
     async with serving(app, "127.0.0.1", 0, self_signed_tls() if tls else None, connected) as port:
         for number in range(4):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_tls() if tls else None)
@@ -160,7 +201,9 @@ async def test_one_large_answer_is_sent_whatever_its_size(monkeypatch: pytest.Mo
 
     app = web.Application()
     app.router.add_get("/", handle)
-    async with serving(app, "127.0.0.1", 0, None, partial(HttpConnection, cast("Any", None), SlowReaders())) as port:
+    async with serving(
+        app, "127.0.0.1", 0, None, partial(HttpConnection, cast("Any", None), Connections(1000))
+    ) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         assert (await reader.read()).endswith(answer)

@@ -778,7 +778,7 @@ async def test_where_too_much_waits_for_slow_readers_the_user_with_most_of_it_is
             lost.append(self.user)
             super().connection_lost(exc)
 
-    connected = partial(Connected, server.unreadable, connection.SlowReaders())
+    connected = partial(Connected, server.unreadable, connection.Connections(1000))
     async with (
         asyncio.timeout(60),
         aiohttp.ClientSession() as client,

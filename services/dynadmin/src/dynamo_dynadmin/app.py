@@ -30,7 +30,7 @@ from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.deploy import PlatformDefaults
 from dynamo_dynadmin.document import openapi
-from dynamo_dynadmin.http.connection import HttpConnection, SlowReaders
+from dynamo_dynadmin.http.connection import Connections, HttpConnection
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.http.streaming import Streams
 from dynamo_dynadmin.identity.access import Access
@@ -177,7 +177,9 @@ class DynadminService:
             clock=context.clock,
         )
         tls = await asyncio.to_thread(server_tls, settings.cert_dir) if settings.cert_dir is not None else None
-        connection = partial(HttpConnection, server.unreadable, SlowReaders())
+        # Browsers keep some next to their streams.
+        connections = Connections(2 * (settings.max_streams + settings.max_in_flight))
+        connection = partial(HttpConnection, server.unreadable, connections)
 
         async def drain() -> None:
             context.health.set(NAME, HealthState.FAILED, "ending")

@@ -18,17 +18,42 @@ LONGEST_LINE = 8190
 TAKEN_LEAST, TAKEN_WITHIN = 16 * 1024, 30.0
 #: Bytes that may wait for all readers together, where that is more than one.
 UNSENT = 128 << 20
+#: For the next request of a connection, its headers included. Longer than load balancers keep connections (600 s). Seconds.
+KEPT_FOR = 620.0
 
 
-class SlowReaders:
-    """The connections of a server whose readers are waited for, longest first.
+class Connections:
+    """The connections of a server: all of them, and those whose readers are waited for, longest first.
+
+    Anyone may open some, without a token: of more than `most`, one that waits for a request is closed for each further one.
 
     A request that is answered counts no longer, and what is sent may be large, as an event of a stream may be: what waits for a
     few callers who read slowly would take all memory.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: dict[HttpConnection, None] = {}
         self._waiting: dict[HttpConnection, None] = {}
+
+    def opened(self, connection: HttpConnection) -> None:
+        """One more. Where there are too many, one without a request is closed: of those that never had one, if there are any."""
+        self._open[connection] = None
+        if len(self._open) <= self._most:
+            return
+        oldest = self._idle(connection, unused=True) or self._idle(connection, unused=False)
+        if oldest is not None:
+            self.closed(oldest)
+            oldest.cut_off()
+
+    def _idle(self, connection: HttpConnection, *, unused: bool) -> HttpConnection | None:
+        """The oldest other connection without a request; `unused`: of those that never had one."""
+        others = (each for each in self._open if each is not connection and each.waits_for_a_request)
+        return next((each for each in others if not (unused and each.had_a_request)), None)
+
+    def closed(self, connection: HttpConnection) -> None:
+        """One less."""
+        self._open.pop(connection, None)
 
     def wait_for(self, connection: HttpConnection) -> None:
         """One more. Where too much waits, others of the user for whom most waits are cut off, longest first."""
@@ -54,14 +79,16 @@ class HttpConnection(web.RequestHandler):
     aiohttp waits for a reader without end, also after the handler has ended and the request counts no longer.
     """
 
-    __slots__ = ("_check", "_paced", "_readers", "_refuse", "user")
+    __slots__ = ("_all", "_check", "_paced", "_refuse", "user")
 
     def __init__(
-        self, refuse: Callable[[str], web.Response], readers: SlowReaders, manager: web.Server, **given: Any
+        self, refuse: Callable[[str], web.Response], connections: Connections, manager: web.Server, **given: Any
     ) -> None:
-        super().__init__(manager, max_line_size=LONGEST_LINE, max_field_size=LONGEST_LINE, **given)
+        super().__init__(
+            manager, max_line_size=LONGEST_LINE, max_field_size=LONGEST_LINE, keepalive_timeout=KEPT_FOR, **given
+        )
         self._refuse = refuse
-        self._readers = readers
+        self._all = connections
         self._check: asyncio.TimerHandle | None = None
         self._paced: PacedTransport | None = None
         self.user = ""
@@ -73,6 +100,7 @@ class HttpConnection(web.RequestHandler):
             self._paced = PacedTransport(cast("asyncio.Transport", transport))
             transport = cast("asyncio.Transport", self._paced)
         super().connection_made(transport)
+        self._all.opened(self)
 
     def pause_writing(self) -> None:
         """More waits to be sent than is to be kept."""
@@ -81,7 +109,7 @@ class HttpConnection(web.RequestHandler):
         if not self.writing_paused:
             super().pause_writing()
             self._watch()
-            self._readers.wait_for(self)
+            self._all.wait_for(self)
 
     def resume_writing(self) -> None:
         """Most of it has been taken."""
@@ -91,15 +119,26 @@ class HttpConnection(web.RequestHandler):
             if self._paced.full:
                 return
         self._watch_no_more()
-        self._readers.wait_no_more(self)
+        self._all.wait_no_more(self)
         super().resume_writing()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Nothing is taken any more."""
         self._watch_no_more()
-        self._readers.wait_no_more(self)
+        self._all.wait_no_more(self)
+        self._all.closed(self)
         self._paced = None
         super().connection_lost(exc)
+
+    @property
+    def waits_for_a_request(self) -> bool:
+        """Whether nothing has come since the last answer, or not all of a request's headers."""
+        return self._waiter is not None and not self._waiter.done()
+
+    @property
+    def had_a_request(self) -> bool:
+        """Whether a request has come on it."""
+        return self._request_count > 0
 
     @property
     def unsent(self) -> int:
