@@ -3,7 +3,8 @@
 import asyncio
 
 import aiohttp
-from dynamo_shared.runtime import Health, HealthState
+import pytest
+from dynamo_shared.runtime import Health, HealthState, endpoints
 from dynamo_shared.runtime.endpoints import health_app, metrics_app, serving
 from dynamo_shared.runtime.metrics import Metrics
 
@@ -45,6 +46,15 @@ async def test_waiting_for_readiness():
     assert not waiting.done()
     health.ok("a")
     await asyncio.wait_for(waiting, 60)
+
+
+async def test_half_a_request_keeps_no_connection(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(endpoints, "KEPT_FOR", 0.1)
+    async with asyncio.timeout(10), serving(health_app(Health()), "127.0.0.1", 0) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.1\r\n")
+        assert await reader.read() == b""
+        writer.close()
 
 
 async def test_endpoints_answer():

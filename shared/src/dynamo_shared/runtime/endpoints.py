@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import structlog
@@ -17,7 +18,14 @@ from dynamo_shared.runtime.health import Health
 from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
 from dynamo_shared.runtime.tls import ServingTls, context_of_files
 
+#: For the next request of a connection, its headers included; aiohttp's own handler waits an hour. Seconds.
+KEPT_FOR = 75.0
+
 log = structlog.get_logger("dynamo.runtime")
+
+
+def _connection(manager: web.Server, **given: Any) -> web.RequestHandler:
+    return web.RequestHandler(manager, keepalive_timeout=KEPT_FOR, **given)
 
 
 @asynccontextmanager
@@ -26,7 +34,7 @@ async def serving(
     address: str,
     port: int,
     tls: ssl.SSLContext | None = None,
-    connection: Callable[..., web.RequestHandler] = web.RequestHandler,
+    connection: Callable[..., web.RequestHandler] = _connection,
     *,
     finish_within: float = 2.0,
 ) -> AsyncIterator[int]:
