@@ -57,11 +57,16 @@ def test_a_problem_that_passes_says_when_to_come_back() -> None:
     ]
 
 
-def test_what_a_key_creates_once_says_whether_it_was_there_before() -> None:
-    keyed = [each for each in operations() if "Idempotency-Key" in parameters(each)]
+def test_what_a_key_creates_once_says_whether_it_was_there_before_and_where_it_is() -> None:
+    keyed = {each["operationId"]: each["responses"] for each in operations() if "Idempotency-Key" in parameters(each)}
     assert keyed
-    replayed = "Idempotency-Replayed"
-    assert [each["operationId"] for each in keyed if replayed not in each["responses"]["200"].get("headers", {})] == []
+    headers = {
+        (name, status): keyed[name][status].get("headers", {}).keys() for name in keyed for status in ("200", "201")
+    }
+    where = {"ETag", "Location"}
+    assert headers == {
+        (name, status): where | ({"Idempotency-Replayed"} if status == "200" else set()) for name, status in headers
+    }
 
 
 @pytest.mark.parametrize("route", STREAMED, ids=lambda route: route.operation)

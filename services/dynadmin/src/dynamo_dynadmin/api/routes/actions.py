@@ -44,7 +44,9 @@ def actions(acting: Actions) -> Iterator[Route]:
         acting.promote,
         {
             201: ResponseSpec("Created.", OBJECT, ("ETag", "Location")),
-            200: ResponseSpec("Dry run, or the request's graph was changed.", OBJECT, ("ETag", "Idempotency-Replayed")),
+            200: ResponseSpec(
+                "Dry run, or the request's graph was changed.", OBJECT, ("ETag", "Location", "Idempotency-Replayed")
+            ),
         },
         *("invalid", "not-found", "conflict", "already-exists", "key-reused", "stale"),
         query=(DRY_RUN,),

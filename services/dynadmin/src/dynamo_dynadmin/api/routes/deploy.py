@@ -22,7 +22,9 @@ def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]
         {
             201: ResponseSpec("Created.", {JSON: "Deployed"}, ("ETag", "Location")),
             200: ResponseSpec(
-                "Dry run, or created by this request before.", {JSON: "Deployed"}, ("Idempotency-Replayed",)
+                "Dry run, or created by this request before.",
+                {JSON: "Deployed"},
+                ("ETag", "Location", "Idempotency-Replayed"),
             ),
         },
         *("invalid", "not-found", "already-exists", "key-reused"),
