@@ -40,12 +40,12 @@ async def serving(bus: Bus, handler: Handler, **options: Any) -> AsyncIterator[C
 
 
 async def ask(sender: CommandSender, request: str = "r1") -> tuple[bool, CommandResult]:
-    return await sender.ask("scaler", "scale", "ns", ASK, request=request, timeout=20)
+    return await sender.ask("scaler", "scale", "ns", ASK, request=request, timeout=60)
 
 
 async def until_done(bus: Bus) -> None:
     """Until the work queue is empty."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await bus.stream_state(streams.COMMANDS)).messages:
             await asyncio.sleep(0.02)
 
@@ -53,7 +53,7 @@ async def until_done(bus: Bus) -> None:
 async def letters(bus: Bus) -> list[Message]:
     subscription = await bus.subscribe(streams.DEAD_LETTERS, ["dynamo.dlq.v1.>"], start=Start.ALL)
     results: list[Message] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for item in subscription:
             if not isinstance(item, Message):
                 break
@@ -181,7 +181,7 @@ async def test_one_slow_command_does_not_hold_up_the_others(bus: Bus) -> None:
 
     async with serving(bus, handler) as sender:
         slow = dataclasses.asdict(Slow())
-        waiting = asyncio.create_task(sender.ask("scaler", "scale", "ns", slow, request="slow", timeout=20))
+        waiting = asyncio.create_task(sender.ask("scaler", "scale", "ns", slow, request="slow", timeout=60))
         assert (await ask(sender))[0]
         release.set()
         assert (await waiting)[0]
@@ -192,6 +192,25 @@ class Slow:
     graphDeployment: str = "llama"  # noqa: N815 - as on the wire
     targets: list[dict[str, int]] = dataclasses.field(default_factory=list)
     reason: str = "slow"
+
+
+async def test_what_a_receiver_has_in_hand_at_its_end_is_the_next_ones_at_once(bus: Bus) -> None:
+    """As with each upgrade of the scaler: a graph waited for the ack wait."""
+    started = asyncio.Event()
+
+    async def hangs(_: cloudevents.Event, __: ScaleData) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async def answers(_: cloudevents.Event, __: ScaleData) -> None:
+        """Done."""
+
+    async with serving(bus, hangs, ack_wait=600) as sender:
+        await sender.send("scaler", "scale", "ns", ASK, request="r1")
+        await asyncio.wait_for(started.wait(), 60)
+    async with serving(bus, answers, ack_wait=600) as sender:
+        completed, result = await ask(sender)
+    assert (completed, result.deliveries) == (True, 2)
 
 
 async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus) -> None:
@@ -207,7 +226,7 @@ async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus)
         # It dies with the command in its hands: no answer, no nak.
         consumer = CommandConsumer(bus, "c", "scaler", {"scale": handler}, publisher, ack_wait=0.3, max_deliveries=2)
         delivered = await bus.consume(consumer._spec, prefetch=1)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await delivered.__anext__()
         if attempt == 0:
             await delivered.close()
@@ -236,7 +255,7 @@ async def test_a_command_waits_for_its_turn_where_any_receiver_can_take_it(bus: 
         return "done"
 
     async with serving(bus, hangs, concurrency=1):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await started.wait()
         await sender.send("scaler", "scale", "ns", ASK, request="second")
         async with serving(bus, answers) as other:

@@ -8,7 +8,8 @@ What can become of a command:
 3. Its handler raises anything else: again, after a delay that grows; after the last delivery it is copied to the dead
    letters, acknowledged, and `command.failed` is published.
 4. It cannot be read: to the dead letters at once.
-5. Its receiver dies each time: the server says so after the last delivery, and the next consumer does as in (3).
+5. Its receiver ends in order before it is done: it is given back, and delivered again a moment later.
+6. Its receiver dies each time: the server says so after the last delivery, and the next consumer does as in (3).
 
 A command may be carried out more than once: handlers are idempotent, by `id` of the command where need be.
 """
@@ -25,7 +26,7 @@ from opentelemetry import trace
 
 from dynamo_shared.aio import either, ended, endless
 from dynamo_shared.bus import metrics, streams, tracing
-from dynamo_shared.bus.errors import BusUnavailableError, MessageTooLargeError, StreamNotFoundError
+from dynamo_shared.bus.errors import BusError, BusUnavailableError, MessageTooLargeError, StreamNotFoundError
 from dynamo_shared.bus.events import EventPublisher
 from dynamo_shared.bus.protocol import Bus, ConsumerSpec, Delivery, Message, Start
 from dynamo_shared.bus.streams import StreamSpec
@@ -242,6 +243,11 @@ class CommandConsumer:
                 "failed", message, command.id, self._result(message, error.reason, str(error), delivery.deliveries)
             )
             await delivery.ack()
+        except asyncio.CancelledError:
+            # This receiver ends. Another one need not wait until it counts as dead.
+            with suppress(BusError):
+                await delivery.nak(self._delays[0])
+            raise
         except Exception as error:
             log.warning("command failed", subject=message.subject, deliveries=delivery.deliveries, error=str(error))
             if delivery.deliveries < self._max_deliveries:
