@@ -31,7 +31,7 @@ async def consumer(bus: Bus) -> AsyncIterator[Consumer]:
 
 
 async def one(consumer: Consumer) -> Delivery:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await consumer.__anext__()
 
 
@@ -155,14 +155,14 @@ async def test_a_lost_stream_and_its_consumer_are_recreated(rig: Any) -> None:
     await rig.stop()
     await rig.lose_data()
     await rig.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await rig.bus.publish(SUBJECT, b"2")
                 break
             except Exception:
                 await asyncio.sleep(0.05)
-    delivery = await asyncio.wait_for(waiting, 20)
+    delivery = await asyncio.wait_for(waiting, 60)
     assert delivery.message.payload == b"2"
     await delivery.ack()
     await consumer.close()

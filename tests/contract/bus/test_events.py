@@ -45,7 +45,7 @@ async def stored(bus: Bus) -> list[tuple[Message, Event]]:
     count = (await bus.stream_state(streams.EVENTS)).messages
     subscription = await bus.subscribe(streams.EVENTS, ["dynamo.evt.v1.>"], start=Start.ALL)
     results: list[tuple[Message, Event]] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(results) < count:
             item = await subscription.__anext__()
             if isinstance(item, Message):

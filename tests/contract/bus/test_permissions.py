@@ -192,7 +192,7 @@ async def test_the_watcher_publishes_and_every_service_reads(server: NatsServer)
             cache = ObjectCache()
             reader = StateReader(bus, CLUSTER, [PODS], cache)
             async with in_background(reader.run()):
-                await asyncio.wait_for(reader.synced(), 20)
+                await asyncio.wait_for(reader.synced(), 60)
                 assert cache.count(PODS) == 1
 
 
@@ -218,7 +218,7 @@ async def test_an_integrator_reads_events(server: NatsServer) -> None:
         await bus.publish(subjects.event_subject(CLUSTER, "ns", "platform", "x", "resync"), b"{}")
     async with connected(server, INTEGRATOR) as bus:
         subscription = await bus.subscribe(EVENT_STREAM, [f"dynamo.evt.v1.{TOKEN}.>"], start=Start.ALL)
-        assert isinstance(await asyncio.wait_for(anext(subscription), 20), Message | CaughtUp)
+        assert isinstance(await asyncio.wait_for(anext(subscription), 60), Message | CaughtUp)
         await subscription.close()
 
 

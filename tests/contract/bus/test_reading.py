@@ -33,7 +33,7 @@ async def take(subscription: Subscription, count: int) -> list[str]:
 
 
 async def one(subscription: Subscription) -> Item:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await subscription.__anext__()
 
 
@@ -134,7 +134,7 @@ async def test_last_values_are_read_again_after_a_restart(rig: Any) -> None:
     await rig.start()
     other = await rig.another()
     await other.publish(pod("b"), b"b1")
-    items = await asyncio.wait_for(waiting, 20)
+    items = await asyncio.wait_for(waiting, 60)
     assert items[:2] == ["restarted from the beginning", "a1"]
     assert sorted(items[2:]) == ["b1", "caught up"]
     await subscription.close()
@@ -189,5 +189,5 @@ async def test_a_reader_that_comes_before_the_server(rig: Any) -> None:
     subscription = await rig.bus.subscribe(STATE, [PODS], start=Start.LAST_PER_SUBJECT)
     waiting = asyncio.create_task(take(subscription, 1))
     await rig.start()
-    assert await asyncio.wait_for(waiting, 20) == ["caught up"]
+    assert await asyncio.wait_for(waiting, 60) == ["caught up"]
     await subscription.close()

@@ -31,7 +31,7 @@ async def test_a_connection_lost_with_bytes_to_write_ends_the_session(
         client._pending.append(b"PING\r\n")
         client._pending_data_size += 6
         await server.kill()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await session.ended.wait()
             # What hung on the connection is ended with it.
             await asyncio.wait({waits})
@@ -61,7 +61,7 @@ async def test_a_connection_closed_with_bytes_to_write_ends_the_session(flushes:
             acknowledged = await session.send("any", b"", None, 60.0)
         except BusUnavailableError:
             acknowledged = None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await session.ended.wait()
             # What hung on the connection is ended with it.
             await asyncio.wait({waits})
@@ -92,5 +92,5 @@ async def test_a_bus_that_connects_can_be_closed_where_the_library_drops_the_can
     monkeypatch.setattr(Client, "close", drops if step == "close" else fails)
     bus = await NatsBus.connect(servers=("nats://127.0.0.1:1",), wait=0.01)
     await began.wait()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await bus.close()

@@ -55,7 +55,7 @@ async def test_what_is_put_is_read(bus: Bus) -> None:
         await until(lambda: version(cache) == "5")
         assert not reader.is_synced(DEPLOYMENTS)
         await publisher.mark_synced(DEPLOYMENTS, "5")
-        await asyncio.wait_for(reader.synced(), 10)
+        await asyncio.wait_for(reader.synced(), 60)
         observed = cache.get(DEPLOYMENTS, KEY)
         assert observed is not None
         assert "managedFields" not in observed["metadata"]
@@ -68,7 +68,7 @@ async def test_a_reader_knows_what_the_cluster_has_not_and_hears_when_it_has(bus
         heard: list[bool] = []
         reader.on_resync(lambda resource: heard.append(reader.is_served(resource)))
         await publisher.mark_synced(DEPLOYMENTS, "", served=False)
-        await asyncio.wait_for(reader.synced(), 10)
+        await asyncio.wait_for(reader.synced(), 60)
         assert not reader.is_served(DEPLOYMENTS)
         await publisher.mark_synced(DEPLOYMENTS, "5")
         await until(lambda: reader.is_served(DEPLOYMENTS))
@@ -100,7 +100,7 @@ async def test_a_reader_that_comes_later_gets_everything(bus: Bus) -> None:
             publisher.put(DEPLOYMENTS, obj(f"d{number}", number + 1))
         await publisher.mark_synced(DEPLOYMENTS, "300")
         async with reading(bus) as (cache, reader):
-            await asyncio.wait_for(reader.synced(), 10)
+            await asyncio.wait_for(reader.synced(), 60)
             assert cache.count(DEPLOYMENTS) == 300
 
 
@@ -222,7 +222,7 @@ async def test_a_marker_of_the_watcher_before_holds_until_the_resource_is_listed
         await active.mark_synced(DEPLOYMENTS, "6")
         await active.scan()
         waited: list[list[str]] = []
-        async with reading(bus, *both) as (_, reader), asyncio.timeout(20):
+        async with reading(bus, *both) as (_, reader), asyncio.timeout(60):
             await reader.synced(waited.append)
         assert waited[0] == [DEPLOYMENTS.id, SERVICES.id]
 
@@ -247,7 +247,7 @@ async def test_what_is_forged_is_undone(bus: Bus) -> None:
         for each in truth.objects.values():
             publisher.put(DEPLOYMENTS, each)
         await publisher.mark_synced(DEPLOYMENTS, "5")
-        await asyncio.wait_for(reader.synced(), 10)
+        await asyncio.wait_for(reader.synced(), 60)
         await forge(bus, "ns.a", obj("a", 2**60))
         await forge(bus, "ns.b", {**obj("b", 5), "spec": {"replicas": 99}})
         await forge(bus, "ns.c", obj("a", 6))
@@ -361,7 +361,7 @@ async def test_nothing_is_lost_while_the_server_is_away(rig: Any) -> None:
         # What is known is served all the while.
         assert version(cache) == "5"
         await rig.start()
-        await asyncio.wait_for(publisher.flushed(DEPLOYMENTS), 20)
+        await asyncio.wait_for(publisher.flushed(DEPLOYMENTS), 60)
         await until(lambda: names(cache) == ["a", "b", "c"] and version(cache) == "7")
         assert not publisher.lost.is_set()
 
@@ -371,16 +371,16 @@ async def test_lost_data_is_noticed_and_published_again(rig: Any) -> None:
         publisher.put(DEPLOYMENTS, obj("a", 5))
         publisher.put(DEPLOYMENTS, obj("vanishes", 5))
         await publisher.mark_synced(DEPLOYMENTS, "5")
-        await asyncio.wait_for(reader.synced(), 10)
+        await asyncio.wait_for(reader.synced(), 60)
         await rig.stop()
         await rig.lose_data()
         await rig.start()
         # Nothing is published: only the reconnection triggers the check.
-        await asyncio.wait_for(publisher.lost.wait(), 20)
+        await asyncio.wait_for(publisher.lost.wait(), 60)
         publisher.start_over()
         # An empty stream is not an empty cluster: nothing disappears before the list is complete.
         publisher.put(DEPLOYMENTS, obj("a", 5))
-        await asyncio.wait_for(publisher.flushed(DEPLOYMENTS), 10)
+        await asyncio.wait_for(publisher.flushed(DEPLOYMENTS), 60)
         assert names(cache) == ["a", "vanishes"]
         await publisher.mark_synced(DEPLOYMENTS, "9")
         await until(lambda: names(cache) == ["a"])
@@ -412,7 +412,7 @@ async def test_resources_are_synced_each_on_its_own(bus: Bus) -> None:
         await until(lambda: reader.is_synced(DEPLOYMENTS))
         assert not reader.is_synced(SERVICES)
         await publisher.mark_synced(SERVICES, "1")
-        await asyncio.wait_for(reader.synced(), 10)
+        await asyncio.wait_for(reader.synced(), 60)
 
 
 async def test_damaged_and_foreign_messages_do_not_stop_the_reader(bus: Bus) -> None:

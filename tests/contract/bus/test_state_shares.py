@@ -131,12 +131,12 @@ async def teams(bus: Bus) -> AsyncIterator[StatePublisher]:
 
 async def test_a_replica_reads_its_share_and_what_is_not_shared(bus: Bus) -> None:
     async with teams(bus), replica(bus) as one:
-        await asyncio.wait_for(one.reader.synced(), 10)
+        await asyncio.wait_for(one.reader.synced(), 60)
         assert (one.has(), one.has(SERVICES)) == (set(), set(TEAMS))
         one.keep("team-0")
         assert not one.reader.covers(ObjectKey("team-0", "a")), "none of it has been read"
         assert set(one.reader.unread()) == {DEPLOYMENTS.id, SERVICES.id}
-        await asyncio.wait_for(one.covered.wait(), 10)
+        await asyncio.wait_for(one.covered.wait(), 60)
         assert not one.reader.unread()
         assert one.reader.covers(ObjectKey("team-0", "a"))
         assert one.has() == {"team-0"}
@@ -145,7 +145,7 @@ async def test_a_replica_reads_its_share_and_what_is_not_shared(bus: Bus) -> Non
 async def test_what_changes_in_the_share_of_others_is_not_read(bus: Bus) -> None:
     async with teams(bus) as publisher, replica(bus) as one:
         one.keep("team-0")
-        await asyncio.wait_for(one.covered.wait(), 10)
+        await asyncio.wait_for(one.covered.wait(), 60)
         publisher.put(DEPLOYMENTS, obj("b", 6, namespace="team-1"))
         publisher.put(DEPLOYMENTS, obj("b", 7, namespace="team-0"))
         await until(lambda: one.cache.get(DEPLOYMENTS, ObjectKey("team-0", "b")))
@@ -155,14 +155,14 @@ async def test_what_changes_in_the_share_of_others_is_not_read(bus: Bus) -> None
 async def test_a_gained_partition_is_read_while_the_others_stay_in_use(bus: Bus) -> None:
     async with teams(bus) as publisher, replica(bus) as one:
         one.keep("team-0")
-        await asyncio.wait_for(one.covered.wait(), 10)
+        await asyncio.wait_for(one.covered.wait(), 60)
         publisher.delete(DEPLOYMENTS, ObjectKey("team-1", "a"), version_of(obj("a", 6, namespace="team-1")))
         publisher.put(DEPLOYMENTS, obj("b", 7, namespace="team-1"))
         await publisher.flushed(DEPLOYMENTS)
         one.heard.clear()
         one.keep("team-0", "team-1")
         assert one.reader.covers(ObjectKey("team-0", "a"))
-        await asyncio.wait_for(one.covered.wait(), 10)
+        await asyncio.wait_for(one.covered.wait(), 60)
         assert one.cache.keys(DEPLOYMENTS) == {ObjectKey("team-0", "a"), ObjectKey("team-1", "b")}
         assert one.heard == [(ObjectKey("team-1", "b"), True)], "nothing is new of what was there"
 
@@ -170,7 +170,7 @@ async def test_a_gained_partition_is_read_while_the_others_stay_in_use(bus: Bus)
 async def test_what_is_given_away_is_forgotten_without_a_word(bus: Bus) -> None:
     async with teams(bus), replica(bus) as one:
         one.keep("team-0", "team-1")
-        await asyncio.wait_for(one.covered.wait(), 10)
+        await asyncio.wait_for(one.covered.wait(), 60)
         one.heard.clear()
         one.keep("team-0")
         one.reader.forget_given_away()
@@ -185,7 +185,7 @@ async def test_what_is_given_away_is_forgotten_without_a_word(bus: Bus) -> None:
 async def test_a_partition_that_comes_back_at_once_needs_no_reading(bus: Bus) -> None:
     async with teams(bus), replica(bus) as one:
         one.keep("team-0", "team-1")
-        await asyncio.wait_for(one.covered.wait(), 10)
+        await asyncio.wait_for(one.covered.wait(), 60)
         one.keep()
         one.keep("team-0", "team-1")
         assert one.covered.is_set()
@@ -195,14 +195,14 @@ async def test_a_partition_that_comes_back_at_once_needs_no_reading(bus: Bus) ->
 async def test_partitions_that_are_gained_in_small_steps_are_read_together(bus: Bus) -> None:
     """Each reading is of all that STATE has: 32 of them where one is enough keep NATS and the replica from other work."""
     async with teams(bus), replica(bus) as one:
-        await asyncio.wait_for(one.reader.synced(), 10)
+        await asyncio.wait_for(one.reader.synced(), 60)
         one.gathered.clear()
         for count in range(1, len(TEAMS) + 1):
             one.keep(*TEAMS[:count])
             await turns()
         assert one.bus.readings == 1
         one.gathered.set()
-        await asyncio.wait_for(one.covered.wait(), 10)
+        await asyncio.wait_for(one.covered.wait(), 60)
         assert one.has() == set(TEAMS)
         assert (one.bus.readings, one.gains) == (2, [partitions(*TEAMS)])
 
@@ -210,7 +210,7 @@ async def test_partitions_that_are_gained_in_small_steps_are_read_together(bus: 
 async def test_a_reading_of_what_was_gained_is_not_given_up_for_another_gain(bus: Bus) -> None:
     """Otherwise gains that come faster than a reading takes keep all of them from being worked on."""
     async with teams(bus), replica(bus) as one:
-        await asyncio.wait_for(one.reader.synced(), 10)
+        await asyncio.wait_for(one.reader.synced(), 60)
         one.bus.flows.clear()
         one.keep("team-0")
         await until(lambda: one.bus.readings == 2)
@@ -227,7 +227,7 @@ async def test_a_reading_of_what_was_gained_is_not_given_up_for_another_gain(bus
 async def test_what_is_gained_and_there_does_not_wait_for_what_has_to_be_read(bus: Bus) -> None:
     async with teams(bus), replica(bus) as one:
         one.keep("team-0")
-        await asyncio.wait_for(one.covered.wait(), 10)
+        await asyncio.wait_for(one.covered.wait(), 60)
         one.keep()
         one.gathered.clear()
         one.keep("team-0", "team-1")

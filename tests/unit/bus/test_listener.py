@@ -46,7 +46,7 @@ async def test_an_engine_is_heard_again_after_a_connection_that_failed_while_it_
     listener._subscriptions[LastingSubscription(listener, "a", lambda _subject, _payload: None)] = None
     async with listener:
         sessions.append(SimpleNamespace(client=connection, ended=asyncio.Event()))
-        await until(lambda: connection.subjects == ["a"], within=10)
+        await until(lambda: connection.subjects == ["a"])
 
 
 async def test_what_could_not_be_listened_to_is_not_kept() -> None:

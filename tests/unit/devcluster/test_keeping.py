@@ -66,7 +66,7 @@ async def test_several_deaths_in_a_row_end_the_work(tmp_path: Path) -> None:
             await asyncio.Event().wait()
 
     with pytest.raises(LocalClusterError) as caught:
-        await asyncio.wait_for(work(), 10)
+        await asyncio.wait_for(work(), 60)
     message = str(caught.value)
     assert message.startswith("server ended with exit code 7, and is not started again after 3 deaths in a row; ")
     assert message.endswith(f"the end of {log}:" + "\nno space left on device" * (MOST_IN_A_ROW - 1))

@@ -94,7 +94,7 @@ async def test_a_reader_reads_on(name: str) -> None:
         result = deployment(GOOD)
         subject = subjects.state_subject(CLUSTER, DEPLOYMENTS.id, GOOD)
         await bus.publish(subject, messages.encode_object(result), headers=headers(result))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while cache.get(DEPLOYMENTS, GOOD) is None:
                 assert not reading.done(), reading.exception()
                 await asyncio.sleep(0)

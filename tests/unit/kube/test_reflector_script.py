@@ -156,7 +156,7 @@ async def test_changes_do_not_wait_for_further_pages_of_a_list(server: Any) -> N
     server.then(steps.answer(listed(5, pod("a", 1), more="t")), second_page)
     server.watches.append(watch)
     changes = Followed(server).reflector.changes()
-    async with asyncio.timeout(10), aclosing(changes):
+    async with asyncio.timeout(60), aclosing(changes):
         early = [short(await anext(changes)) for _ in range(5)]
         # What the list says of b and c is older. Who follows may know of c from before.
         assert early == ["ADDED a@1", "ADDED b@6", "DELETED c@7", "MODIFIED a@8", "ADDED new@9"]
@@ -179,7 +179,7 @@ async def test_a_watch_that_ends_while_its_list_comes_is_gone_on_with_after_it(s
         [steps.watch(event("MODIFIED", pod("a", 6)), then="break"), steps.watch(event("MODIFIED", pod("b", 7)))]
     )
     changes = Followed(server).reflector.changes()
-    async with asyncio.timeout(10), aclosing(changes):
+    async with asyncio.timeout(60), aclosing(changes):
         assert [short(await anext(changes)) for _ in range(2)] == ["ADDED a@3", "MODIFIED a@6"]
         rest.set()
         assert [short(await anext(changes)) for _ in range(3)] == ["ADDED b@4", "SYNCED 5", "MODIFIED b@7"]
@@ -208,7 +208,7 @@ async def test_a_list_that_fails_midway_backs_off_whatever_its_watch_says_meanwh
     server.watches.extend(steps.watch(event("MODIFIED", pod("a", 6 + n)), then="hang") for n in range(3))
     server.watches.append(steps.watch(then="hang"))
     followed = Followed(server)
-    async with asyncio.timeout(10), aclosing(followed.reflector.changes()) as changes:
+    async with asyncio.timeout(60), aclosing(followed.reflector.changes()) as changes:
         async for item in changes:
             if short(item) in ("MODIFIED a@6", "MODIFIED a@7", "MODIFIED a@8"):
                 said.set()
@@ -222,7 +222,7 @@ async def test_pages_are_let_go_of_while_nothing_happens(server: Any) -> None:
     server.then(steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))))
     server.watches.append(steps.watch(then="hang"))
     changes = Followed(server).reflector.changes()
-    async with asyncio.timeout(10), aclosing(changes):
+    async with asyncio.timeout(60), aclosing(changes):
         assert [short(await anext(changes)) for _ in range(3)] == ["ADDED a@3", "ADDED b@4", "SYNCED 5"]
         following = asyncio.ensure_future(anext(changes))
         while not any("watch" in each.query for each in server.requests):
@@ -784,7 +784,7 @@ async def test_a_reader_that_is_slow_makes_the_server_wait(server: Any) -> None:
 
     server.then(steps.answer(listed(5)), endless)
     changes = Followed(server).reflector.changes()
-    async with asyncio.timeout(20), aclosing(changes):
+    async with asyncio.timeout(60), aclosing(changes):
         await anext(changes)
         await anext(changes)
         before = -1

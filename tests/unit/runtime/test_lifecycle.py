@@ -78,7 +78,7 @@ async def fetch(url: str, tls: ssl.SSLContext | None = None) -> tuple[int, str]:
 async def test_a_failing_service_is_started_again_and_the_others_do_not_notice(settings: Settings) -> None:
     failing, well = Recorder("failing", failures=3), Recorder("well")
     async with running([failing, well], settings) as platform:
-        await asyncio.wait_for(failing.up.wait(), 10)
+        await asyncio.wait_for(failing.up.wait(), 60)
         assert (failing.runs, well.runs) == (4, 1)
         await platform.ready(10)
         _, body = await fetch(f"http://127.0.0.1:{platform.metrics_port}/metrics")

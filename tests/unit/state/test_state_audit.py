@@ -41,7 +41,7 @@ async def publishing(bus: MemoryBus, *names: str, **options: Any) -> AsyncIterat
 async def put(publisher: StatePublisher, *objects: KubeObject) -> None:
     for each in objects:
         publisher.put(DEPLOYMENTS, each)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await publisher.flushed(DEPLOYMENTS)
 
 
@@ -107,7 +107,7 @@ async def foreign(bus: Failing, **options: Any) -> AsyncIterator[StatePublisher]
     async with publishing(bus, "a", truth=_truth, **options) as publisher:
         await bus.publish(SUBJECT, b"{}")
         yield publisher
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not await bus.is_right():
                 await asyncio.sleep(0.01)
 

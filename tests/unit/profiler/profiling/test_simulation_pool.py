@@ -200,7 +200,7 @@ async def test_an_idle_worker_ends():
     async with WorkerPool(settings().model_copy(update={"idle": 0.05}), FAKE) as pool:
         reported = Reports()
         await pool.run(job(), reported)
-        await until(lambda: not pool.workers, within=10)
+        await until(lambda: not pool.workers)
         assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
 
 
@@ -225,7 +225,7 @@ async def test_workers_end_with_the_service():
         (worker,) = pool._all
         assert worker.process.stdin is not None
         worker.process.stdin.close()
-        await until(lambda: not worker.alive, within=10)
+        await until(lambda: not worker.alive)
 
 
 async def test_a_worker_is_not_a_child_of_the_services_group():
