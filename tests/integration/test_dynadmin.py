@@ -311,7 +311,7 @@ async def test_a_stream_ends_with_the_rights_behind_it(api: Api, kube: KubeClien
     async with api.stream(f"{many}?watch=true", token=token) as events:
         await events.until("synced")
         await kube.delete(ROLE_BINDINGS, ObjectKey(namespace, "guest"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert (await events.next())[0] == "unauthorized"
             assert (await events.next())[0] == "closed"
 

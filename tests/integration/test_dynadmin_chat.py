@@ -290,10 +290,10 @@ async def test_a_chat_ends_with_the_rights_behind_it_and_with_its_reader(
     frontend.answer = endless
     async with api.stream(path(namespace), ASKED) as events:
         assert (await events.next())[0] == "delta"
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await frontend.gone.wait()
     guest = await account(kube, namespace, "guest", GRAPHS, chatting("get", "create"))
-    async with asyncio.timeout(30), api.stream(path(namespace), ASKED, token=guest) as events:
+    async with asyncio.timeout(60), api.stream(path(namespace), ASKED, token=guest) as events:
         assert (await events.next())[0] == "delta"
         await kube.delete(ROLE_BINDINGS, ObjectKey(namespace, "guest"))
         result = await events.until("unauthorized")

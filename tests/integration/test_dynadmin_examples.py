@@ -83,7 +83,7 @@ async def environment(
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
         api.token = token
         many = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
-        async with asyncio.timeout(30), api.stream(many) as events:
+        async with asyncio.timeout(60), api.stream(many) as events:
             await events.until("ADDED")
         yield {**os.environ, "DYNAMO_SERVER_URL": api.url, "DYNAMO_TOKEN": token, "NAMESPACE": namespace}
 

@@ -46,7 +46,7 @@ async def running(configured: Settings, kube: KubeClient, namespace: str, lora: 
     async with platform(configured, [WatcherService(), ModelDiscoveryService()]) as up:
         yield up
     await release(kube, namespace)
-    await eventually(lambda: lora.at_once == 0, "no connection is left open", 30)
+    await eventually(lambda: lora.at_once == 0, "no connection is left open")
     assert not [task for task in asyncio.all_tasks() - before if "dynamo" in repr(task.get_coro())]
 
 
@@ -94,7 +94,7 @@ class TestLoading:
         await kube.create(DYNAMO_MODELS, model(namespace))
         await until_ready(kube, key, 1, 1)
         lora[hosts["worker-0"]].loras.clear()
-        await eventually(lambda: lora[hosts["worker-0"]].loras == {NAME: URI}, "it is loaded again", 30)
+        await eventually(lambda: lora[hosts["worker-0"]].loras == {NAME: URI}, "it is loaded again")
 
 
 @pytest.mark.usefixtures("running")
@@ -121,4 +121,4 @@ class TestTrouble:
         )
         # It is owed, and done as soon as the worker can.
         bad.mode = "ok"
-        await eventually(lambda: not lora.loaded(), "nothing is left", 30)
+        await eventually(lambda: not lora.loaded(), "nothing is left")

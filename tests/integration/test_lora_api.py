@@ -154,7 +154,7 @@ async def test_an_answer_that_trickles_ends_with_the_time_out(hasty: WorkerApi):
         with pytest.raises(LoraError, match="no answer within"):
             await hasty.listing(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         # The answer was still coming, and would not have ended.
-        await asyncio.wait_for(cut_off.wait(), 30)
+        await asyncio.wait_for(cut_off.wait(), 60)
 
 
 async def test_proxies_of_the_environment_are_not_asked(workers: Farm, api: WorkerApi, monkeypatch: pytest.MonkeyPatch):

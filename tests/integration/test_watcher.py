@@ -103,7 +103,7 @@ async def reading(
 async def test_objects_their_changes_and_their_end(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "before"))
     async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
-        await asyncio.wait_for(bench.reader.synced(), 30)
+        await asyncio.wait_for(bench.reader.synced(), 60)
         assert bench.names() == ["before"]
         await bench.create("after")
         await until(lambda: bench.names() == ["after", "before"])
@@ -132,7 +132,7 @@ async def test_only_what_the_platform_made_is_watched(
     await kube.create(SERVICES, service(namespace, "foreign", {"app": "other"}))
     await kube.create(SERVICES, service(namespace, "labelled", {"nvidia.com/dynamo-component": "g"}))
     async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
-        await asyncio.wait_for(bench.reader.synced(), 30)
+        await asyncio.wait_for(bench.reader.synced(), 60)
         assert bench.names(SERVICES) == ["labelled"]
         # The namespace's default account is Kubernetes' own.
         assert bench.names(SERVICE_ACCOUNTS) == []

@@ -121,7 +121,7 @@ async def test_a_closed_subscription_ends(bus: Bus) -> None:
     await asyncio.sleep(0.05)
     await subscription.close()
     with pytest.raises(StopAsyncIteration):
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, 60)
 
 
 async def test_last_values_are_read_again_after_a_restart(rig: Any) -> None:

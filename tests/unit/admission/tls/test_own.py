@@ -151,7 +151,7 @@ async def test_it_keeps_going_whatever_fails(clock: ManualClock, store: MemorySt
         done.set()
 
     keeping = asyncio.create_task(certificates.keep(changed))
-    await asyncio.wait_for(done.wait(), 30)
+    await asyncio.wait_for(done.wait(), 60)
     keeping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await keeping
