@@ -12,6 +12,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
 
+from tests.building.waiting import reached
 from tests.integration.admission import admission_platform
 from tests.integration.platform import eventually
 
@@ -56,11 +57,7 @@ class Clusters:
         self._stop = asyncio.Event()
         ready = asyncio.Event()
         self._serving = asyncio.create_task(self._serve(expected, ready, self._stop))
-        waiting = asyncio.create_task(ready.wait())
-        await asyncio.wait([self._serving, waiting], return_when=asyncio.FIRST_COMPLETED)
-        if not ready.is_set():
-            waiting.cancel()
-            await self._serving
+        await reached(ready, self._serving)
         if expected != "bare":
             await eventually(lambda: _accepts(self._server, PROBE), "the service knows what the cluster serves")
         self._present = expected

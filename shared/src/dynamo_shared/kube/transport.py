@@ -329,7 +329,7 @@ class Transport:
             ttl_dns_cache=30,
             socket_factory=partial(_socket, small_buffer=small_buffers),
         )
-        return aiohttp.ClientSession(
+        session = aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -342,6 +342,10 @@ class Transport:
             read_bufsize=SMALL_BUFFER_BYTES if small_buffers else ANSWER_BUFFER_BYTES,
             trust_env=False,
         )
+        # It would send PUT and DELETE again where a connection that was kept breaks, perhaps long after this replica lost
+        # what it works on. Requests are repeated here, or by their caller.
+        session._retry_connection = False
+        return session
 
 
 def unreachable(error: Exception, request: str) -> errors.Unavailable:
