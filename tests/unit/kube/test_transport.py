@@ -84,6 +84,27 @@ async def test_a_write_is_not_sent_again_on_a_new_connection_where_a_kept_one_br
         assert len(server.requests) == 2
 
 
+async def test_a_write_that_waits_for_its_connection_is_not_sent_where_it_may_no_longer_be(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica that is stopped meanwhile finds its connection as soon as it goes on, and before all else."""
+    held, connect = True, aiohttp.TCPConnector.connect
+
+    async def late(*arguments: Any, **options: Any) -> Any:
+        nonlocal held
+        connection = await connect(*arguments, **options)
+        held = False
+        return connection
+
+    client = server.client().guarded(lambda: held)
+    monkeypatch.setattr(aiohttp.TCPConnector, "connect", late)
+    with pytest.raises(errors.NotHeld, match="PATCH /apis/apps/v1/namespaces/ns/deployments/a: NotHeld"):
+        await client.apply(DEPLOYMENTS, OBJECT)
+    assert server.requests == []
+    server.then(steps.answer(OBJECT))
+    assert await client.get(DEPLOYMENTS, KEY) == OBJECT
+
+
 async def test_retries_end_and_grow(server: Any) -> None:
     server.then(*[steps.refuse(503)] * 9)
     with pytest.raises(errors.Unavailable):

@@ -12,6 +12,7 @@ import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -19,6 +20,7 @@ from typing import Any, Final
 
 import aiohttp
 from aiohttp import AddrInfoType
+from aiohttp.connector import Connection as HttpConnection
 from multidict import CIMultiDict
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
@@ -75,6 +77,20 @@ def _always() -> bool:
     return True
 
 
+_may_write: ContextVar[Callable[[], bool]] = ContextVar("may_write", default=_always)
+"""That of the request that a task is making; aiohttp has no other way to the moment at which it is sent."""
+
+
+class _GuardedRequest(aiohttp.ClientRequest):
+    """Is refused where it may not be sent, last of all: the process may have been stopped while it waited for its connection."""
+
+    async def send(self, conn: HttpConnection) -> aiohttp.ClientResponse:
+        if self.method != "GET" and not _may_write.get()():
+            reason = "this replica no longer holds what it works on"
+            raise errors.NotHeld(0, "NotHeld", reason, request=f"{self.method} {self.url.raw_path}")
+        return await super().send(conn)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
     """A request on its way to the API server. `path` and `query` are already percent-encoded."""
@@ -98,7 +114,7 @@ class Outgoing:
     most: int | None = None
     """bytes that an answer may have, as the rest is not read (ResponseTooLarge); None: as many as all of the client's"""
     may_write: Callable[[], bool] = _always
-    """asked before each attempt of a request other than GET: where it is false, nothing is sent (NotHeld)"""
+    """asked right before a request other than GET is sent, each time: where it is false, nothing is (NotHeld)"""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -174,10 +190,6 @@ class Transport:
         while True:
             attempt += 1
             await self._authorise(headers, outgoing.path)
-            if outgoing.method != "GET" and not outgoing.may_write():
-                # Asked last of all: the process may have been stopped while it waited for any of the above.
-                reason = "this replica no longer holds what it works on"
-                raise errors.NotHeld(0, "NotHeld", reason, request=str(outgoing))
             used = self._credentials.authorization, self._credentials.tls
             try:
                 return await self._once(outgoing, headers)
@@ -199,6 +211,8 @@ class Transport:
     def _sent(
         self, session: aiohttp.ClientSession, outgoing: Outgoing, headers: CIMultiDict[str], **options: Any
     ) -> Awaitable[aiohttp.ClientResponse]:
+        # Each request of a task sets its own.
+        _may_write.set(outgoing.may_write)
         target = f"{outgoing.path}?{outgoing.query}" if outgoing.query else outgoing.path
         return session.request(
             outgoing.method,
@@ -341,6 +355,7 @@ class Transport:
             auto_decompress=False,
             read_bufsize=SMALL_BUFFER_BYTES if small_buffers else ANSWER_BUFFER_BYTES,
             trust_env=False,
+            request_class=_GuardedRequest,
         )
         # It would send PUT and DELETE again where a connection that was kept breaks, perhaps long after this replica lost
         # what it works on. Requests are repeated here, or by their caller.
