@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
@@ -37,6 +38,8 @@ _PATTERNS = {
 _SUGGESTIONS = 100
 #: Of one validation, which are listed. Each costs half a kilobyte before it is a message. Findings.
 _LISTED = 10_000
+#: With one word. Some words are an object's own, and a tenant may write thousands.
+_COMPARED = 100
 #: A key that is longer is not a name of anything. Characters.
 _LONGEST_KEY = 100
 
@@ -100,7 +103,9 @@ def shown(value: Any) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean components?`, or nothing where no known word is near."""
-    by_lower = {each.lower(): each for each in known}
+    if len(word) > _LONGEST_KEY:
+        return ""
+    by_lower = {each.lower(): each for each in islice(known, _COMPARED) if len(each) <= _LONGEST_KEY}
     if not by_lower:
         return ""
     close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)

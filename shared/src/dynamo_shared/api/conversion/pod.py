@@ -5,7 +5,7 @@ from typing import Any
 from dynamo_shared.api.conversion import amounts
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.probes import HANDLERS
-from dynamo_shared.api.untrusted.reading import mapping
+from dynamo_shared.api.untrusted.reading import mapping, text
 
 SIDECAR = "sidecar-frontend"
 #: On the container that a v1beta1 component calls its front end, while converting: what is said of it goes with it.
@@ -161,7 +161,7 @@ def plain_mounts(service: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _merged_mounts(shared: list[dict[str, Any]], own: list[Any] | None) -> list[Any]:
     """Mounts of mainContainer, then those of the service elsewhere, as the reference has it from 1.3 on."""
-    taken = [each.get("mountPath") for each in own or () if isinstance(each, dict)]
+    taken = {text(each.get("mountPath")) for each in own or () if isinstance(each, dict)}
     return [*(own or ()), *(each for each in shared if each["mountPath"] not in taken)]
 
 

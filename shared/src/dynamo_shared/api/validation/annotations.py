@@ -184,9 +184,9 @@ def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
         # `*` stands in quotes there, and no name does.
         steps = [step.removeprefix('["').removesuffix('"]') for step in error.path.split(".") if step]
         yield (*at, *steps), error.message
-    names = {component.name for component in graph.components}
+    names = {ANY, *(component.name for component in graph.components)}
     for name in asked:
-        if name not in {*names, ANY}:
+        if name not in names:
             yield (*at, name), _NO_LIMITED
 
 

@@ -87,13 +87,14 @@ def restart_order_names_every_component_once(graph: GraphView, _facts: Facts) ->
         yield at, _ORDER_OF_PARALLEL
         return
     known: dict[str, int] = {}
+    names = frozenset(graph.names)
     for index, name in enumerate(order):
         if not isinstance(name, str):
             continue
         first = known.setdefault(name, index)
         if first != index:
             yield (*at, index), _NAMED_TWICE.format(name=shown(name), first=first, component=word)
-        elif name not in graph.names:
+        elif name not in names:
             hint = did_you_mean(name, graph.names) or f"; one of {listed(graph.names)}"
             yield (*at, index), _UNKNOWN_IN_ORDER.format(name=shown(name), component=word, hint=hint)
     missing = [name for name in graph.names if name not in known]

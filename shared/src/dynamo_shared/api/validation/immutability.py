@@ -58,10 +58,13 @@ def _same_backend(spec: dict[str, Any], old: dict[str, Any], kind: str) -> Viola
 @CHANGES.rule("{components} cannot be added or removed ({difference}): create a DynamoGraphDeployment of another name")
 def set_of_components_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """The names of a graph's components cannot change; everything else in them can."""
-    if graph.names is None or old.names is None or set(graph.names) == set(old.names):
+    if graph.names is None or old.names is None:
         return
-    added = [name for name in graph.names if name not in old.names]
-    removed = [name for name in old.names if name not in graph.names]
+    now, before = frozenset(graph.names), frozenset(old.names)
+    if now == before:
+        return
+    added = [name for name in graph.names if name not in before]
+    removed = [name for name in old.names if name not in now]
     difference = "; ".join(
         f"{word} {listed(names)}" for word, names in (("added:", added), ("removed:", removed)) if names
     )

@@ -25,8 +25,8 @@ from dynamo_shared.api.validation.view import ComponentView, of_each_role
 PODS = RuleSet("Pods", (GRAPH, COMPONENT), "always")
 PODS_WORTH_KNOWING = RuleSet("Pods", (GRAPH, COMPONENT), "always")
 
-#: An author mends the first few and tries again. Problems of one component.
-_REPORTED = 100
+#: Mounts that are refused of one component, each with the volume that may be meant. A tenant may write thousands.
+_REPORTED = 10
 
 
 @PODS.rule("{problem}", added=True)  # in the words for all pods
@@ -35,10 +35,6 @@ def templates_hold_together(component: ComponentView, _facts: Facts) -> Violatio
 
     A template has no ephemeral containers, and only init containers that stay have probes.
     """
-    yield from islice(_problems(component), _REPORTED)
-
-
-def _problems(component: ComponentView) -> Violations:
     own: list[tuple[Location, Violations]] = [
         (at, templates.of_template(template)) for template, at in component.role_templates.values()
     ]
@@ -214,17 +210,15 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
         known.add(_SCRIPT_OF_WORKERS)
     if not has_no_shared_memory(component):
         known.add(SHARED_MEMORY)
-    for container, at in _others(component):
-        for index, mount in enumerate(items(container.get("volumeMounts"))):
-            name = text(mapping(mount).get("name"))
-            if name and name not in known:
-                volumes = path((*component.pod.at, "volumes"))
-                yield broken(
-                    (*at, "volumeMounts", index, "name"),
-                    name=shown(name),
-                    hint=did_you_mean(name, known),
-                    volumes=volumes,
-                )
+    volumes = path((*component.pod.at, "volumes"))
+    mounts = (
+        ((*at, "volumeMounts", index, "name"), text(mapping(mount).get("name")))
+        for container, at in _others(component)
+        for index, mount in enumerate(items(container.get("volumeMounts")))
+    )
+    unknown = ((place, name) for place, name in mounts if name and name not in known)
+    for place, name in islice(unknown, _REPORTED):
+        yield broken(place, name=shown(name), hint=did_you_mean(name, known), volumes=volumes)
 
 
 #: Volume of the workers of a replica that spans nodes, with what they wait for their leader by.
@@ -338,9 +332,9 @@ def _mounts(component: ComponentView) -> list[_Mount]:
         own = list(_listed(component.spec.get("volumeMounts"), component.field("volumeMounts"), "mountPoint"))
         cache = next((each for each in own if each.cache), None)
         # A mount of mainContainer replaces the service's at that path.
-        taken = {each.path for each in mounts}
+        taken = {"", *(each.path for each in mounts)}
         plain = (each for each in own if component.has_fields and each is not cache)
-        mounts += [each._replace(cache=False) for each in plain if each.path not in {"", *taken}]
+        mounts += [each._replace(cache=False) for each in plain if each.path not in taken]
     else:
         at = component.field("compilationCache")
         given = mapping(component.spec.get("compilationCache"))

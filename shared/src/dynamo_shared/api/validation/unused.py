@@ -172,9 +172,9 @@ def lists_of_the_main_container_replace_those_of_the_service(component: Componen
         return
     main, at = component.main
     resources = mapping(component.spec.get("resources"))
-    paths = [mapping(each).get("mountPath") for each in items(main.get("volumeMounts"))]
+    paths = {text(mapping(each).get("mountPath")) for each in items(main.get("volumeMounts"))}
     plain = [each for each in items(component.spec.get("volumeMounts")) if not _is_cache(each)]
-    plain = [each for each in plain if mapping(each).get("mountPoint") in paths]
+    plain = [each for each in plain if text(mapping(each).get("mountPoint")) in paths]
     for own, place, winner, steps in (
         (plain, ("volumeMounts",), main.get("volumeMounts"), ("volumeMounts",)),
         (component.spec.get("envFromSecret"), ("envFromSecret",), main.get("envFrom"), ("envFrom",)),

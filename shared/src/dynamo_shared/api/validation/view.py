@@ -79,6 +79,8 @@ class ComponentView:
     checkpoint: Location | None
     #: Whether an adapter owns the replicas.
     adapted: bool
+    #: Pod templates that leader or workers have of their own, by the name of the role.
+    role_templates: dict[str, FieldValue] = field(init=False)
     #: None where nothing is said.
     replicas: int | None = field(init=False)
     #: Nodes of one replica.
@@ -105,6 +107,7 @@ class ComponentView:
 
     def __post_init__(self) -> None:
         """What both versions say alike, or in the same words elsewhere."""
+        self.role_templates = self._templates_of_roles()
         main, at = self.main
         self.replicas, self.nodes = integer(self.spec.get("replicas")), nodes(self.spec.get("multinode"))
         self.gms, self.failover = self._feature(self.words.gms), self._feature(self.words.failover)
@@ -200,9 +203,7 @@ class ComponentView:
             self._launch = self.has_command and is_own_launch(self.line, self.engine)
         return self._launch
 
-    @property
-    def role_templates(self) -> dict[str, FieldValue]:
-        """Pod templates that leader or workers have of their own, by the name of the role."""
+    def _templates_of_roles(self) -> dict[str, FieldValue]:
         templates: dict[str, FieldValue] = {}
         for index, role in enumerate(items(self.spec.get("roles"))):
             name, template = text(mapping(role).get("name")), mapping(role).get(FIELD)
@@ -311,9 +312,12 @@ def of_each_role(check: _Check) -> _Check:
     def of_all(component: ComponentView, facts: Facts) -> Iterable[tuple[Location, str | dict[str, object]]]:
         reported: set[Location] = set()
         for each in component.of_each_role:
-            broken = [(at, said) for at, said in check(each, facts) if at not in reported]
-            reported.update(at for at, _ in broken)
-            yield from broken
+            broken: list[Location] = []
+            for at, said in check(each, facts):
+                if at not in reported:
+                    broken.append(at)
+                    yield at, said
+            reported.update(broken)
 
     return of_all
 

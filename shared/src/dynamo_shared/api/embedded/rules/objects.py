@@ -12,7 +12,7 @@ from dynamo_shared.api.embedded.scalars import parsed
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.probes import HANDLERS, PROBES
 from dynamo_shared.api.rules import Location, Violations
-from dynamo_shared.api.untrusted.reading import items, mapping
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
@@ -189,7 +189,7 @@ def metadata(value: dict[str, Any]) -> Violations:
             yield ("annotations", key), problem
     if isinstance(given, dict):
         size = sum(
-            len(text.encode(errors="replace")) for pair in given.items() for text in pair if isinstance(text, str)
+            len(each.encode(errors="replace")) for pair in given.items() for each in pair if isinstance(each, str)
         )
         if size > _MOST_ANNOTATIONS:
             yield (
@@ -234,7 +234,7 @@ def _of_init_container(value: dict[str, Any], at: Location) -> Violations:
 
 def _claims_of_devices(value: dict[str, Any]) -> Violations:
     """Containers use claims that their pod has."""
-    known = [each.get("name") for _, each in _objects(value, "resourceClaims")]
+    known = {text(each.get("name")) for _, each in _objects(value, "resourceClaims")}
     places: list[tuple[Location, dict[str, Any]]] = [(("mainContainer",), mapping(value.get("mainContainer")))]
     for field in ("containers", "initContainers"):
         places += (((field, index), each) for index, each in _objects(value, field))
@@ -262,8 +262,8 @@ def _given(value: dict[str, Any], field: str) -> bool:
 
 
 def _labels(value: dict[str, Any], field: str) -> Violations:
-    for key, text in mapping(value.get(field)).items():
-        problem = names.wrong_key(str(key)) or (names.wrong_label_value(text) if isinstance(text, str) else "")
+    for key, given in mapping(value.get(field)).items():
+        problem = names.wrong_key(str(key)) or (names.wrong_label_value(given) if isinstance(given, str) else "")
         if problem:
             yield (field, key), problem
 
