@@ -113,6 +113,41 @@ def test_pods_that_kubernetes_would_refuse_may_stay_as_they_are_and_go():
     assert ask(gone, old, world=world) is SKIPPED
 
 
+def _listed(*containers: Any, **worker: Any) -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "main", "image": "engine:1"}, *containers]}}
+    return graph(components=[{"name": "Worker", "type": "worker", "replicas": 1, "podTemplate": template, **worker}])
+
+
+def test_what_was_wrong_before_may_move_within_its_list():
+    """Another container, component or toleration before it does not make an old error a new one."""
+    tolerations = [{"operator": "Exists", "value": "a"}]
+    old = _listed({"name": "old"})
+    old["spec"]["components"][0]["podTemplate"]["spec"]["tolerations"] = tolerations
+    new = copy.deepcopy(old)
+    pod = new["spec"]["components"][0]["podTemplate"]["spec"]
+    pod["containers"].insert(0, {"name": "new", "image": "other:1"})
+    pod["tolerations"].insert(0, {"operator": "Exists"})
+    assert ask(new, old).refusal is None
+    assert sum("as it was stored before" in each for each in ask(new, old, Webhook.VALIDATE).warnings) == 2
+
+    pod["containers"][0].pop("image")
+    assert refused(ask(new, old)).startswith("spec.components[0].podTemplate.spec.containers[0].image: required")
+    pod["containers"].pop(0)
+    pod["tolerations"].append({"operator": "Exists", "value": "a"})
+    assert refused(ask(new, old)).startswith("spec.components[0].podTemplate.spec.tolerations[2].value: must be empty")
+
+
+def test_components_may_be_sorted_in_another_way_whatever_was_wrong_with_one():
+    old = _listed({"name": "old"})
+    old["spec"]["components"].insert(0, {"name": "Frontend", "type": "frontend", "replicas": 1})
+    new = copy.deepcopy(old)
+    new["spec"]["components"].reverse()
+    assert ask(new, old).refusal is None
+    # The mistake of another component is new.
+    new["spec"]["components"][1]["podTemplate"] = new["spec"]["components"][0].pop("podTemplate")
+    assert refused(ask(new, old)).startswith("spec.components[1].podTemplate.spec.containers[1].image: required")
+
+
 @pytest.mark.parametrize(
     "fields",
     [

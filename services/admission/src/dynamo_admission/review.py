@@ -27,6 +27,7 @@ from dynamo_shared.api.validation import Facts, validate
 from dynamo_admission import jsonpatch
 from dynamo_admission.accepted import AcceptedObjects
 from dynamo_admission.kinds import resource_of
+from dynamo_admission.ratchet import introduced
 from dynamo_admission.wire import AdmissionRequest, ReviewStatus
 
 #: More errors do not help the user, and the size of a status is limited. Errors.
@@ -132,7 +133,7 @@ def review(
     errors, warnings = _findings(checked, old, facts, checker)
     errors += _hidden(desired, old, checker)
     if errors and old is not None:
-        errors, kept = _new_ones(errors, old, facts, checker)
+        errors, kept = introduced(errors, checked, _findings(old, None, facts, checker)[0], old)
         warnings = [*(f"{error} (as it was stored before)" for error in kept), *warnings]
     if errors:
         return ReviewVerdict(ReviewStatus("Failure", refusal_text(errors), "Invalid", 422))
@@ -236,18 +237,6 @@ def _preserved(obj: KubeObject) -> tuple[str, str | None]:
 
 def _in_schema(obj: KubeObject, checker: Checker) -> list[str]:
     return [str(error) for error in (*schema_errors(obj, embedded=False), *checker.errors(obj))]
-
-
-def _new_ones(
-    errors: Sequence[FieldError], old: KubeObject, facts: Facts, checker: Checker
-) -> tuple[list[FieldError], list[FieldError]]:
-    """Errors that an update brings, and those that were there before.
-
-    What was stored before a rule existed must stay changeable: a label of it, its owners, any other field.
-    """
-    before = {(error.path, error.message) for error in _findings(old, None, facts, checker)[0]}
-    new = [error for error in errors if (error.path, error.message) not in before]
-    return new, [error for error in errors if (error.path, error.message) in before]
 
 
 def _adapted(graph: Any) -> dict[str, Any]:
