@@ -1,6 +1,7 @@
 """The lease by which this platform announces its one namespace is given up at the end, also in the middle of a renewal."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -8,10 +9,18 @@ import pytest
 from dynamo_shared.aio import ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube import Conflict
+from dynamo_shared.kube.errors import Forbidden
 from dynamo_watcher import scope
 from dynamo_watcher.scope import ScopeLease
 
 from tests.building.waiting import until
+
+
+class Refusing:
+    """An API server that does not let the lease be renewed."""
+
+    async def apply(self, *_: Any) -> KubeObject:
+        raise Forbidden(403, "Forbidden", "no")
 
 
 class Kube:
@@ -35,17 +44,22 @@ class Kube:
         self.there = False
 
 
-def held(kube: Kube) -> asyncio.Task[None]:
-    lease = ScopeLease(
+def lease(
+    kube: Kube | Refusing, namespace: str, trouble: Callable[[str, str], None] = lambda _subject, _problem: None
+) -> ScopeLease:
+    return ScopeLease(
         kube=cast("Any", kube),
-        namespace="ns",
+        namespace=namespace,
         version="1",
         duration=60,
         interval=0.0,
         now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
-        trouble=lambda _subject, _problem: None,
+        trouble=trouble,
     )
-    return asyncio.create_task(lease.hold())
+
+
+def held(kube: Kube) -> asyncio.Task[None]:
+    return asyncio.create_task(lease(kube, "ns").hold())
 
 
 async def silent_in_a_renewal(kube: Kube) -> asyncio.Task[None]:
@@ -65,6 +79,25 @@ async def test_it_is_given_up_where_a_renewal_is_cut_off() -> None:
     await ended(holding)
     assert holding.cancelled()
     assert not kube.there
+
+
+async def test_one_that_is_renewed_hides_no_other_that_is_not() -> None:
+    problems: dict[str, str] = {}
+
+    async def renewed(kube: Kube | Refusing, namespace: str) -> None:
+        reports: list[str] = []
+
+        def trouble(subject: str, problem: str) -> None:
+            problems[subject] = problem
+            reports.append(problem)
+
+        holding = asyncio.create_task(lease(kube, namespace, trouble).hold())
+        await until(lambda: reports)
+        await ended(holding)
+
+    await renewed(Refusing(), "one")
+    await renewed(Kube(), "other")
+    assert [problem for problem in problems.values() if problem] == ["403 Forbidden: no"]
 
 
 async def test_one_whose_renewal_is_not_answered_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:

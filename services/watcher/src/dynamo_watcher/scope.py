@@ -61,11 +61,13 @@ class ScopeLease:
     async def _renew(self) -> KubeObject | None:
         """The lease as it was written; None where that failed."""
         lease = namespace_scope.lease(self.namespace, self.version, self.duration, self.now())
+        # A platform of several namespaces holds one in each: one that is renewed says nothing of the others.
+        subject = f"lease {self.namespace}/{namespace_scope.NAME}"
         try:
             written = await self.kube.apply(LEASES, lease)
         except KubeError as error:
             log.warning("the namespace's lease is not renewed", namespace=self.namespace, error=str(error))
-            self.trouble(f"lease {namespace_scope.NAME}", str(error))
+            self.trouble(subject, str(error))
             return None
-        self.trouble(f"lease {namespace_scope.NAME}", "")
+        self.trouble(subject, "")
         return written
