@@ -46,6 +46,7 @@ class World(MemoryWorkers):
     models: dict[ObjectKey, dict[str, Any]] = field(default_factory=lambda: {KEY: model(), OTHER: model("m2")})
     now: float = 0.0
     news: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def announce(self, _model: dict[str, Any], fact: Fact) -> None:
         pod = fact.data.pod if isinstance(fact.data, AdapterData) else fact.message.partition(" ")[0]
@@ -75,7 +76,7 @@ async def keeping(world: World, **settings: Any) -> AsyncIterator[AdapterKeeper]
         world,  # type: ignore[arg-type]
         model=world.models.get,
         may=lambda _: world.allowed,
-        changed=lambda _: None,
+        changed=lambda _: world.changed.set(),
         clock=lambda: world.now,
     )
     async with in_background(keeper.run()):
@@ -315,6 +316,19 @@ async def test_a_container_that_was_started_again_is_asked_again():
         world.reported.clear()
         keeper.set_desired(KEY, "m1", [replace(worker, incarnation="main:1")], ADAPTER, ())
         await world.until("loaded", 1)
+    assert world.loras[worker.url] == {"a": "s3://1"}
+
+
+async def test_what_a_worker_has_lost_is_reported_before_it_has_it_again() -> None:
+    async with loaded(probe_interval=0.1) as (world, keeper, (worker,)):
+        world.loras.clear()
+        world.changed.clear()
+        async with asyncio.timeout(60):
+            await world.changed.wait()
+            (state,) = keeper.states()
+            assert (state.loaded, world.loras) == (False, {})
+            world.reported.clear()
+            await world.until("loaded", 1)
     assert world.loras[worker.url] == {"a": "s3://1"}
 
 

@@ -234,6 +234,22 @@ def test_what_is_loaded_counts_until_its_worker_fails_twice():
     assert (state.loaded, state.failure) == (False, "HTTP 500: no")
 
 
+def test_what_a_worker_has_lost_counts_when_it_reports_it_again():
+    api, state = FakeApi(), new_state()
+    run(state, api)
+    api.loras.clear()
+    counted: list[bool] = []
+    api.during = [lambda: None, lambda: None, lambda: counted.append(state.loaded)]
+    api.modes = ["ok", "ok", "refused"]
+    for _ in range(2):
+        run(state, api)
+    assert (counted, state.loaded, state.failure) == ([False], False, "HTTP 500: no"), (
+        "its load takes a while, and fails"
+    )
+    run(state, api)
+    assert state.loaded
+
+
 @pytest.mark.parametrize("now", [ADAPTERS[1], None], ids=["another source", "unload"])
 def test_failures_are_those_of_the_desired_adapter(now: Adapter | None):
     state = new_state()
@@ -294,8 +310,9 @@ def test_what_is_loaded_once_more_has_to_be_published_once_more():
     run(state, api)
     api.loras.clear()
     api.publishing = False
-    run(state, api)
-    assert not state.loaded
+    for _ in range(2):
+        run(state, api)
+    assert (state.loaded, api.cards) == (False, 2)
 
 
 def test_what_stays_unpublished_is_loaded_again():

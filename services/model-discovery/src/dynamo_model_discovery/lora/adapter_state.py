@@ -116,6 +116,11 @@ class AdapterState:
         self.last_heard = now
         self.loaded = self.adapter is not None and self.adapter.name in names and self.adapter.name not in self.stale
 
+    def lost(self) -> None:
+        """A listing lacks what the worker had: it is loaded again, and counts after that."""
+        self.loaded = False
+        self.version += 1
+
     def failed(self, message: str, version: int) -> bool:
         """A try for that version failed; returns whether for a new reason."""
         if version != self.version:

@@ -228,6 +228,8 @@ class AdapterKeeper:
                 log.info("failed, again later", model=str(state.model), pod=state.worker.pod, error=str(error))
         else:
             if listing is None:
+                if was and not state.loaded:
+                    self._changed(state.model)
                 return
             self._remember(state.worker, listing)
             if state.loaded and not was:

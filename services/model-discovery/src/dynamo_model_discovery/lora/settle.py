@@ -14,7 +14,9 @@ RELOAD_AFTER = 6
 async def settle(
     api: WorkerApi, state: AdapterState, clock: Callable[[], float], recent: Listing | None = None
 ) -> Listing | None:
-    """Work towards the desired adapter; returns the last listing, None where the desired adapter changed meanwhile.
+    """Work towards the desired adapter; returns the last listing, None where it has to begin again.
+
+    That is where the desired adapter changed meanwhile, and where the worker has lost it.
 
     `recent` is a listing that is new enough to begin with. Raises LoraError; `state` has what was reached until then.
     """
@@ -27,6 +29,8 @@ async def settle(
         # What cannot load has nothing to unload, and no request is on its way there.
         listing = Listing(frozenset(), None)
         state.unanswered.clear()
+    if state.version == version and state.loaded and adapter is not None and adapter.name not in listing.names:
+        state.lost()
     unloaded = False
     for name in sorted(state.stale):
         if state.version != version:
