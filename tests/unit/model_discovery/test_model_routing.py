@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from dynamo_model_discovery.models.workers import find_workers, matters
-from dynamo_model_discovery.routing import index, kept, routes
+from dynamo_model_discovery.routing import index, kept, on_departure, routes
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, SERVICES, ObjectKey, Resource
@@ -128,3 +128,28 @@ def test_what_is_kept_of_a_pod_says_the_same_of_workers():
     assert find_workers([kept(pod)], [], port=9090) == find_workers([pod], [], port=9090)
     assert kept(kept(pod)) == kept(pod)
     assert "env" not in str(kept(pod))
+
+
+RUNNING = {"phase": "Running", "podIP": "10.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    ("now", "gone"),
+    [
+        pytest.param(labelled(status={**RUNNING, "conditions": []}), [], id="it is there"),
+        pytest.param(labelled(status={**RUNNING, "phase": "Failed"}), ["u"], id="it was evicted, and its object stays"),
+        pytest.param(labelled(status={**RUNNING, "podIP": "10.0.0.2"}), ["u"], id="its node was started again"),
+        pytest.param(None, ["u"], id="it is gone"),
+    ],
+)
+def test_a_pod_leaves_its_address_with_its_end_or_before(cache: ObjectCache, now: Any, gone: list[str]):
+    """Another pod may get the address, and what the first one owed is not asked of that."""
+    departed: list[str] = []
+    on_departure(cache, departed.append)
+    cache.put(PODS, labelled(status=RUNNING))
+    if now is None:
+        cache.remove(PODS, ObjectKey("prod", "x"), "u")
+    else:
+        now["metadata"]["resourceVersion"] = "2"
+        cache.put(PODS, now)
+    assert departed == gone

@@ -83,11 +83,7 @@ def _controller(context: ServiceContext, api: WorkerApi, metrics: LoraMetrics) -
         if (gone := _gone(change)) is not None:
             models.gone(gone, owned=ownership.owns(change.key))
 
-    def left(resource: Resource, obj: KubeObject) -> None:
-        if resource == PODS:
-            keeper.pod_gone(obj["metadata"]["uid"])
-
-    cache.on_leave(left)
+    routing.on_departure(cache, keeper.pod_gone)
 
     async def count_adapters() -> None:
         while True:

@@ -5,27 +5,18 @@ from typing import Any
 
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, key_of
+from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_model_discovery.lora.names import NAME_INDEX, claims, first, name_of
-from dynamo_model_discovery.models.workers import base_model_of, index_value, matters
+from dynamo_model_discovery.models.workers import base_model_of, has_left, index_value, matters
 
 BASE_MODEL_INDEX = "base-model"
 
 _METADATA = frozenset(
-    {
-        "name",
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "labels",
-        "ownerReferences",
-    }
+    {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels"}
 )
 _STATUS = frozenset({"phase", "podIP", "podIPs", "conditions", "containerStatuses", "initContainerStatuses"})
 
@@ -43,8 +34,7 @@ def kept(pod: KubeObject) -> KubeObject:
     """A pod with only the fields that this service reads: there are many, and most of a pod is for its node."""
     metadata = {field: value for field, value in pod["metadata"].items() if field in _METADATA}
     status = {field: value for field, value in pod.get("status", {}).items() if field in _STATUS}
-    containers = [{"name": each["name"]} for each in pod.get("spec", {}).get("containers") or ()]
-    return {**pod, "metadata": metadata, "spec": {"containers": containers}, "status": status}
+    return {**pod, "metadata": metadata, "spec": {}, "status": status}
 
 
 def served_by(model: KubeObject) -> tuple[str, ...]:
@@ -74,6 +64,21 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
         TaskRoute(PODS, to=served, when=_matters),
         TaskRoute(ENDPOINT_SLICES, to=served),
     )
+
+
+def on_departure(cache: ObjectCache, gone: Callable[[str], None]) -> None:
+    """Calls back with the uid of each pod that is not at its address any more, or is another replica's."""
+
+    def changed(resource: Resource, _: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        if resource == PODS and old is not None and new is not None and has_left(old, new):
+            gone(new["metadata"]["uid"])
+
+    def left(resource: Resource, obj: KubeObject) -> None:
+        if resource == PODS:
+            gone(obj["metadata"]["uid"])
+
+    cache.on_change(changed)
+    cache.on_leave(left)
 
 
 def _values(change: CacheChange, values: Callable[[KubeObject], Iterable[str]]) -> set[str]:

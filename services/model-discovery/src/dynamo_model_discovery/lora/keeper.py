@@ -153,7 +153,7 @@ class AdapterKeeper:
             _abandon(states, gone)
 
     def pod_gone(self, uid: str) -> None:
-        """A pod does not exist any more, and nothing that was loaded there; or another replica has it now."""
+        """A pod does not exist any more, or has left its address, with all that was loaded there; or another replica has it."""
         for model in [model for model in self._owed if uid in self._models.get(model, {})]:
             self._forget(model, uid)
         self._listings.pop(uid, None)

@@ -11,7 +11,7 @@ from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there
+from dynamo_shared.api.pods import has_ended, is_there
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
 from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
@@ -102,6 +102,11 @@ def matters(pod: KubeObject) -> tuple[Any, ...]:
         tuple(entry.get("ip") for entry in status.get("podIPs") or ()),
         _incarnation(pod),
     )
+
+
+def has_left(old: KubeObject, new: KubeObject) -> bool:
+    """Whether a pod has left its address, which may be another pod's by now: of any namespace, and with adapters of its own."""
+    return has_ended(new) or _addresses(old) != _addresses(new)
 
 
 def _ready_endpoints(slices: Iterable[KubeObject]) -> dict[tuple[str, str], frozenset[str]]:
