@@ -181,6 +181,10 @@ OLDER = {"creationTimestamp": "2025-01-01T00:00:00Z"}
     {
         "a base model": (World.of(model(type_="base"), *TWO), "2/2 EndpointsDiscovered; EndpointsReady"),
         "one of another type": (World.of(model(type_="adapter"), *ONE), "1/1 EndpointsDiscovered; EndpointsReady"),
+        "a base model that was an adapter": (
+            World.of(model(record=loaded(), type_="base"), *TWO, have=HAVE),
+            "2/2 EndpointsDiscovered; EndpointsReady; held for no adapter",
+        ),
         "a base model without workers": (World.of(model(type_="base")), "0/0 NoEndpoints; NoEndpointsFound"),
         "an adapter": (
             World.of(model(), *TWO),

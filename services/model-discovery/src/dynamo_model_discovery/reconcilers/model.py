@@ -4,7 +4,8 @@ What can happen, in this order:
 
 1. It is gone: nothing is asked for it any more.
 2. It is being deleted: its adapter is unloaded everywhere, within a time limit; then the finalizer goes.
-3. It is a base model, which needs no loading: its workers are those that are ready.
+3. It is a base model, which needs no loading: its workers are those that are ready. What was loaded when it was an adapter is
+   unloaded.
 4. It is an adapter that cannot be loaded (its name, its source, or the name is another model's): the status says so.
 5. It is an adapter: an annotation remembers what may be loaded, then the keeper gets the desired adapter; the status reports.
 """
@@ -89,14 +90,17 @@ class ModelReconciler:
         spec = model["spec"]
         base = spec.get("baseModelName", "")
         if not is_lora(spec):
-            return await self._report(model, workers, base_verdict(workers, base), workers.ready)
+            verdict = base_verdict(workers, base)
+            if record_of(model) is not None:
+                return await self._clear(model, workers, verdict, workers.ready)
+            return await self._report(model, workers, verdict, workers.ready)
         try:
             adapter = adapter_of(spec)
             self._check_name(model, adapter.name)
         except InvalidAdapter as invalid:
             verdict = ModelReadiness(False, invalid.reason, str(invalid))
             if invalid.reason == NAME_TAKEN and record_of(model) is not None:
-                return await self._clear(model, workers, verdict)
+                return await self._clear(model, workers, verdict, ())
             self.keeper.prune(model["metadata"]["uid"], workers.workers)
             return await self._report(model, workers, verdict, ())
         remembered = await self._remember(model, advanced(record_of(model), adapter))
@@ -130,8 +134,14 @@ class ModelReconciler:
             model = remembered[0]
         return await self._report(model, workers, adapter_verdict(workers, base, loaded, failures), loaded)
 
-    async def _clear(self, model: KubeObject, workers: WorkerSet, verdict: ModelReadiness) -> Result:
-        """Unload what was loaded under another name, so that two models that swap names do not wait for each other."""
+    async def _clear(
+        self, model: KubeObject, workers: WorkerSet, verdict: ModelReadiness, serving: Sequence[Worker]
+    ) -> Result:
+        """Unload what was loaded for it.
+
+        It was loaded under another name, so that two models that swap names do not wait for each other; or it is an adapter no
+        longer: admission, which lets no type be changed, was away.
+        """
         names = self._to_unload(model)
         states = self.keeper.set_desired(key_of(model), model["metadata"]["uid"], workers.workers, None, names)
         if all(state.settled for state in states.values()):
@@ -140,7 +150,7 @@ class ModelReconciler:
             if patched is None:
                 return Result()
             model = patched
-        return await self._report(model, workers, verdict, ())
+        return await self._report(model, workers, verdict, serving)
 
     async def _delete(self, model: KubeObject, workers: WorkerSet) -> Result:
         """Unload the adapter from all workers and remove the finalizer; after a while in any case."""
