@@ -15,6 +15,7 @@ from dynamo_pod_builder.artifact_images import (
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.events import legacy_held_up
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler, graph_of, status_of, successor_of
+from dynamo_pod_builder.reconcilers.requeue import RETRY_REFUSED, RETRY_WEBHOOK
 from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
@@ -27,6 +28,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_NIM_REQUESTS,
     ObjectKey,
 )
+from dynamo_shared.kube.errors import WebhookUnavailable
 from dynamo_shared.runtime.facts import Fact
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
@@ -378,13 +380,25 @@ async def test_one_that_the_api_server_does_not_have_gets_no_graph() -> None:
     assert await world.reconcile() == ([], [])
 
 
-async def test_a_graph_of_another_owner_stays_and_is_reported() -> None:
-    theirs = stored({**graph_of(NIM, nim()), "metadata": {"name": KEY.name, "namespace": KEY.namespace}})
-    world = World(nim(), theirs, **{KEY.name: NameTaken(DYNAMO_GRAPH_DEPLOYMENTS, theirs)})
+THEIRS = stored({**graph_of(NIM, nim()), "metadata": {"name": KEY.name, "namespace": KEY.namespace}})
+NO_WEBHOOK = WebhookUnavailable(500, "InternalError", "failed calling webhook")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "reason", "again"),
+    [
+        pytest.param(NameTaken(DYNAMO_GRAPH_DEPLOYMENTS, THEIRS), "NameTaken", RETRY_REFUSED, id="another owner"),
+        pytest.param(NO_WEBHOOK, "WebhookUnavailable", RETRY_WEBHOOK, id="admission is away"),
+    ],
+)
+async def test_a_graph_that_is_refused_is_reported_and_written_again_soon(
+    refusal: Exception, reason: str, again: float
+) -> None:
+    world = World(nim(), THEIRS, **{KEY.name: refusal})
     _, (status,) = await world.reconcile()
-    assert (status["conditions"][0]["status"], status["conditions"][0]["reason"]) == ("False", "NameTaken")
+    assert (status["conditions"][0]["status"], status["conditions"][0]["reason"]) == ("False", reason)
     assert world.writer.urgent == [True]
-    assert world.result.requeue_after is not None
+    assert world.result.requeue_after == again
 
 
 def test_waiting_is_news_for_people_and_a_failure_for_programs_too() -> None:

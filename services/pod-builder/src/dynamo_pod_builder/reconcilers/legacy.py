@@ -114,6 +114,7 @@ class LegacyReconciler:
             return Result()
         graph: KubeObject | None = None
         obstacle: Waiting | Failure | None = None
+        again: float | None = None
         try:
             image = await self._image(obj)
             if isinstance(image, str):
@@ -124,7 +125,8 @@ class LegacyReconciler:
         except REFUSALS as error:
             failure = failure_of(error)
             obstacle = Waiting(failure.reason, failure.message) if failure.passes else failure
-        return await self._report(obj, graph, obstacle)
+            again = retry_after(failure)
+        return await self._report(obj, graph, obstacle, again)
 
     async def _image(self, obj: KubeObject) -> str | Waiting | Failure:
         """The image for services that name none, "" where all do. Creates the request for it where there is no such request."""
@@ -137,9 +139,10 @@ class LegacyReconciler:
             await self.applier.create_once(DYNAMO_NIM_REQUESTS, request)
         return answer_of(artifact_of(obj), key.name, self.cache.get(DYNAMO_NIM_REQUESTS, key))
 
-    async def _report(self, obj: KubeObject, graph: KubeObject | None, obstacle: Waiting | Failure | None) -> Result:
+    async def _report(
+        self, obj: KubeObject, graph: KubeObject | None, obstacle: Waiting | Failure | None, again: float | None
+    ) -> Result:
         status = status_of(self.resource, obj, graph, obstacle, self.now())
-        failure = obstacle if isinstance(obstacle, Failure) else None
         before = objects.condition(obj, READY)
 
         def report() -> None:
@@ -147,4 +150,4 @@ class LegacyReconciler:
                 self.announcer.announce(obj, events.legacy_held_up(obj, artifact_of(obj), obstacle))
 
         wait = await self.statuses.write(self.resource, obj, status, urgent=obstacle is not None, report=report)
-        return Result(requeue_after=retry_after(failure) if wait is None else wait)
+        return Result(requeue_after=again if wait is None else wait)
