@@ -267,6 +267,20 @@ def test_when_the_next_reconcile_is_due(plan, outcome, pods, delay):
     assert result == (pytest.approx(delay, abs=1) if delay is not None else None)
 
 
+UNAVAILABLE = {"type": "TopologyLevelsUnavailable", "status": "True", "reason": "x", "message": "no rack"}
+
+
+async def test_a_domain_that_is_not_there_is_news_with_the_status_that_says_so():
+    """A status that only reports progress waits for more, and the graph is reconciled meanwhile."""
+    there = stored(SET, status={"conditions": [UNAVAILABLE]})
+    graph = stored_graph(topologyConstraint={"packDomain": "rack"}, status={"observedGeneration": 1})
+    outcome = CarryOutResult(observed(there, of=graph))
+    for statuses, lines in ((Written(1.0), []), (Written(), ["TopologyLevelsUnavailable"])):
+        announced = Announced()
+        await GraphReport(statuses, announced, PodEvents(None)).write(desiring(SET), outcome)  # type: ignore[arg-type]
+        assert [each.reason for each in announced.facts if each.action == "Schedule"] == lines
+
+
 @pytest.mark.parametrize("refused", [None, REFUSED], ids=["written", "an object is refused"])
 @pytest.mark.parametrize(
     ("rollout", "line"),

@@ -60,10 +60,10 @@ class GraphReport:
         concluded = conclude(plan, outcome)
         after = graph_status(graph, replace(concluded, components=await self._explained(concluded, observed)), now)
         entered, rollout = bool(plan.restart.entered), plan.rollout
-        for lost in _lost(concluded.conditions, graph):
-            self.announcer.announce(graph, events.TOPOLOGY_LOST.named(lost["reason"])(lost["message"]))
 
         def report() -> None:
+            for each in _lost(concluded.conditions, graph):
+                self.announcer.announce(graph, events.TOPOLOGY_LOST.named(each["reason"])(each["message"]))
             for each in _checkpoints_changed(concluded.conditions, graph):
                 self.announcer.announce(graph, events.graph_checkpoints_changed(graph, after, each))
             if rollout.started:
