@@ -28,11 +28,17 @@ LONG_AGO = 3600.0
 
 
 def pod(
-    type_: str, status: str, ago: float, name: str = "", containers: tuple[str, ...] = ("main",), **own: str
+    type_: str,
+    status: str,
+    ago: float,
+    name: str = "",
+    containers: tuple[str, ...] = ("main",),
+    message: str = "",
+    **own: str,
 ) -> KubeObject:
     """A pod with a condition since so many seconds; `own` are labels."""
     since = timestamp(NOW - timedelta(seconds=ago))
-    conditions = [{"type": type_, "status": status, "lastTransitionTime": since}]
+    conditions = [{"type": type_, "status": status, "lastTransitionTime": since, "message": message}]
     name = name or f"{type_}-{ago}"
     metadata = {"name": name, "uid": name, "labels": dict(own)}
     spec = {"containers": [{"name": each} for each in containers]}
@@ -63,10 +69,20 @@ NO_DECODE = {"g-p-new": 1, "g-d-new": 0}
 OLD_FAILS = {"g-p-old": 1, "g-d-old": 0}
 
 
-def decode(type_: str, status: str, ago: float) -> dict[str, list[KubeObject]]:
+def decode(type_: str, status: str, ago: float, message: str = "") -> dict[str, list[KubeObject]]:
     """The one pod of the new decode worker."""
-    return {"g-d-new": [pod(type_, status, ago)]}
+    return {"g-d-new": [pod(type_, status, ago, message=message)]}
 
+
+#: What the scheduler says of two nodes where nothing would help, and where one has other pods in the way.
+NO_NODE = (
+    "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes are available: "
+    "2 Preemption is not helpful for scheduling."
+)
+FULL = (
+    "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s). preemption: "
+    "0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+)
 
 #: What is available of the new generation, its pods, what of the old one where not all is; what counts, and until when.
 COUNTS = {
@@ -98,6 +114,18 @@ COUNTS = {
         decode("PodScheduled", "False", NO_ROOM.seconds),
         None,
         (PREFILL_COUNTS, None),
+    ),
+    "some nodes are full, and others do not fit": (
+        NO_DECODE,
+        decode("PodScheduled", "False", NO_ROOM.seconds, FULL),
+        None,
+        (PREFILL_COUNTS, None),
+    ),
+    "no node fits the other one, whatever goes": (
+        NO_DECODE,
+        decode("PodScheduled", "False", NO_ROOM.seconds, NO_NODE),
+        None,
+        (NEITHER, None),
     ),
     "the old generation does not serve just now": ({"g-p-new": 1}, {}, OLD_FAILS, (NEITHER, None)),
     "the old generation does not serve, so that no node is kept for it": (

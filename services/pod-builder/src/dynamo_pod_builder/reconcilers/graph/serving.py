@@ -31,6 +31,9 @@ RECHECK = 5.0
 #: How long pods of all components wait for a node, each next to an old one, before the update goes on with those that have one:
 #: Kubernetes' own limit for the progress of a Deployment. GPUs may be too few for both generations of more than one component.
 NO_ROOM = timedelta(minutes=10)
+#: What the default scheduler says of nodes on which a pod would not fit without other pods either, as where its node selector
+#: has a typing error or its claim is missing, and of those on which it might.
+_NO_USE, _MAYBE = "Preemption is not helpful for scheduling", "No preemption victims found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ def serving(
         return ServingPods(available)
     pods = {name: observed.pods_of(workload) for name, workload in workloads.items()}
     old = _serving_generations(leftovers, observed)
-    waits = [wait for each in pods.values() for wait in _until(each, "PodScheduled", "False", NO_ROOM, observed.now)]
+    lacking_room = (filter(_lacks_room, each) for each in pods.values())
+    waits = [wait for each in lacking_room for wait in _until(each, "PodScheduled", "False", NO_ROOM, observed.now)]
     if any(wait <= 0 for wait in waits):
         return ServingPods(available, None, old, no_room=True)
     if waits and not old:
@@ -78,6 +82,12 @@ def serving(
     desired = {name: objects.replicas(child) for name, child in workers.items()}
     named = {name: each for name, each in unregistered.items() if each}
     return ServingPods(paired(available, desired), earliest(*waits), old, unregistered=named)
+
+
+def _lacks_room(pod: KubeObject) -> bool:
+    """Whether a pod that has no node may have one once other pods go."""
+    said = str((objects.condition(pod, "PodScheduled") or {}).get("message", ""))
+    return _NO_USE not in said or _MAYBE in said
 
 
 def _until_admitted(pod: KubeObject, observed: Observed) -> float | None:
