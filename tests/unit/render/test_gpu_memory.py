@@ -121,6 +121,12 @@ def test_the_service_starts_after_the_users_own_preparations() -> None:
     assert [each["name"] for each in made["initContainers"]] == ["prepare", "gms-server"]
 
 
+def test_the_service_runs_as_its_engine() -> None:
+    confined = {"allowPrivilegeEscalation": False, "runAsUser": 7}
+    (server,) = pod(worker(WITHIN, main={"securityContext": confined}))["initContainers"]
+    assert server["securityContext"] == confined
+
+
 @pytest.mark.parametrize("grove", [False, True])
 def test_the_graph_makes_the_template_of_its_claims(grove) -> None:
     single = worker({"gpuMemoryService": {"deviceClassName": "mig.nvidia.com"}}, gpus=4)

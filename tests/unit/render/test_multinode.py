@@ -87,6 +87,32 @@ def test_vllm_worker_waits_for_its_leader() -> None:
     assert {"name": "wait-leader-script", "configMap": {"name": "g-wait-leader-script"}} in worker["volumes"]
 
 
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsUser": 7,
+    "runAsNonRoot": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (RESTRICTED, RESTRICTED),
+        ({"capabilities": {"add": ["IPC_LOCK"]}, "privileged": True}, None),
+        (
+            {"capabilities": {"add": ["IPC_LOCK"], "drop": ["ALL"]}, "runAsUser": 7},
+            {"capabilities": {"drop": ["ALL"]}, "runAsUser": 7},
+        ),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_who_waits_is_confined_as_the_engine_and_has_none_of_its_rights(given, expected) -> None:
+    worker = pods(component("vllm", ["-tp", "8"], container={"securityContext": given}))[1]
+    assert worker["initContainers"][0].get("securityContext") == expected
+
+
 @pytest.mark.parametrize("args", [["-tp", "2", "-dp", "4"], ["--enable-elastic-ep", "-dp", "8"], ["-tp", "4"]])
 @pytest.mark.parametrize("grove", [True, False])
 def test_vllm_worker_waits_for_no_port_that_its_leader_never_opens(args, grove) -> None:

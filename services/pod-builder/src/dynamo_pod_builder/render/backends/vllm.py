@@ -133,7 +133,7 @@ class Vllm(EngineBackend):
             port, how = ports.VLLM_RAY, MultinodeMode.RAY
         else:
             return
-        waiting.for_leader(pod, context.graph, main["image"], placement.group, port, how=how)
+        waiting.for_leader(pod, context.graph, main, placement.group, port, how=how)
 
 
 def _side_channel(context: PodContext) -> list[EnvVar]:

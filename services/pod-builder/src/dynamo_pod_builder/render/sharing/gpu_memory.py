@@ -13,6 +13,7 @@ from dynamo_shared.api.registry import env, labels
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.pod.confinement import confined_like
 from dynamo_pod_builder.render.pod.env import EnvVar, from_field, var, with_vars, without_vars
 from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.sharing import claims
@@ -58,6 +59,7 @@ def _within_pod(pod: KubeObject, context: PodContext) -> None:
         "command": ["python3", "-m", _MODULE],
         "env": [_socket_directory()],
         "resources": {"claims": [{"name": _CLAIM}]},
+        **confined_like(main),
         # What makes it a sidecar: it starts before the engine, and runs as long as the pod does.
         "restartPolicy": "Always",
         "volumeMounts": [_socket_mount()],

@@ -9,6 +9,7 @@ from dynamo_shared.api.resources import CONFIG_MAPS
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.pod.confinement import confined_like
 from dynamo_pod_builder.render.pod.placement import Group
 
 FILE = "wait-for-leader.py"
@@ -29,7 +30,7 @@ def script(graph: str, namespace: str, owner: KubeObject) -> KubeObject:
     }
 
 
-def for_leader(pod: KubeObject, graph: str, image: str, group: Group, port: Port, *, how: str) -> None:
+def for_leader(pod: KubeObject, graph: str, main: KubeObject, group: Group, port: Port, *, how: str) -> None:
     """Put the container that waits in front of a worker's others; it has Python, since the engine's image has.
 
     `how` the nodes meet at the port is part of the container's name.
@@ -39,9 +40,10 @@ def for_leader(pod: KubeObject, graph: str, image: str, group: Group, port: Port
     command = f'export LEADER_HOST="{host}" LEADER_PORT="{port.number}" && exec python3 {_FOLDER}/{FILE}'
     container = {
         "name": f"wait-for-leader-{how}",
-        "image": image,
+        "image": main["image"],
         "command": ["sh", "-c", command],
         "resources": {},
+        **confined_like(main),
         "volumeMounts": [{"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}],
     }
     pod["initContainers"] = [*pod.get("initContainers", ()), container]
