@@ -250,6 +250,16 @@ CASES = [
         "error: spec.services.a.resources.requests.cpu: 4 is more than the limit, 2",
         "error: spec.services.b.resources.requests.memory: 4Gi is more than the limit, 2Gi",
     ),
+    Case(
+        "alpha: pages of memory, with other resources and without, in either place",
+        alpha("""
+            a: {resources: {limits: {custom: {hugepages-2Mi: 1Gi}}}}
+            b: {main: {image: x, resources: {limits: {hugepages-2Mi: 1Gi}}}}
+            c: {resources: {limits: {cpu: '2'}}, main: {image: x, resources: {limits: {hugepages-2Mi: 1Gi}}}}
+        """),
+        "error: spec.services.a.resources: has hugepages-2Mi, which goes with an amount of cpu or memory: add one",
+        "error: spec.services.b.extraPodSpec.mainContainer.resources: has hugepages-2Mi, which goes with an amount of cpu or memory: add one",
+    ),
     *both(
         "an adapter of a picker",
         services({"Epp": service("epp", eppConfig=EPP_CONFIG, scalingAdapter={"enabled": True})}),

@@ -182,10 +182,13 @@ def amounts_are_those_of_a_container(component: ComponentView, _facts: Facts) ->
     Those of mainContainer count, too. In v1beta1 the check of pod templates requires this.
     """
     given = mapping(component.spec.get("resources"))
+    own = mapping(mapping(mapping(component.spec.get("extraPodSpec")).get("mainContainer")).get("resources"))
+    merged = amounts.to_resources(given, own)
+    if problem := objects.pages_alone(merged):
+        yield component.field(*(() if given else ("extraPodSpec", "mainContainer")), "resources"), problem
     if not given:
         return
-    own = mapping(mapping(mapping(component.spec.get("extraPodSpec")).get("mainContainer")).get("resources"))
-    problems = list(objects.resources(amounts.to_resources(given, own)))
+    problems = list(objects.resources(merged))
     # What mainContainer has wrong by itself is reported there.
     reported = {at for at, _ in objects.resources(own)} if problems else ()
     for at, problem in problems:

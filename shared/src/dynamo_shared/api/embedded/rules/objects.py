@@ -82,7 +82,10 @@ def container(value: dict[str, Any]) -> Violations:
 
 
 def pod(value: dict[str, Any]) -> Violations:
-    """What holds between the fields of a pod template: names of containers, claims of devices, namespaces, DNS."""
+    """What holds between the fields of a pod template: names of containers, claims of devices, namespaces, DNS.
+
+    Pages of memory go with other resources. Those of mainContainer may be fields of its service.
+    """
     first = {
         each.get("name")
         for _, each in _objects(value, "containers")
@@ -93,6 +96,10 @@ def pod(value: dict[str, Any]) -> Violations:
         if isinstance(name, str) and name in first:
             yield ("initContainers", index, "name"), f"a container has the name {shown(name)} already"
         yield from _of_init_container(each, ("initContainers", index))
+    for field in ("containers", "initContainers"):
+        for index, each in _objects(value, field):
+            if problem := pages_alone(mapping(each.get("resources"))):
+                yield (field, index, "resources"), problem
     yield from _labels(value, "nodeSelector")
     if value.get("ephemeralContainers"):
         yield ("ephemeralContainers",), "not in a template: they are added to pods that run; use containers"
@@ -153,9 +160,6 @@ def resources(value: dict[str, Any]) -> Violations:
                 yield (field, name), "must not be negative"
             elif _whole(name) and amount != amount.to_integral_value():
                 yield (field, name), f"must be a whole number, not {shown(value[field][name])}"
-    named = {*amounts["limits"], *amounts["requests"]}
-    if not named & {"cpu", "memory"} and (pages := next((name for name in named if name.startswith(_HUGE_PAGES)), "")):
-        yield (), f"has {pages}, which goes with an amount of cpu or memory: add one"
     for name, request in amounts["requests"].items():
         limit = amounts["limits"].get(name)
         if limit is None or _wrong_resource(name):
@@ -164,6 +168,17 @@ def resources(value: dict[str, Any]) -> Violations:
             yield ("requests", name), f"{value['requests'][name]} is more than the limit, {value['limits'][name]}"
         elif request < limit and cannot_be_shared(name):
             yield ("requests", name), f"must equal the limit, {value['limits'][name]}; {name} cannot be shared out"
+
+
+def pages_alone(resources: dict[str, Any]) -> str:
+    """What is wrong with all resources of a container that has pages of memory; empty where nothing is."""
+    named = sorted(name for field in ("limits", "requests") for name, _ in _amounts(resources, field))
+    pages = next((name for name in named if name.startswith(_HUGE_PAGES)), "")
+    return (
+        f"has {pages}, which goes with an amount of cpu or memory: add one"
+        if pages and not {"cpu", "memory"} & {*named}
+        else ""
+    )
 
 
 def toleration(value: dict[str, Any]) -> Violations:
