@@ -381,6 +381,14 @@ async def test_what_workers_owe_of_one_that_is_gone_is_its_owners(owned, left):
     assert world.announced.events[-1] == "deleted"
 
 
+async def test_nothing_is_kept_of_one_without_workers_that_another_replica_has_when_it_goes():
+    world = World(model())
+    await world.reconcile()
+    world.keeper.disown()
+    world.reconciler.gone(model(record=loaded()), owned=False)
+    assert not world.keeper._models
+
+
 async def test_failures_are_announced_by_their_reasons_and_readiness_where_it_turns():
     c = "http://10.0.0.3:9090"
     world = World(model(), *workers(True, True, True), broken=[A], busy=[B, c])

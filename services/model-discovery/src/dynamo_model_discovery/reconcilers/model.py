@@ -114,6 +114,8 @@ class ModelReconciler:
         self.announcer.announce(model, events.gone(model))
         if owned:
             self.keeper.leave(model, self._to_unload(model))
+        else:
+            self.keeper.drop(model["metadata"]["uid"])
         self._failures.pop(model["metadata"]["uid"], None)
         self._deleting.pop(model["metadata"]["uid"], None)
 
