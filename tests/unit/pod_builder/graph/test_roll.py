@@ -138,6 +138,26 @@ def test_one_failed_probe_of_an_old_worker_takes_no_counterpart_from_it():
     assert moves(rolled([PREFILL, DECODE], there, RUNNING)) == ({"p-new": 1, "d-new": 1}, {})
 
 
+@pytest.mark.parametrize("failed_for", [5, 3600])
+def test_a_correction_has_the_node_of_a_worker_that_never_served(failed_for):
+    """It keeps the only node, and the margins of one replica let no old pod go before a new one serves."""
+    gone = component("w-bad", "bad", component="Renamed")
+
+    def pod(type_: str, ago: float) -> KubeObject:
+        condition = {"type": type_, "status": "False", "lastTransitionTime": timestamp(MOMENT - timedelta(seconds=ago))}
+        return {"metadata": {"name": "p", "uid": type_}, "status": {"conditions": [condition]}}
+
+    old = component("g-bad", "bad")
+    world = observed(
+        *(stored(each) for each in (NEW, old, gone)),
+        workloads={name: deployment(name, ready=int(name == "w-bad")) for name in ("g-new", "g-bad", "w-bad")},
+        pods={"g-new": [pod("PodScheduled", 30)], "g-bad": [pod("Ready", failed_for)]},
+    )
+    plan = roll(desiring(NEW), world)
+    assert moves(plan) == ({"g-new": 1}, {} if failed_for == 5 else {"g-bad": 0})
+    assert ("uid-of-w-bad" in plan.rollout.kept) is (failed_for == 5)
+
+
 @pytest.mark.parametrize(
     ("desired", "there", "waited", "kept"),
     [

@@ -8,6 +8,7 @@ from dynamo_pod_builder.reconcilers.graph.serving import (
     NO_ROOM,
     RECHECK,
     REGISTRATION,
+    USELESS,
     ServingPods,
     paired,
     serving,
@@ -33,12 +34,11 @@ def pod(
     ago: float,
     name: str = "",
     containers: tuple[str, ...] = ("main",),
-    message: str = "",
     **own: str,
 ) -> KubeObject:
     """A pod with a condition since so many seconds; `own` are labels."""
     since = timestamp(NOW - timedelta(seconds=ago))
-    conditions = [{"type": type_, "status": status, "lastTransitionTime": since, "message": message}]
+    conditions = [{"type": type_, "status": status, "lastTransitionTime": since}]
     name = name or f"{type_}-{ago}"
     metadata = {"name": name, "uid": name, "labels": dict(own)}
     spec = {"containers": [{"name": each} for each in containers]}
@@ -71,7 +71,9 @@ OLD_FAILS = {"g-p-old": 1, "g-d-old": 0}
 
 def decode(type_: str, status: str, ago: float, message: str = "") -> dict[str, list[KubeObject]]:
     """The one pod of the new decode worker."""
-    return {"g-d-new": [pod(type_, status, ago, message=message)]}
+    made = pod(type_, status, ago)
+    made["status"]["conditions"][0]["message"] = message
+    return {"g-d-new": [made]}
 
 
 #: What the scheduler says of two nodes where nothing would help, and where one has other pods in the way.
@@ -149,6 +151,61 @@ def test_which_old_generations_serve_and_how_long_they_keep_their_nodes():
     waits = decode("PodScheduled", "False", NO_ROOM.seconds)
     assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, None, frozenset({"old"}), no_room=True)
     assert counted({}, old={"g-p-old": 0, "g-d-old": 1}).old == frozenset()
+
+
+WAITS = decode("PodScheduled", "False", 30)
+LONG_WAIT = decode("PodScheduled", "False", NO_ROOM.seconds)
+OLD_FITS = pod("Ready", "True", LONG_AGO)
+
+
+def failing(ago: float, *others: KubeObject) -> dict[str, list[KubeObject]]:
+    """The old decode worker has not been ready for so long, and a new one waits for its node."""
+    return {**WAITS, "g-d-old": [pod("Ready", "False", ago), *others]}
+
+
+#: What is available of the old generation, pods of both; whether the old ones make way, and when that may be another answer.
+MAKES_WAY = {
+    "it serves": ({"g-p-old": 1, "g-d-old": 1}, WAITS, (False, NO_ROOM.seconds - 30)),
+    "no pod of it is there": (OLD_FAILS, WAITS, (True, NO_ROOM.seconds - 30)),
+    "one of its components has failed for long": (OLD_FAILS, failing(LONG_AGO), (True, NO_ROOM.seconds - 30)),
+    "a probe has failed": (OLD_FAILS, failing(5), (False, USELESS.seconds - 5)),
+    "its workload has not counted a pod yet": (OLD_FAILS, failing(LONG_AGO, OLD_FITS), (False, NO_ROOM.seconds - 30)),
+    "a worker of its engine is ready, and the leader is not": (
+        OLD_FAILS,
+        failing(LONG_AGO, pod("Ready", "True", LONG_AGO, **{labels.ROLE: "worker"})),
+        (True, NO_ROOM.seconds - 30),
+    ),
+    "new ones have started, and register": (OLD_FAILS, decode("Ready", "True", 1), (False, ADMISSION.seconds - 1)),
+}
+
+
+@pytest.mark.parametrize(("old", "pods", "expected"), MAKES_WAY.values(), ids=MAKES_WAY)
+def test_an_old_generation_that_does_not_serve_makes_way_for_a_new_one_that_lacks_its_room(old, pods, expected):
+    result = counted(NO_DECODE, pods, old)
+    assert (result.makes_way, result.again) == expected
+
+
+@pytest.mark.parametrize("waits", [WAITS, LONG_WAIT], ids=["for a moment", "for long"])
+def test_what_has_lost_its_counterparts_to_the_new_generation_makes_way(waits):
+    """There was room for a new prefill worker alone, which took the place of the old one."""
+    workloads = {
+        "g-p-new": deployment("g-p-new"),
+        "g-d-new": deployment("g-d-new", 1, 0),
+        "g-d-old": deployment("g-d-old"),
+    }
+    drained = stored({**OLD_PREFILL, "spec": {**OLD_PREFILL["spec"], "replicas": 0}})
+    world = observed(workloads=workloads, pods=waits)
+    result = serving({"P": PREFILL, "D": DECODE}, {"P": [drained], "D": [stored(OLD_DECODE)]}, world)
+    assert (result.makes_way, result.again) == ((True, None) if waits is LONG_WAIT else (False, NO_ROOM.seconds - 30))
+
+
+@pytest.mark.parametrize(("old", "makes_way"), [(0, True), (1, False)], ids=["does not serve", "serves"])
+def test_an_old_generation_that_does_not_serve_makes_way_for_pods_that_its_quota_refuses(old, makes_way):
+    refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: gpus"}
+    new = deployment("g-d-new", 1, 0)
+    new["status"]["conditions"].append(refused)
+    world = observed(workloads={"g-d-new": new, "g-d-old": deployment("g-d-old", 1, old)})
+    assert serving({"D": DECODE}, {"D": [stored(OLD_DECODE)]}, world).makes_way is makes_way
 
 
 OLD = {"g-p-old": [pod("Ready", "True", LONG_AGO, "p-old")], "g-d-old": [pod("Ready", "True", LONG_AGO, "d-old")]}

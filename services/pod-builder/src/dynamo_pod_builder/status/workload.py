@@ -45,10 +45,11 @@ _SERVING = {
 }
 #: The reason of a Deployment whose pods take longer than its `progressDeadlineSeconds`.
 TOO_LATE = "ProgressDeadlineExceeded"
+QUOTA_EXCEEDED = "QuotaExceeded"
 #: By the words of the API server and its admission plugins, why it refuses pods; all else is its own `FailedCreate`.
 _REFUSALS = {
-    "exceeded quota": "QuotaExceeded",
-    "failed quota": "QuotaExceeded",
+    "exceeded quota": QUOTA_EXCEEDED,
+    "failed quota": QUOTA_EXCEEDED,
     "denied the request": "WebhookRefused",
     "failed calling webhook": "WebhookUnavailable",
     "violates PodSecurity": "PodSecurityRefused",

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import inf
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -19,7 +20,7 @@ from dynamo_shared.api.untrusted.times import moment
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.requeue import earliest
-from dynamo_pod_builder.status.workload import ready_replicas
+from dynamo_pod_builder.status.workload import QUOTA_EXCEEDED, readiness, ready_replicas
 
 #: How long after a pod is ready its frontends have admitted it.
 ADMISSION = timedelta(seconds=5)
@@ -31,6 +32,9 @@ RECHECK = 5.0
 #: How long pods of all components wait for a node, each next to an old one, before the update goes on with those that have one:
 #: Kubernetes' own limit for the progress of a Deployment. GPUs may be too few for both generations of more than one component.
 NO_ROOM = timedelta(minutes=10)
+#: How long no pod of an old component must have been ready before it makes way for new ones that lack room: a probe that fails
+#: once may succeed the next time.
+USELESS = timedelta(minutes=1)
 #: What the default scheduler says of nodes on which a pod would not fit without other pods either, as where its node selector
 #: has a typing error or its claim is missing, and of those on which it might.
 _NO_USE, _MAYBE = "Preemption is not helpful for scheduling", "No preemption victims found"
@@ -47,6 +51,8 @@ class ServingPods:
     old: frozenset[str] = frozenset()
     #: Whether new pods have waited for a node for as long as the old ones may keep theirs.
     no_room: bool = False
+    #: Whether all old pods go, since no generation of them serves and new ones lack their room.
+    makes_way: bool = False
     #: Names of pods that are ready, and that frontends cannot know yet, by component.
     unregistered: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -61,14 +67,18 @@ def serving(
     if not leftovers:
         return ServingPods(available)
     pods = {name: observed.pods_of(workload) for name, workload in workloads.items()}
-    old = _serving_generations(leftovers, observed)
     lacking_room = (filter(_lacks_room, each) for each in pods.values())
     waits = [wait for each in lacking_room for wait in _until(each, "PodScheduled", "False", NO_ROOM, observed.now)]
-    if any(wait <= 0 for wait in waits):
-        return ServingPods(available, None, old, no_room=True)
-    if waits and not old:
+    no_room = any(wait <= 0 for wait in waits)
+    generations = _old_generations(leftovers, available, observed, no_room=no_room)
+    old = frozenset(name for name, parts in generations.items() if all(wait is None for wait in parts))
+    if not old and (waits or any(map(_exceeds_quota, workloads.values()))):
         # No node is kept for a generation that does not serve.
-        return ServingPods(available, earliest(*waits), old)
+        useless = [min(wait for wait in parts if wait is not None) for parts in generations.values()]
+        again = earliest(*(wait for wait in (*waits, *useless) if 0 < wait < inf))
+        return ServingPods(available, again, old, no_room=no_room, makes_way=all(wait <= 0 for wait in useless))
+    if no_room:
+        return ServingPods(available, None, old, no_room=True)
     unregistered = {name: _unregistered(each, leftovers.get(name, ()), observed) for name, each in pods.items()}
     if not old:
         # Nothing serves that could be kept for longer.
@@ -82,6 +92,11 @@ def serving(
     desired = {name: objects.replicas(child) for name, child in workers.items()}
     named = {name: each for name, each in unregistered.items() if each}
     return ServingPods(paired(available, desired), earliest(*waits), old, unregistered=named)
+
+
+def _exceeds_quota(workload: KubeObject | None) -> bool:
+    """Whether pods of a workload are not created, since the namespace has as many as it may."""
+    return workload is not None and readiness(workload).reason == QUOTA_EXCEEDED
 
 
 def _lacks_room(pod: KubeObject) -> bool:
@@ -123,14 +138,36 @@ def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str
     }
 
 
-def _serving_generations(leftovers: Mapping[str, Sequence[KubeObject]], observed: Observed) -> frozenset[str]:
-    """Hashes of the old generations that serve: each of their components that has replicas has one that is available."""
-    generations: dict[str, list[int]] = defaultdict(list)
-    for dcd in (dcd for each in leftovers.values() for dcd in each):
-        if objects.replicas(dcd) > 0:
-            available = ready_replicas(observed.workloads.get(objects.name(dcd)))[0]
-            generations[generation_of(dcd)].append(available)
-    return frozenset(generation for generation, counts in generations.items() if min(counts) > 0)
+def _old_generations(
+    leftovers: Mapping[str, Sequence[KubeObject]], available: Mapping[str, int], observed: Observed, *, no_room: bool
+) -> dict[str, list[float | None]]:
+    """Of each old generation that has replicas, by its hash: when its components make way, None for those that serve. Seconds.
+
+    `available` is what the new generation has of each component.
+    """
+    generations: dict[str, list[float | None]] = defaultdict(list)
+    replicas: dict[str, int] = defaultdict(int)
+    for component, part in leftovers.items():
+        for dcd in part:
+            name = generation_of(dcd)
+            replicas[name] += objects.replicas(dcd)
+            if objects.replicas(dcd) > 0:
+                generations[name].append(_until_useless(observed.workloads.get(objects.name(dcd)), observed))
+            elif available.get(component):
+                # The new generation has taken its place, and the others of this one have no counterparts.
+                generations[name].append(0.0 if no_room else inf)
+    return {name: parts for name, parts in generations.items() if replicas[name]}
+
+
+def _until_useless(workload: KubeObject | None, observed: Observed) -> float | None:
+    """Seconds until an old component has not served for so long that it makes way; None where it serves."""
+    if ready_replicas(workload)[0] > 0:
+        return None
+    # Of an engine on several nodes the leader says whether it serves.
+    pods = [pod for pod in observed.pods_of(workload) if objects.labels(pod).get(labels.ROLE) != "worker"]
+    if any(objects.is_true(pod, "Ready") for pod in pods):
+        return inf
+    return max(_until(pods, "Ready", "False", USELESS, observed.now), default=0.0)
 
 
 def generation_of(dcd: KubeObject) -> str:

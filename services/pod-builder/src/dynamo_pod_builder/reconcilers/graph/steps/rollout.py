@@ -67,7 +67,7 @@ def roll(plan: Plan, observed: Observed) -> Plan:
         rollout = Rollout(components=components, status=_ended(previous, components, observed.now), completed=active)
     else:
         begun = previous["startTime"] if active and previous is not None else timestamp(observed.now)
-        makes_room = new.no_room or any(map(_is_recreated, workers.values()))
+        makes_room = new.no_room or new.makes_way or any(map(_is_recreated, workers.values()))
         rollout = Rollout(
             drain=drain,
             kept=[
@@ -127,7 +127,8 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
     ]
     component = objects.labels(child)[labels.COMPONENT]
     current = replace(current, available=new.pods.get(component, current.available))
-    return step(desired, current, before, *margins(component, desired, _template_annotations(child)))
+    next_ = step(desired, current, before, *margins(component, desired, _template_annotations(child)))
+    return replace(next_, old=dict.fromkeys(next_.old, 0)) if new.makes_way else next_
 
 
 def _held(
