@@ -69,6 +69,7 @@ MIXED = [
     node("e", "NVIDIA-H100-80GB-HBM3", "4"),
     node("cordoned", "NVIDIA-H200", "8", unschedulable=True),
     node("broken", "NVIDIA-H200", "eight"),
+    node("parts", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "56", "9728"),
     {"metadata": {"name": "cpu"}, "spec": {}},
 ]
 
@@ -263,11 +264,12 @@ def test_other_metrics_are_not_even_parsed() -> None:
 
 
 def test_nodes_say_how_many_gpus_they_have_at_most() -> None:
-    reported = [GpuNode(name, "H100", 16, 80_000) for name in ("a", "b", "c", "d")]
+    reported = [GpuNode(name, "H100", 16, 80_000) for name in ("a", "b", "c", "d", "parts")]
     nodes = [
         {"metadata": {"name": "a"}, "status": {"capacity": {"nvidia.com/gpu": "8"}}},
         {"metadata": {"name": "b"}, "status": {"capacity": {"cpu": "8"}}},
         {"metadata": {"name": "c"}, "spec": {"unschedulable": True}},
+        node("parts", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "56"),
     ]
     assert [(each.name, each.gpus) for each in held_against(reported, nodes)] == [("a", 8), ("b", 16)]
 

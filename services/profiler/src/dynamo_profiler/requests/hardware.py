@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -92,24 +93,33 @@ def _is_sxm_memory(words: Sequence[str]) -> bool:
 
 
 def nodes_with_labels(nodes: Iterable[KubeObject]) -> list[GpuNode]:
-    """GPUs that the GPU operator's labels report; nodes on which nothing is scheduled do not count."""
+    """Whole GPUs that the GPU operator's labels report; nodes on which nothing is scheduled do not count.
+
+    Parts of GPUs (MIG) are many on a node, and no engine spreads over several of them.
+    """
     observed = []
     for node in nodes:
         node_labels, name = node["metadata"].get("labels") or {}, node["metadata"]["name"]
         product = node_labels.get(labels.GPU_PRODUCT, "")
         gpus, vram = _number(node_labels.get(labels.GPU_COUNT)), _number(node_labels.get(labels.GPU_MEMORY))
-        if product and gpus > 0 and vram > 0 and not node.get("spec", {}).get("unschedulable"):
+        if product and gpus > 0 and vram > 0 and _counts(node):
             observed.append(GpuNode(name, product, gpus, vram))
     return observed
 
 
+def _counts(node: KubeObject) -> bool:
+    """Whether something is scheduled on a node, and its GPUs are whole."""
+    product = objects.labels(node).get(labels.GPU_PRODUCT, "")
+    return not node.get("spec", {}).get("unschedulable") and "MIG" not in product.upper().split("-")
+
+
 def held_against(reported: Iterable[GpuNode], nodes: Iterable[KubeObject]) -> list[GpuNode]:
-    """What exporters report, for nodes that exist and are scheduled on; no more GPUs than the node itself has, if it says so."""
+    """What exporters report, for nodes that count; no more GPUs than the node itself has, if it says so."""
     known = {node["metadata"]["name"]: node for node in nodes}
     kept = []
     for each in reported:
         node = known.get(each.name)
-        if node is None or node.get("spec", {}).get("unschedulable"):
+        if node is None or not _counts(node):
             continue
         capacity = _number(str(((node.get("status") or {}).get("capacity") or {}).get(NVIDIA_GPU, "0")))
         kept.append(replace(each, gpus=min(each.gpus, capacity)) if capacity else each)
