@@ -22,6 +22,12 @@ def is_there(pod: KubeObject) -> bool:
     return not objects.is_deleting(pod) and not has_ended(pod)
 
 
+def unschedulable(pod: KubeObject) -> KubeObject | None:
+    """The condition of a pod that no node has room for; None where it has a node, or may get one."""
+    scheduled = objects.condition(pod, "PodScheduled") or {}
+    return scheduled if (scheduled.get("status"), scheduled.get("reason")) == ("False", "Unschedulable") else None
+
+
 def registers(pod: KubeObject) -> bool:
     """Whether a pod is one that serves and has to register in Kubernetes, as what it is called.
 

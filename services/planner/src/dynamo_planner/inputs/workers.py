@@ -10,7 +10,7 @@ from dynamo_shared.api import gpus, objects
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there
+from dynamo_shared.api.pods import is_there, unschedulable
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.role_templates import serving_template
 
@@ -58,7 +58,7 @@ def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObj
         ready=int(ready),
         expected=int(component.get("replicas", 1) or 0),
         # Of a replica that spans nodes, one pod that waits keeps all of it from serving.
-        pending=-(-sum(_waits_for_node(pod) for pod in there) // nodes),
+        pending=-(-sum(unschedulable(pod) is not None for pod in there) // nodes),
         starting=-(-sum(_starts(pod) for pod in there) // nodes),
     )
 
@@ -108,11 +108,6 @@ def _kind(component: KubeObject) -> str:
     of_pods = objects.labels(serving_template(component))
     labelled = (of_pods.get(name) for name in (labels.SUB_COMPONENT_TYPE, labels.COMPONENT_TYPE))
     return next((each for each in labelled if each in _OF_WORKERS), kind)
-
-
-def _waits_for_node(pod: KubeObject) -> bool:
-    scheduled = objects.condition(pod, "PodScheduled")
-    return bool(scheduled and scheduled["status"] == "False" and scheduled.get("reason") == "Unschedulable")
 
 
 def _starts(pod: KubeObject) -> bool:

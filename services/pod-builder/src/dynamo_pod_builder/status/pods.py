@@ -24,7 +24,7 @@ from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import MAIN, KubeObject
-from dynamo_shared.api.pods import has_ended, is_there
+from dynamo_shared.api.pods import has_ended, is_there, unschedulable
 from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.untrusted.words import shortened
 
@@ -119,8 +119,7 @@ def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
     if status.get("phase") == "Failed":
         words = quoted(status.get("message") or "its containers have ended")
         return Trouble(Rank.ENDED, status.get("reason") or POD_FAILED, metadata["name"], words)
-    scheduled = objects.condition(pod, "PodScheduled") or {}
-    if scheduled.get("status") == "False" and scheduled.get("reason") == UNSCHEDULABLE:
+    if (scheduled := unschedulable(pod)) is not None:
         # What preemption would not help with is the same once more.
         words = quoted(scheduled.get("message", "").partition(" preemption:")[0].rstrip(", "))
         return Trouble(Rank.PLACE, UNSCHEDULABLE, metadata["name"], words or "no node takes it")

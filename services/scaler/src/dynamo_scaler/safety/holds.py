@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there
+from dynamo_shared.api.pods import is_there, unschedulable
 from dynamo_shared.api.wording import many
 
 ROLLOUT, CAPACITY, GRAPH_FAILED = "RolloutInProgress", "CapacityPending", "GraphFailed"
@@ -59,23 +59,14 @@ def failed(graph: KubeObject) -> Hold | None:
 
 def capacity(pods: Iterable[KubeObject]) -> Hold | None:
     """Pods that wait for a node hold scaling up: more of them would wait, too. Scaling down is what may help."""
-    pending = sorted((pod for pod in pods if is_there(pod) and _unschedulable(pod)), key=_name)
+    pending = sorted((pod for pod in pods if is_there(pod) and unschedulable(pod)), key=_name)
     if not pending:
         return None
-    first = _unschedulable(pending[0])
+    first = unschedulable(pending[0])
     names = ", ".join(_name(pod) for pod in pending[:_NAMED])
     more = f" and {len(pending) - _NAMED} more" if len(pending) > _NAMED else ""
     waiting = many(len(pending), "pod") + (" waits" if len(pending) == 1 else " wait")
     return Hold(CAPACITY, f"{waiting} for a node ({names}{more}): {(first or {}).get('message', '')}")
-
-
-def _unschedulable(pod: KubeObject) -> KubeObject | None:
-    scheduled = objects.condition(pod, "PodScheduled")
-    return (
-        scheduled
-        if scheduled and scheduled["status"] == "False" and scheduled.get("reason") == "Unschedulable"
-        else None
-    )
 
 
 def _name(pod: KubeObject) -> str:
