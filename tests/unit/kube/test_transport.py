@@ -194,6 +194,18 @@ async def test_an_answer_that_is_not_an_object_is_unavailable(server: Any) -> No
         await server.client().get(DEPLOYMENTS, KEY)
 
 
+async def test_an_object_that_is_too_deep_is_read_without_what_is(server: Any) -> None:
+    """As by a watch. One such object, which a user may store, kept all others from being listed."""
+    deep = '{"metadata": {"resourceVersion": "1"}, "items": [{"spec": ' + "[" * 5000 + "]" * 5000 + "}]}"
+    server.then(steps.text(deep), steps.text(deep), steps.text(deep, 500))
+    client = server.client()
+    assert (await client.get(DEPLOYMENTS, KEY))["metadata"] == {"resourceVersion": "1"}
+    [item] = await client.list(PODS)
+    assert item["kind"] == "Pod"
+    with pytest.raises(errors.Unavailable):
+        await client.get(DEPLOYMENTS, KEY)
+
+
 async def test_redirects_are_not_followed(server: Any) -> None:
     server.then(steps.answer({}, 302, {"Location": "http://127.0.0.1:1/steal"}))
     with pytest.raises(errors.KubeError) as caught:

@@ -17,6 +17,7 @@ import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.kube import config
+from dynamo_shared.kube.depth import bounded
 from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
 from dynamo_shared.kube.impersonation import Identity
 from dynamo_shared.kube.transport import USER_AGENT, Outgoing, RequestObserver, Transport, WarningObserver
@@ -32,7 +33,7 @@ MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_decode = bounded(msgspec.json.Decoder(dict[str, Any]).decode)
 
 
 class KubeClient:

@@ -179,7 +179,7 @@ def from_response(status: int, content: bytes, *, retry_after: str | None = None
     """The error of an HTTP answer: its Status where the body is one, else the start of the body as the message."""
     try:
         decoded: Any = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         decoded = None
     if isinstance(decoded, dict) and decoded.get("kind") == "Status":
         body = decoded
