@@ -3,12 +3,13 @@
 import asyncio
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from dynamo_shared.aio import Process, ended
 
-from tests.building.waiting import until
+from tests.building.waiting import turns, until
 
 CAT = ("cat",)
 SLEEP = ("sleep", "600")
@@ -40,6 +41,16 @@ async def test_output_and_errors_are_apart() -> None:
         assert await process.stdout.read() == b"yes\n"
         assert await process.stderr.read() == b"no\n"
         assert await process.wait() == 3
+
+
+async def test_who_waits_takes_no_thread_and_may_be_cancelled() -> None:
+    async with await Process.start(SLEEP) as process:
+        before = threading.active_count()
+        waiting = asyncio.create_task(process.wait())
+        await turns()
+        assert threading.active_count() == before
+        await ended(waiting)
+        assert process.alive
 
 
 async def test_it_ends_with_the_block() -> None:

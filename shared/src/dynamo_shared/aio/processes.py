@@ -18,6 +18,9 @@ from typing import Any, Self
 
 _LINE_LIMIT = 64 * 1024
 """Bytes of a line, as asyncio's own streams have them."""
+_POLL = 0.01
+"""Seconds. A thread would be one of the few that all share, would outlive who waits, and could learn of the end while `kill`
+believes in the number that another program has by then."""
 
 
 class Process:
@@ -96,8 +99,10 @@ class Process:
                 (os.killpg if self._own_session else os.kill)(self.pid, signal.SIGKILL)
 
     async def wait(self) -> int:
-        """Its exit code once it has ended; negative for a signal. It takes a thread: call it when the end is near."""
-        return await asyncio.to_thread(self._popen.wait)
+        """Its exit code once it has ended; negative for a signal. It asks again and again: call it when the end is near."""
+        while (code := self._popen.poll()) is None:  # noqa: ASYNC110 - the loop has no event of it
+            await asyncio.sleep(_POLL)
+        return code
 
     async def end(self) -> None:
         """Kill it if it runs, and close its streams."""
