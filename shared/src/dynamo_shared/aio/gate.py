@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 
 class Gate:
@@ -15,13 +15,12 @@ class Gate:
     @asynccontextmanager
     async def passed(self) -> AsyncIterator[None]:
         """Inside, for as long as the block runs."""
-        try:
+        is_counted = False
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._longest):
-                await self._free.acquire()
-        except TimeoutError:
-            yield
-            return
+                is_counted = await self._free.acquire()
         try:
             yield
         finally:
-            self._free.release()
+            if is_counted:
+                self._free.release()
