@@ -275,6 +275,20 @@ async def test_an_exec_plugin_may_give_a_certificate(write: Any, plugin: Any, au
     assert connection.tls is not None
 
 
+async def test_the_key_of_a_login_that_fails_leaves_no_file(
+    write: Any, plugin: Any, authority: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = authority.client("plugin-user")
+    user = plugin(token=None, clientCertificateData=pair.certificate.read_text(), clientKeyData=pair.key.read_text())
+    user["exec"]["command"] = _without_token(Path(user["exec"]["command"]))
+    path = write(user, **{"certificate-authority": str(tmp_path / "none")})
+    (folder := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with pytest.raises(ConfigError, match="none"):
+        await load(path, environ={})
+    assert list(folder.iterdir()) == []
+
+
 def _without_token(path: Path) -> str:
     path.write_text(path.read_text().replace("print(", "del status['token']\nprint("))
     return str(path)

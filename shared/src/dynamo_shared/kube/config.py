@@ -130,9 +130,9 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
 
     async def login() -> tuple[LoadedConfiguration, float | None, ssl.SSLContext | None]:
         loader, settings = new_loader(), LoadedConfiguration()
-        await loader.load_and_set(settings)
         # The library puts keys into files, because that is what TLS contexts are loaded from: not a moment longer.
         try:
+            await loader.load_and_set(settings)
             tls = _tls(settings)
         finally:
             library._cleanup_temp_files()
