@@ -22,6 +22,20 @@ def drain(seconds: str) -> dict[str, str]:
 
 CASES: list[Case] = [
     Case(
+        "alpha: probes and claims of services that no container can have",
+        alpha("""
+            a: {livenessProbe: {successThreshold: 2}, readinessProbe: {terminationGracePeriodSeconds: 5, successThreshold: 2}}
+            b: {livenessProbe: {successThreshold: 2}, main: {image: x, livenessProbe: {successThreshold: 1}}}
+            c: {resources: {claims: [{name: gpu}, {name: net}]}, pod: {resourceClaims: [{name: net, resourceClaimName: net}]}}
+            d: {resources: {claims: [{name: gpu}]}, main: {image: x, resources: {claims: [{name: other}]}}}
+        """),
+        "error: spec.services.a.livenessProbe.successThreshold: must be 1 in a livenessProbe, not 2",
+        "error: spec.services.a.readinessProbe.terminationGracePeriodSeconds: not in a readinessProbe, which ends nothing",
+        "error: spec.services.c.resources.claims[0].name: 'gpu' is not a claim of the pod: add it to spec.services.c.extraPodSpec.resourceClaims",
+        "error: spec.services.d.extraPodSpec.mainContainer.resources.claims[0].name: 'other' is not a claim of the pod: add it to its resourceClaims",
+        "warning: spec.services.d.resources.claims: has no effect: spec.services.d.extraPodSpec.mainContainer.resources.claims takes its place; write all of it there",
+    ),
+    Case(
         "beta: pods that end, of several nodes",
         components({**beta_pod("a", activeDeadlineSeconds=0), "multinode": MULTINODE}, backendFramework="sglang"),
         "error: spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",

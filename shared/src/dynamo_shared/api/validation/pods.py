@@ -136,14 +136,32 @@ def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> 
 @PODS.rule("{name} is not a claim of the pod: add it to {claims}", versions=(ALPHA,), added=True)
 def claims_of_services_are_of_their_pods(component: ComponentView, _facts: Facts) -> Violations:
     """A service names claims for devices that its pods have. In v1beta1 the check of pod templates requires this."""
+    # Those of mainContainer take their place.
+    if not component.has_fields or amounts.claims_of(mapping(component.main.value.get("resources"))):
+        return
     pod, at = component.pod
     known = {text(mapping(each).get("name")) for each in items(pod.get("resourceClaims"))}
-    named = items(mapping(component.spec.get("resources")).get("claims")) if component.has_fields else ()
-    for index, each in enumerate(named):
+    for index, each in enumerate(items(mapping(component.spec.get("resources")).get("claims"))):
         name = text(mapping(each).get("name"))
         if name and name not in known:
             place = component.field("resources", "claims", index, "name")
             yield broken(place, name=shown(name), claims=path((*at, "resourceClaims")))
+
+
+@PODS.rule("{problem}", versions=(ALPHA,), added=True)  # in the words for all pods
+def probes_of_services_hold_together(component: ComponentView, _facts: Facts) -> Violations:
+    """Probes of a service are such as its container can have. In v1beta1 the check of pod templates requires this."""
+    if not component.has_fields:
+        return
+    main = component.main.value
+    probes = {
+        name: {**given, **mapping(main.get(name))} for name in PROBES if (given := mapping(component.spec.get(name)))
+    }
+    # What mainContainer has wrong by itself is reported there.
+    reported = {at for at, _ in objects.container(main)}
+    for at, problem in objects.container(probes):
+        if at not in reported:
+            yield component.field(*at), problem
 
 
 @PODS.rule("does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc", added=True)
