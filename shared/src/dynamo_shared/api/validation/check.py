@@ -64,6 +64,7 @@ from dynamo_shared.api.validation.rule_set import (
 )
 from dynamo_shared.api.validation.running import ABOUT_RUNNING, RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS
 from dynamo_shared.api.validation.sidecar import ABOUT_SIDECARS, SIDECARS
+from dynamo_shared.api.validation.specified import SPECIFIED
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
 from dynamo_shared.api.validation.unused import UNUSED, UNUSED_IN_COMPONENTS_OF_GRAPHS, UNUSED_IN_GRAPHS
 
@@ -108,6 +109,10 @@ _Arguments = Callable[[_Review], Iterable[tuple[Any, ...]]]
 
 def _always(review: _Review) -> Iterable[tuple[Any, ...]]:
     yield review.view, review.facts
+
+
+def _always_whole(review: _Review) -> Iterable[tuple[Any, ...]]:
+    yield review.obj, review.facts
 
 
 def _of_components(review: _Review) -> Iterable[tuple[Any, ...]]:
@@ -194,6 +199,7 @@ _KINDS = {
     ),
     REQUEST: _Kind(
         refusing=(
+            (_always_whole, (SPECIFIED,)),
             (_always, (REQUESTS, OVERRIDES)),
             (_at_creation, (REQUESTS_AT_CREATION,)),
             (_at_creation_whole, (PLACES_OF_REQUESTS,)),
@@ -202,14 +208,14 @@ _KINDS = {
         warning=((_always, (ADVICE_FOR_REQUESTS, ADVICE_FOR_OVERRIDES)),),
     ),
     MODEL: _Kind(
-        refusing=((_always, (MODELS,)), (_at_update, (CHANGES_OF_MODELS,))),
+        refusing=((_always_whole, (SPECIFIED,)), (_always, (MODELS,)), (_at_update, (CHANGES_OF_MODELS,))),
         warning=((_always, (UNUSED_IN_MODELS,)), (_at_update, (ADVICE_FOR_MODELS,))),
     ),
     CHECKPOINT: _Kind(
-        refusing=((_always, (CHECKPOINTS,)), (_at_update, (CHANGES_OF_CHECKPOINTS,))),
+        refusing=((_always_whole, (SPECIFIED,)), (_always, (CHECKPOINTS,)), (_at_update, (CHANGES_OF_CHECKPOINTS,))),
         warning=((_always, (UNUSED_IN_CHECKPOINTS,)),),
     ),
-    ADAPTER: _Kind(refusing=((_always, (REPLICAS_OF_ADAPTERS,)),)),
+    ADAPTER: _Kind(refusing=((_always_whole, (SPECIFIED,)), (_always, (REPLICAS_OF_ADAPTERS,)))),
 }
 
 

@@ -1,0 +1,15 @@
+"""Kinds that are nothing without a spec. Their schemas require what is in it, and not the spec itself, as the reference's do."""
+
+from typing import Any
+
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.rule_set import ADAPTER, CHECKPOINT, MODEL, REQUEST, RuleSet, Violations, broken
+
+SPECIFIED = RuleSet("Specs", (REQUEST, MODEL, CHECKPOINT, ADAPTER), "always")
+
+
+@SPECIFIED.rule("required, and missing", added=True)
+def objects_have_a_spec(obj: dict[str, Any], _facts: Facts) -> Violations:
+    """A request, a model, a checkpoint and an adapter say what they are for."""
+    if obj.get("spec") is None:
+        yield broken(("spec",))
