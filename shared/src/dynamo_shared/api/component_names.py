@@ -1,7 +1,17 @@
-"""Names of the objects of a graph's components, which more than one service needs to know. Pure."""
+"""Names of a graph's components and of their objects, which more than one service needs to know. Pure."""
+
+import re
 
 #: How the name of a clique of Grove ends that has the leaders of a component's replicas, which span nodes; after a hyphen.
 LEADERS = "ldr"
+#: Form of a component's name, and its length in characters.
+NAME_PATTERN = r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$"
+LONGEST = 63
+
+
+def is_name(text: str) -> bool:
+    """Whether v1beta1 allows a text as a component's name. The name of an object may hold dots, too."""
+    return len(text) <= LONGEST and re.fullmatch(NAME_PATTERN, text) is not None
 
 
 def component_deployment(graph: str, component: str, worker_hash: str = "") -> str:

@@ -6,11 +6,11 @@ Defaults that a schema can state are the API server's; these depend on other fie
 """
 
 import operator
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from dynamo_shared.api.component_names import is_name
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import GROUP
@@ -24,8 +24,6 @@ DEFAULT_REPLICAS = 1
 PROFILER_IMAGE = "nvcr.io/nvidia/ai-dynamo/dynamo-planner"
 #: Where a graph has its components: by name in v1alpha1, in a list in v1beta1.
 _SERVICES, _COMPONENTS = "services", "components"
-# What v1beta1 allows as a component's name. The name of an object may hold dots, too.
-_COMPONENT_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 
 def default(obj: KubeObject, *, platform_version: str) -> KubeObject:
@@ -77,7 +75,7 @@ def _component_v1beta1(obj: KubeObject, _platform_version: str) -> KubeObject:
     name, spec = mapping(obj.get("metadata")).get("name"), obj.get("spec")
     if not isinstance(spec, dict) or spec.get("name") or not isinstance(name, str):
         return obj
-    return _with_spec(obj, "name", name) if _COMPONENT_NAME.fullmatch(name) else obj
+    return _with_spec(obj, "name", name) if is_name(name) else obj
 
 
 def _request_v1alpha1(obj: KubeObject, platform_version: str) -> KubeObject:

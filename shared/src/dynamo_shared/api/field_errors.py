@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dynamo_shared.api import runtime_version
+from dynamo_shared.api import component_names, runtime_version
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.words import escaped
@@ -28,7 +28,7 @@ _WRONG_TYPE = {
 _ENDS = "and a letter or digit first and last"
 #: Patterns of the schemas, for people.
 _PATTERNS = {
-    r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$": f"letters, digits and '-', {_ENDS}",
+    component_names.NAME_PATTERN: f"letters, digits and '-', {_ENDS}",
     r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",
     runtime_version.PATTERN: "MAJOR.MINOR.PATCH, each from 0 to 9999 and without leading zeros",
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",

@@ -40,7 +40,7 @@ class InvalidQuantity(ValueError):
         super().__init__(f"{said} is not a quantity; examples: 8Gi, 500m, 2, 1e9")
 
 
-def parse(value: int | float | str) -> Decimal:
+def parse(value: object) -> Decimal:
     """Amount in the base unit (bytes, cores, pieces). InvalidQuantity for anything that Kubernetes would not read.
 
     A YAML number is taken as it is written: `0`, `1.5`.
@@ -66,6 +66,14 @@ def _amount(text: str) -> Decimal | None:
     if exponent is None:
         return _EXACT.multiply(Decimal(number), _FACTORS[suffix or ""])
     return Decimal(number).scaleb(int(exponent), _EXACT) if abs(int(exponent)) <= _MAX_EXPONENT else None
+
+
+def amount_of(value: object) -> Decimal | None:
+    """Amount of any value; None where it is not a quantity."""
+    try:
+        return parse(value)
+    except InvalidQuantity:
+        return None
 
 
 def equal(left: int | float | str, right: int | float | str) -> bool:

@@ -118,8 +118,5 @@ def _shared_memory(size: Any) -> dict[str, Any] | None:
 
 
 def _sign(size: Any) -> int | None:
-    try:
-        amount = quantity.parse(size)
-    except quantity.InvalidQuantity:
-        return None
-    return (amount > 0) - (amount < 0)
+    amount = quantity.amount_of(size)
+    return None if amount is None else (amount > 0) - (amount < 0)

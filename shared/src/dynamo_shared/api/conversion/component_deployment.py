@@ -1,16 +1,12 @@
 """A DynamoComponentDeployment: a component with its name, its engine and its status."""
 
-import re
 from functools import partial
 from typing import Any
 
+from dynamo_shared.api.component_names import is_name
 from dynamo_shared.api.conversion import component, component_lens, status
 from dynamo_shared.api.conversion.lens import Lens, by_place, of_parts
 from dynamo_shared.api.conversion.pieces import Pieces
-
-#: What both versions take for the name of a component.
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?")
-_NAME_LIMIT = 63
 
 
 def lens_to_beta(object_name: Any) -> Lens:
@@ -75,6 +71,6 @@ def _group(piece: list[Any]) -> str:
 def _name(*names: Any) -> str | None:
     """The first that is a component's name."""
     for name in names:
-        if isinstance(name, str) and len(name) <= _NAME_LIMIT and _NAME.fullmatch(name):
+        if isinstance(name, str) and is_name(name):
             return name
     return None

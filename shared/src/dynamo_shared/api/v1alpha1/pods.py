@@ -71,15 +71,8 @@ def shared_memory_has_a_size(value: dict[str, Any]) -> Violations:
         yield (), "size must be set, or disabled be true"
     elif isinstance(size, int):
         yield ("size",), f'must be a text, such as "{size or 8}Gi"; a number of bytes is written in quotation marks'
-    elif isinstance(size, str) and _is_nothing(size):
+    elif isinstance(size, str) and (amount := quantity.amount_of(size)) is not None and amount <= 0:
         yield ("size",), f"{size!r} is nothing; write an amount such as 8Gi, or disabled: true"
-
-
-def _is_nothing(size: str) -> bool:
-    try:
-        return quantity.parse(size) <= 0
-    except quantity.InvalidQuantity:
-        return False
 
 
 class SharedMemory(ApiModel):

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from dynamo_shared.api.component_names import LONGEST, NAME_PATTERN
 from dynamo_shared.api.meta import PodTemplate
 from dynamo_shared.api.model import ApiModel, Bool, Int32, Quantity
 from dynamo_shared.api.rules import Violations, rule, validations
@@ -13,7 +14,7 @@ from dynamo_shared.api.v1beta1.epp import EppConfig
 from dynamo_shared.api.v1beta1.experimental import Experimental
 from dynamo_shared.api.v1beta1.provider_override import ProviderOverride
 
-ComponentName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$")]
+ComponentName = Annotated[str, Field(min_length=1, max_length=LONGEST, pattern=NAME_PATTERN)]
 RuntimeVersionOverride = Annotated[str, Field(pattern=PATTERN)]
 PackDomain = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
 

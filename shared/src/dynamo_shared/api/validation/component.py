@@ -77,12 +77,9 @@ def _without_cache_place(component: ComponentView) -> str | None:
 @COMPONENTS.rule("must not be below 0, which stands for no shared memory", versions=(BETA,), added=True)
 def shared_memory_is_not_negative(component: ComponentView, _facts: Facts) -> Violations:
     """Shared memory has a size, or is off. In v1alpha1 the schema requires this."""
-    size = component.spec.get("sharedMemorySize")
-    try:
-        if isinstance(size, int | str) and quantity.parse(size) < 0:
-            yield broken(component.field("sharedMemorySize"))
-    except quantity.InvalidQuantity:
-        return
+    size = quantity.amount_of(component.spec.get("sharedMemorySize"))
+    if size is not None and size < 0:
+        yield broken(component.field("sharedMemorySize"))
 
 
 @COMPONENTS.rule(
@@ -166,13 +163,7 @@ def amounts_are_quantities(component: ComponentView, _facts: Facts) -> Violation
 
 def _is_not_quantity(value: object) -> bool:
     """Whether a text is not a valid quantity; an empty one counts as absent."""
-    if not isinstance(value, str) or not value:
-        return False
-    try:
-        quantity.parse(value)
-    except quantity.InvalidQuantity:
-        return True
-    return False
+    return isinstance(value, str) and bool(value) and quantity.amount_of(value) is None
 
 
 @COMPONENTS.rule("{problem}", versions=(ALPHA,), added=True)  # in the words for containers

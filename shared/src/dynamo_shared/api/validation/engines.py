@@ -40,11 +40,8 @@ def _is_count(value: object) -> bool:
     """Whether a quantity is a whole number, 1 at least. What is not a valid quantity is reported elsewhere."""
     if not isinstance(value, int | str) or isinstance(value, bool):
         return True
-    try:
-        number = quantity.parse(value)
-    except quantity.InvalidQuantity:
-        return True
-    return number >= 1 and number == number.to_integral_value()
+    number = quantity.amount_of(value)
+    return number is None or (number >= 1 and number == number.to_integral_value())
 
 
 _NO_SERVICE = "needs gpuMemoryService in the same mode, {mode}: failover engines take weights over from it"

@@ -50,15 +50,8 @@ def claims_are_complete(graph: GraphView, _facts: Facts) -> Violations:
         for field in ("storageClass", "volumeAccessMode"):
             if claim.get(field) == "":
                 yield (*at, field), _INCOMPLETE_CLAIM.format(value="empty")
-        if _is_nothing(claim.get("size")):
+        if quantity.amount_of(claim.get("size")) == 0:
             yield (*at, "size"), _INCOMPLETE_CLAIM.format(value=shown(claim["size"]))
-
-
-def _is_nothing(size: object) -> bool:
-    try:
-        return isinstance(size, int | str) and quantity.is_zero(size)
-    except quantity.InvalidQuantity:
-        return False
 
 
 @GRAPHS.rule("{problem}", added=True)  # in the words for names

@@ -1,9 +1,8 @@
 """Names that a graph's objects would get: what Kubernetes or Grove would refuse later is refused at once."""
 
-import re
 from collections.abc import Sequence
 
-from dynamo_shared.api.component_names import LEADERS, component_deployment
+from dynamo_shared.api.component_names import LEADERS, component_deployment, is_name
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.labels import GRAPH_DEPLOYMENT_NAME
 from dynamo_shared.api.untrusted.reading import mapping
@@ -19,7 +18,6 @@ MAX_GROVE = 45
 _SHORTEST_SET = 8
 #: `-` and the hash that the deployments of workers carry. Characters.
 _WORKER_HASH = 9
-_COMPONENT_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 NAMES = RuleSet("Names", (GRAPH,), "always")
 NAMES_ALONE = RuleSet("Names", (COMPONENT,), "always")
@@ -36,7 +34,7 @@ def services_have_names_of_components(graph: GraphView, _facts: Facts) -> Violat
     """Keys of services become names of components in v1beta1: they have the same form, and are unique without regard to case."""
     known: dict[str, str] = {}
     for name in graph.names or ():
-        if not _COMPONENT_NAME.fullmatch(name):
+        if not is_name(name):
             yield (*graph.at, name), _NO_NAME.format(name=shown(name))
         first = known.setdefault(name.lower(), name)
         if first != name:
@@ -102,7 +100,7 @@ def component_deployment_names_its_service(_component: ComponentView, metadata: 
 def service_name_is_a_name_of_a_component(component: ComponentView, _metadata: object, _facts: Facts) -> Violations:
     """The serviceName of a component deployment becomes the name of a component in v1beta1."""
     name = component.spec.get("serviceName")
-    if isinstance(name, str) and name and not _COMPONENT_NAME.fullmatch(name):
+    if isinstance(name, str) and name and not is_name(name):
         yield component.name_at, _NO_NAME.format(name=shown(name))
 
 

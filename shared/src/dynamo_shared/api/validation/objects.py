@@ -36,15 +36,9 @@ def claims_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
         if mode and mode not in _ACCESS_MODES:
             modes, hint = listed(map(shown, _ACCESS_MODES)), did_you_mean(mode, _ACCESS_MODES)
             yield (*at, "volumeAccessMode"), _NO_ACCESS_MODE.format(value=shown(mode), modes=modes, hint=hint)
-        if _is_negative(claim.get("size")):
+        size = quantity.amount_of(claim.get("size"))
+        if size is not None and size < 0:
             yield (*at, "size"), _NOTHING_TO_STORE.format(value=shown(claim["size"]))
-
-
-def _is_negative(size: object) -> bool:
-    try:
-        return isinstance(size, int | str) and not isinstance(size, bool) and quantity.parse(size) < 0
-    except quantity.InvalidQuantity:
-        return False
 
 
 #: A name in the DNS. Characters.

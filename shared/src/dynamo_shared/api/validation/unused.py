@@ -270,8 +270,4 @@ def has_no_shared_memory(component: ComponentView) -> bool:
     """Whether a component leaves its pods without shared memory of the platform."""
     if component.is_alpha:
         return mapping(component.spec.get("sharedMemory")).get("disabled") is True
-    size = component.spec.get("sharedMemorySize")
-    try:
-        return isinstance(size, int | str) and quantity.is_zero(size)
-    except quantity.InvalidQuantity:
-        return False
+    return quantity.amount_of(component.spec.get("sharedMemorySize")) == 0
