@@ -63,6 +63,25 @@ async def test_what_is_left_out_is_filled_in_where_it_was_written(admission_kube
     assert [component["replicas"] for component in stored["spec"]["components"]] == [1, 1]
 
 
+async def test_replicas_of_roles_that_were_filled_in_follow_the_nodes(admission_kube, admission_namespace):
+    """By server-side apply, and by a patch. The API server says that no one owns them."""
+
+    def spread(nodes: int) -> dict[str, Any]:
+        roles = [{"name": "leader"}, {"name": "worker"}]
+        worker = {"name": "Worker", "type": "worker", "multinode": {"nodeCount": nodes}, "roles": roles}
+        return object_of(
+            BETA, "spread", admission_namespace, spec={"backendFramework": "sglang", "components": [worker]}
+        )
+
+    for nodes in (2, 3):
+        stored = await admission_kube.apply(BETA, spread(nodes))
+        assert [each["replicas"] for each in stored["spec"]["components"][0]["roles"]] == [1, nodes - 1]
+    services = {"Worker": {"multinode": {"nodeCount": 4}}}
+    key = ObjectKey(admission_namespace, "spread")
+    stored = await admission_kube.merge_patch(ALPHA, key, {"spec": {"services": services}})
+    assert [each["replicas"] for each in stored["spec"]["services"]["Worker"]["roles"]] == [1, 3]
+
+
 async def test_kubectl_shows_the_refusal_and_the_warnings(kubectl, admission_namespace):
     written = alpha(admission_namespace)
     written["spec"]["services"]["Decode"]["dynamoNamespace"] = "mine"

@@ -55,6 +55,37 @@ def test_roles_that_an_update_brings_get_their_replicas():
     assert "write 2, which follows" in refused(ask(new, old))
 
 
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_replicas_that_were_filled_in_follow_the_nodes(version: str):
+    """Their author wrote none, and cannot be asked to write them now."""
+    roles = [{"name": "leader", "replicas": 1}, {"name": "worker", "replicas": 1}]
+    spec = {"multinode": {"nodeCount": 2}, "roles": roles}
+    of_roles = {"f:multinode": {"f:nodeCount": {}}, "f:roles": {'k:{"name":"worker"}': {".": {}, "f:name": {}}}}
+    if version == "v1beta1":
+        old = graph(components=[{"name": "Worker", "type": "worker", **spec}], backendFramework="sglang")
+        owned = {"f:components": {'k:{"name":"Worker"}': of_roles}}
+    else:
+        old = graph(version, services={"Worker": {"componentType": "worker", **spec}}, backendFramework="sglang")
+        owned = {"f:services": {"f:Worker": of_roles}}
+    entry = {"manager": "kubectl", "operation": "Apply", "apiVersion": old["apiVersion"], "fieldsV1": {"f:spec": owned}}
+    old["metadata"]["managedFields"] = [entry]
+
+    def updated() -> Any:
+        new = copy.deepcopy(old)
+        part = new["spec"]["services"]["Worker"] if version == "v1alpha1" else new["spec"]["components"][0]
+        part["multinode"]["nodeCount"] = 3
+        return new
+
+    (operation,) = [each for each in ask(updated(), old).patch if "/roles/" in each["path"]]
+    assert operation["path"].endswith("/roles/1/replicas")
+    assert (operation["op"], operation["value"]) == ("replace", 2)
+    # What their author wrote stays, and is refused.
+    of_roles["f:roles"]['k:{"name":"worker"}']["f:replicas"] = {}
+    assert "write 2, which follows" in refused(ask(updated(), old))
+    old["metadata"].pop("managedFields")
+    assert "write 2, which follows" in refused(ask(updated(), old))
+
+
 def test_one_mistake_is_one_line():
     verdict = ask(graph(backendFramework="vlm"))
     assert verdict.refusal is not None

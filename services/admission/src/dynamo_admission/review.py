@@ -14,6 +14,7 @@ from dynamo_shared.api.defaults import at_each_write, default
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import path_of
+from dynamo_shared.api.filled_in import without_filled_in
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -127,7 +128,7 @@ def review(
         desired = (
             default(obj, platform_version=world.platform_version)
             if old is None
-            else at_each_write(without_released(obj, old))
+            else at_each_write(without_filled_in(without_released(obj, old), old))
         )
     checked = _to_check(desired)
     errors, warnings = _findings(checked, old, facts, checker)

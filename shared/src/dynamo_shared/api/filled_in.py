@@ -1,0 +1,67 @@
+"""Replicas of roles that admission has filled in, and that no one owns: when nodes change they are filled in again.
+
+The API server records who owns which field before it calls admission, so what admission fills in has no owner.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from dynamo_shared.api.conversion.kept import Path
+from dynamo_shared.api.conversion.pieces import put
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted.reading import below, items, mapping, nodes
+from dynamo_shared.api.validation.roles import pods_of_role
+from dynamo_shared.api.validation.rule_set import COMPONENT
+
+
+def without_filled_in(obj: KubeObject, old: KubeObject) -> KubeObject:
+    """An updated object without what followed from the nodes that there were; the very object where there is nothing of it.
+
+    Without a record of owners all stays. Reads any junk.
+    """
+    owned = [mapping(mapping(each).get("fieldsV1")) for each in items(below(obj, ("metadata", "managedFields")))]
+    if not any(owned):
+        return obj
+    before = {repr(place): nodes(each.get("multinode")) for place, each in _components(old)}
+    for place, component in _components(obj):
+        then = before.get(repr(place))
+        if then is None or then == nodes(component.get("multinode")):
+            continue
+        for role in map(mapping, items(component.get("roles"))):
+            name, replicas = role.get("name"), role.get("replicas")
+            if isinstance(name, str) and replicas is not None and replicas == pods_of_role(name, then):
+                steps: Path = ["roles", {"name": name}, "replicas"]
+                places = ([*each, *steps] for each in _in_both_versions(place))
+                if not any(_has(fields, path) for path in places for fields in owned):
+                    obj = put(obj, [[[*place, *steps]]])
+    return obj
+
+
+def _components(obj: KubeObject) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """What may have roles, each with its place."""
+    spec = mapping(obj.get("spec"))
+    if obj.get("kind") == COMPONENT:
+        yield ["spec"], spec
+    for each in map(mapping, items(spec.get("components"))):
+        if isinstance(each.get("name"), str):
+            yield ["spec", "components", {"name": each["name"]}], each
+    for name, service in mapping(spec.get("services")).items():
+        yield ["spec", "services", name], mapping(service)
+
+
+def _in_both_versions(place: Path) -> list[Path]:
+    if len(place) == 1:
+        return [place]
+    name = place[-1] if isinstance(place[-1], str) else place[-1]["name"]
+    return [["spec", "components", {"name": name}], ["spec", "services", name]]
+
+
+def _has(fields: dict[str, Any], path: Path) -> bool:
+    """Whether a set of fields (`FieldsV1` of Kubernetes) has one."""
+    for step in path:
+        key = f"f:{step}" if isinstance(step, str) else f"k:{json.dumps(step, separators=(',', ':'))}"
+        if key not in fields:
+            return False
+        fields = mapping(fields[key])
+    return True
