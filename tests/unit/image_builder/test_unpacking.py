@@ -28,14 +28,15 @@ def archive(folder: Path, files: dict[str, bytes], mode: str = "w:gz", links: di
 
 
 def test_a_size_below_zero_gives_no_room_for_more(tmp_path: Path) -> None:
-    entry = tarfile.TarInfo("x")
+    # The name is not text, and the message is written as text.
+    entry = tarfile.TarInfo("x\udcff")
     entry.size = -(10**6)
     file = tmp_path / "archive"
     file.write_bytes(entry.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
     with pytest.raises(FetchError) as caught:
         unpack(file, tmp_path / "context", tmp_path / "dockerfile", 1000)
     assert caught.value.reason == "InvalidArchive"
-    assert "-1000000 bytes" in caught.value.message
+    assert "-1000000 bytes" in caught.value.message.encode().decode()
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
@@ -68,6 +69,41 @@ def test_an_archive_that_is_not_usable_is_refused(
     with pytest.raises(FetchError) as refused:
         unpack(archive(tmp_path, files, links=links), tmp_path / "context", tmp_path / "dockerfile", 1000)
     assert refused.value.reason == reason
+
+
+def leading_out(folder: Path, target: str) -> Path:
+    """An archive whose Dockerfile is a link to a file next to the context: its way is longer than Python before 3.13.4 checks."""
+    long, steps, below = "d" * 247, "abcdefghijklmnop", ""
+    file = folder / "archive"
+
+    def add(name: str, linkname: str = "") -> None:
+        entry = tarfile.TarInfo(name)
+        entry.type, entry.linkname = tarfile.SYMTYPE if linkname else tarfile.DIRTYPE, linkname
+        written.addfile(entry)
+
+    with tarfile.open(file, "w") as written:
+        for step in steps:
+            add(f"{below}{long}")
+            add(f"{below}{step}", long)
+            below += f"{long}/"
+        up = f"{'/'.join(steps)}/{'l' * 254}"
+        add(up, "../" * len(steps))
+        add("Dockerfile", f"{up}/../{target}")
+    return file
+
+
+def test_a_dockerfile_outside_of_the_archive_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("password")
+    with pytest.raises(FetchError) as refused:
+        unpack(leading_out(tmp_path, "secret"), tmp_path / "context", tmp_path / "dockerfile", 1000)
+    assert refused.value.reason in {"NoDockerfile", "InvalidArchive"}
+    assert not (tmp_path / "dockerfile").exists()
+
+
+def test_a_dockerfile_may_be_a_link_within_the_archive(tmp_path: Path) -> None:
+    file = archive(tmp_path, {"docker/file": b"FROM a"}, links={"Dockerfile": "docker/file"})
+    unpack(file, tmp_path / "context", tmp_path / "dockerfile", 1000)
+    assert (tmp_path / "dockerfile" / "Dockerfile").read_text() == "FROM a"
 
 
 def test_what_is_not_an_archive_is_refused(tmp_path: Path) -> None:

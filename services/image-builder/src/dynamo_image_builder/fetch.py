@@ -124,7 +124,7 @@ def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
         with _workspace(), tarfile.open(file, "r:*") as archive:
             for member in archive:
                 if member.size < 0:
-                    raise ValueError(f"{member.name} has {member.size} bytes")
+                    raise ValueError(f"{member.name!r} has {member.size} bytes")
                 left, files = left - member.size, files + 1
                 if left < 0 or files > MAX_FILES:
                     raise FetchError(
@@ -138,11 +138,22 @@ def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
     except Exception as error:
         # The archive's author chooses what it trips over: names, times, and each way to compress, have errors of their own.
         raise FetchError("InvalidArchive", f"the archive is not a tar archive that can be unpacked: {error}") from error
-    dockerfile_path = next((context / each for each in DOCKERFILES if (context / each).is_file()), None)
+    dockerfile_path = next((context / each for each in DOCKERFILES if _is_within(context / each, context)), None)
     if dockerfile_path is None:
         raise FetchError("NoDockerfile", f"the archive has neither {' nor '.join(DOCKERFILES)}: add one of them")
     dockerfile.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(dockerfile_path, dockerfile / "Dockerfile")
+
+
+def _is_within(file: Path, folder: Path) -> bool:
+    """Whether there is such a file, and it is in the folder: links of an archive lead out of it where Python is older.
+
+    Its author would read the variables of this process, with the store's password, in the log of the build (CVE-2025-4517).
+    """
+    try:
+        return file.is_file() and file.resolve(strict=True).is_relative_to(folder.resolve())
+    except OSError:
+        return False
 
 
 @contextmanager
