@@ -116,6 +116,13 @@ def test_a_full_disk_is_not_the_stores_fault() -> None:
     assert (full.value.reason, full.value.temporary) == ("WorkspaceFull", False)
 
 
+def test_what_says_that_it_is_too_large_is_not_read() -> None:
+    """It is asked for every half minute, until it is made smaller."""
+    with slow_store(pause=60.0) as (url, _), pytest.raises(FetchError) as refused:
+        find(ArchiveSource(url, "a", "b"), len(CONTENT) - 1, 5.0)
+    assert refused.value.reason == "ArchiveTooLarge"
+
+
 @contextmanager
 def slow_store(pause: float) -> Iterator[tuple[str, threading.Event]]:
     """A store that sends a byte after each pause, and an event that ends it."""

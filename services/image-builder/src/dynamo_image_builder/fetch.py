@@ -358,6 +358,8 @@ def _copy(
 
     FetchError above `limit` bytes, after `within` seconds, and once it is `stopped`.
     """
+    # Too much is asked for again and again: what says so is not read at all.
+    _check_size(source, stream.length or 0, limit)
     digest, size = hashlib.sha256(), 0
     expired = _deadline(within)
     # What has come, and not a whole chunk: a store that drips would be waited for beyond the deadline.
