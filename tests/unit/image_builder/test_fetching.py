@@ -7,7 +7,7 @@ import tarfile
 import threading
 import time
 import urllib.error
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -114,6 +114,45 @@ def test_a_full_disk_is_not_the_stores_fault() -> None:
     with store(breaks=0) as url, pytest.raises(FetchError) as full:
         download(ArchiveSource(url, "a", "b"), DIGEST, LIMIT, Path("/dev/full"), 5.0)
     assert (full.value.reason, full.value.temporary) == ("WorkspaceFull", False)
+
+
+@contextmanager
+def answering(answer: Callable[[str], tuple[int, str, str]], asked: list[str | None]) -> Iterator[str]:
+    """A server that answers each path with a code and a header, and keeps the credentials that it gets."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.headers["Authorization"])
+            code, header, value = answer(self.path)
+            self.send_response(code)
+            self.send_header(header, value)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def test_where_a_redirect_leads_no_one_learns_the_credentials() -> None:
+    places: list[str] = []
+    asked: list[str | None] = []
+
+    def elsewhere(_: str) -> tuple[int, str, str]:
+        return 401, "WWW-Authenticate", f'Bearer realm="{places[0]}/token"'
+
+    with answering(elsewhere, asked) as other, answering(lambda _: (302, "Location", f"{other}/blob"), []) as url:
+        places.append(other)
+        with pytest.raises(FetchError) as refused:
+            find(ArchiveSource(url.replace("http", "oci+http"), "a", "b", "robot", "word"), LIMIT, 5.0)
+    assert refused.value.reason == "ArchiveDenied"
+    assert asked == [None]
 
 
 def test_what_says_that_it_is_too_large_is_not_read() -> None:

@@ -272,7 +272,9 @@ def _open(source: ArchiveSource, url: str, accept: str = "*/*") -> Iterator[http
             response = _get(url, authorization, accept)
         except urllib.error.HTTPError as error:
             challenge = error.headers.get("WWW-Authenticate", "")
-            if error.code != 401 or not challenge.lower().startswith("bearer "):
+            # Where a redirect leads, no one learns the credentials.
+            asks = error.code == 401 and challenge.lower().startswith("bearer ") and _host(error.url) == _host(url)
+            if not asks:
                 raise
             error.close()
             schemes = ("https://",) if url.startswith("https://") else ("https://", "http://")
