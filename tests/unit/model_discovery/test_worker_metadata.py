@@ -55,6 +55,16 @@ def test_an_adapters_card():
     assert record.card.lora
 
 
+@pytest.mark.parametrize("name", ["a" * 254, "\u00e9" * 200, "a\nb"])
+def test_a_name_that_is_too_long_or_not_one_line_names_no_adapter(name: str):
+    nameless = content(card(42)) | {"card_json": {}}
+    (record,) = metadata.read(
+        registered("decode-0", {"model_cards": {f"dyn/backend/generate/2a/{name}": nameless}})
+    ).records
+    assert isinstance(record, CardRecord)
+    assert record.card is None
+
+
 @pytest.mark.parametrize("data", [None, "", "{", [], 3, '{"x": ' + "[" * 5000])
 def test_data_that_is_null_or_none_is_unreadable(data):
     assert not metadata.read(registered("decode-0", data)).readable

@@ -95,7 +95,8 @@ def endpoint(content: Mapping[str, Any], identity: EndpointIdentity) -> Endpoint
 
 def model(content: Mapping[str, Any], identity: EndpointIdentity, suffix: str = "") -> CardRecord:
     """The model that a value describes; `suffix` is the key's last part, the name of an adapter."""
-    return CardRecord(identity, card_of(content.get("card_json"), suffix or text(content.get("model_suffix"))))
+    # Where the key is a tenant's field, and not one of etcd's, nothing has read the suffix yet.
+    return CardRecord(identity, card_of(content.get("card_json"), text(suffix) or text(content.get("model_suffix"))))
 
 
 def identity_of(content: Mapping[str, Any]) -> EndpointIdentity:
