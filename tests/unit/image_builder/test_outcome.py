@@ -31,8 +31,9 @@ def test_the_digest_stays_known_when_the_pod_is_gone() -> None:
 
 
 @pytest.mark.parametrize("digest", ["", "sha256:12", "latest", "sha256:" + "G" * 64])
-def test_an_invalid_digest_is_rejected(digest: str) -> None:
-    assert observe(job("Complete"), [ended("build", f"digest={digest}\nlog")], NOW).reason == "ResultLost"
+def test_a_build_that_says_no_valid_digest_failed_and_is_not_made_again(digest: str) -> None:
+    observed = observe(job("Complete"), [ended("build", f"digest={digest}\nlog")], NOW)
+    assert (observed.done, observed.reason, observed.log) == (False, "BuildFailed", "log")
 
 
 @pytest.mark.parametrize(

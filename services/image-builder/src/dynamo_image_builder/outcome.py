@@ -76,9 +76,14 @@ def digest_of(job: KubeObject) -> str:
 
 
 def _complete(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) -> ObservedBuild:
-    digest, log = _said(pods)
+    said = _said(pods)
+    digest, log = said or ("", "")
     digest = digest or digest_of(job)
     ended = condition.get("lastTransitionTime", "")
+    if not digest and said is not None:
+        # Built again, it would say as much.
+        message = "BuildKit ended and named no digest: set platform.imageBuilder.buildkit.image to a release that names it"
+        return ObservedBuild(False, "BuildFailed", message, log=log, duration=_duration(job, ended), ended_at=ended)
     if not digest:
         message = "the build ended, but its pod is gone and no digest is known: it is built again"
         return ObservedBuild(False, "ResultLost", message, log=log, ended_at=ended)
@@ -87,7 +92,7 @@ def _complete(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject
 
 
 def _failed(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) -> ObservedBuild:
-    _, log = _said(pods)
+    _, log = _said(pods) or ("", "")
     ended = condition.get("lastTransitionTime", "")
     reason, message = _cause(pods, log) or ("BuildFailed", quoted(condition.get("message") or "the Job failed"))
     if condition.get("reason") == "DeadlineExceeded":
@@ -115,15 +120,15 @@ def _under_way(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Ob
     return ObservedBuild(None, "Building", f"Job {name} in namespace {namespace} builds the image")
 
 
-def _said(pods: Sequence[KubeObject]) -> tuple[str, str]:
-    """The digest and the end of the log, as the builder's termination message has them."""
+def _said(pods: Sequence[KubeObject]) -> tuple[str, str] | None:
+    """The digest and the end of the log, as the builder's termination message has them; None without one."""
     for pod in pods:
         for name, end in _states(pod, "terminated"):
             if name == BUILDER and end.get("message"):
                 first, _, rest = str(end["message"]).partition("\n")
                 digest = first.removeprefix("digest=")
                 return digest if DIGEST.fullmatch(digest) else "", redacted(rest)[-LOG_LIMIT:].strip()
-    return "", ""
+    return None
 
 
 def _cause(pods: Sequence[KubeObject], log: str) -> tuple[str, str] | None:
