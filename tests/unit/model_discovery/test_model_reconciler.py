@@ -21,7 +21,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube.errors import Conflict, NotFound
 from dynamo_shared.runtime import Result, WorkQueue
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
@@ -333,6 +333,31 @@ async def test_what_becomes_of_a_model_that_is_leaving(given, outcome):
     assert all(line.startswith("Warning") for line in world.announced.lines if "Unloading" in line)
     wait = None if "gone" in outcome else WITHIN if "Unloading" in outcome else QUIET
     assert reconciled == Result(wait)
+
+
+@table(
+    {
+        "it is leaving": (World.of(leaving(loaded()), *TWO, have=HAVE), 2),
+        "its name is taken": (
+            World.of(model(record=loaded("old")), model("other", loaded()), *ONE, have={A: {"old": URI, NAME: URI}}),
+            1,
+        ),
+    }
+)
+async def test_workers_are_not_asked_again_where_another_client_wrote_the_model_meanwhile(given, outcome):
+    world, key = given(), ObjectKey("ns", "support")
+    await world.reconcile()
+    await world.work()
+    observed = await world.kube.get(DYNAMO_MODELS, key)
+    world.kube.put({**observed, "metadata": {**observed["metadata"], "labels": {"of": "another"}}})
+    with pytest.raises(Conflict):
+        await world.reconcile()
+    world.kube.publish(world.cache)
+    await world.reconcile()
+    await world.work()
+    await world.reconcile()
+    assert world.workers.count("DELETE") == outcome
+    assert await world.held("support") in {"gone", "held for no adapter"}
 
 
 async def test_unloading_that_takes_long_is_reported_and_then_left_to_itself():

@@ -147,8 +147,8 @@ class ModelReconciler:
         names = self._to_unload(model)
         states = self.keeper.set_desired(key_of(model), model["metadata"]["uid"], workers.workers, None, names)
         if all(state.settled for state in states.values()):
-            self.keeper.drop(model["metadata"]["uid"])
             patched = await self._patch(model, {"annotations": {LOADED_ADAPTER: None}})
+            self.keeper.drop(model["metadata"]["uid"])
             if patched is None:
                 return Result()
             model = patched
@@ -174,11 +174,12 @@ class ModelReconciler:
             return Result(requeue_after=min(left, again.requeue_after or left))
         if unsettled:
             self.announcer.announce(model, events.left(self.keeper.leave(model, names), names))
-        else:
-            if states:
-                self.announcer.announce(model, events.cleaned(names, len(states)))
-            self.keeper.drop(uid)
+        elif states:
+            self.announcer.announce(model, events.cleaned(names, len(states)))
         await self._patch(model, {"finalizers": objects.without_finalizer(model, FINALIZER)})
+        if not unsettled:
+            # Not before: where the patch comes too late, workers need not be asked again.
+            self.keeper.drop(uid)
         return Result()
 
     def _to_unload(self, model: KubeObject) -> tuple[str, ...]:
