@@ -90,7 +90,9 @@ def test_what_ends_is_not_a_worker(ending: dict[str, Any]):
         ({"role": "leader"}, False),
         ({"grove.io/podclique": "g-0-decode-wkr"}, True),
         ({"grove.io/podclique": "g-0-decode-ldr"}, False),
-        ({"grove.io/podclique": "g-0-decode-gms"}, True),
+        ({"grove.io/podclique": "g-0-decode-0-decode-gms-0"}, True),
+        ({"grove.io/podclique": "g-0-decode-0-decode-wkr-1"}, True),
+        ({"grove.io/podclique": "g-0-decode-0-decode"}, False),
         ({"grove.io/podclique": "g-0-my-wkr", "nvidia.com/dynamo-component": "my-wkr"}, False),
     ],
 )

@@ -5,6 +5,7 @@ address is the one that its kubelet reported in the pod's status, never what sta
 write slices could otherwise make the platform call any address. Slices say which of these pods are endpoints, and ready.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +21,9 @@ SERVICE_NAME = "kubernetes.io/service-name"
 """Label of a slice: the Service that it is of."""
 
 
-#: Ends of the names of PodCliques whose pods are not asked (operator behaviour, section 0): ranks, and holders of memory.
-_GROVE_FOLLOWERS = ("wkr", "gms")
+#: What the names of PodCliques whose pods are not asked have after the component's: ranks, and holders of memory. With memory in
+#: pods of its own, each rank is a clique (operator behaviour, section 1.5).
+_GROVE_FOLLOWERS = r"(wkr|gms)(-\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +141,9 @@ def _unready(pod: KubeObject, endpoints: dict[tuple[str, str], frozenset[str]]) 
 def _is_follower(pod: KubeObject) -> bool:
     """Whether a pod only helps the one that serves: of a multi-node engine the leader is asked, and loads for all."""
     pod_labels = pod["metadata"].get("labels", {})
-    component = str(pod_labels.get(labels.COMPONENT, "")).lower()
-    helps = tuple(f"-{component}-{suffix}" for suffix in _GROVE_FOLLOWERS)
-    return pod_labels.get(labels.ROLE) == "worker" or str(pod_labels.get(labels.GROVE_POD_CLIQUE, "")).endswith(helps)
+    component, clique = (str(pod_labels.get(label, "")) for label in (labels.COMPONENT, labels.GROVE_POD_CLIQUE))
+    helps = rf".*-{re.escape(component.lower())}-{_GROVE_FOLLOWERS}"
+    return pod_labels.get(labels.ROLE) == "worker" or re.fullmatch(helps, clique) is not None
 
 
 def _addresses(pod: KubeObject) -> list[str]:
