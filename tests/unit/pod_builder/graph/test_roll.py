@@ -138,6 +138,19 @@ def test_one_failed_probe_of_an_old_worker_takes_no_counterpart_from_it():
     assert moves(rolled([PREFILL, DECODE], there, RUNNING)) == ({"p-new": 1, "d-new": 1}, {})
 
 
+@pytest.mark.parametrize("what", ["the component deployment", "its workload"])
+def test_new_workers_that_someone_deletes_do_not_serve_for_long(what):
+    """With `--cascade=foreground` they are there, and ready, until their pods are gone."""
+    new, old, workload = stored(NEW), stored(OLD), deployment("g-new")
+    (new if what == "the component deployment" else workload)["metadata"]["deletionTimestamp"] = BEFORE
+    workloads = {"g-new": workload, "g-old": deployment("g-old")}
+    plan = roll(
+        desiring(NEW), observed(new, old, of=stored_graph(status={"rollingUpdate": RUNNING}), workloads=workloads)
+    )
+    assert moves(plan) == ({"g-new": 1}, {})
+    assert list(plan.rollout.kept) == ["uid-of-g-old"]
+
+
 @pytest.mark.parametrize("failed_for", [5, 3600])
 def test_a_correction_has_the_node_of_a_worker_that_never_served(failed_for):
     """It keeps the only node, and the margins of one replica let no old pod go before a new one serves."""

@@ -77,6 +77,11 @@ class Observed:
         owners = adapted.owning(self.graph, self._of(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS))
         return adapted.with_replicas(self.graph, adapted.replicas_of(self.graph, owners))
 
+    def staying(self, component: str) -> KubeObject | None:
+        """What runs the pods of a component deployment, by its name; None where these go, since one of both is being deleted."""
+        workload, dcd = self.workloads.get(component), self.children.get((DYNAMO_COMPONENT_DEPLOYMENTS.id, component))
+        return None if any(each is not None and objects.is_deleting(each) for each in (workload, dcd)) else workload
+
     def pods_of(self, workload: KubeObject | None) -> Sequence[KubeObject]:
         """Pods that a workload runs; none before there is one."""
         return () if workload is None else self.pods.get(workload_place(workload), ())

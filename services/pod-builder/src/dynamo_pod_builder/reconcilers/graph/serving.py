@@ -62,7 +62,7 @@ def serving(
 ) -> ServingPods:
     """What serves of `workers`, the desired component deployments of all workers by component. Pure."""
     workloads = {name: observed.workloads.get(objects.name(child)) for name, child in workers.items()}
-    available = {name: ready_replicas(workload)[0] for name, workload in workloads.items()}
+    available = {name: ready_replicas(observed.staying(objects.name(child)))[0] for name, child in workers.items()}
     # Most graphs have one generation: nothing is read of their pods.
     if not leftovers:
         return ServingPods(available)
@@ -152,19 +152,21 @@ def _old_generations(
             name = generation_of(dcd)
             replicas[name] += objects.replicas(dcd)
             if objects.replicas(dcd) > 0:
-                generations[name].append(_until_useless(observed.workloads.get(objects.name(dcd)), observed))
+                generations[name].append(_until_useless(objects.name(dcd), observed))
             elif available.get(component):
                 # The new generation has taken its place, and the others of this one have no counterparts.
                 generations[name].append(0.0 if no_room else inf)
     return {name: parts for name, parts in generations.items() if replicas[name]}
 
 
-def _until_useless(workload: KubeObject | None, observed: Observed) -> float | None:
+def _until_useless(dcd: str, observed: Observed) -> float | None:
     """Seconds until an old component has not served for so long that it makes way; None where it serves."""
-    if ready_replicas(workload)[0] > 0:
+    if ready_replicas(observed.staying(dcd))[0] > 0:
         return None
     # Of an engine on several nodes the leader says whether it serves.
-    pods = [pod for pod in observed.pods_of(workload) if objects.labels(pod).get(labels.ROLE) != "worker"]
+    pods = [
+        pod for pod in observed.pods_of(observed.workloads.get(dcd)) if objects.labels(pod).get(labels.ROLE) != "worker"
+    ]
     if any(objects.is_true(pod, "Ready") for pod in pods):
         return inf
     return max(_until(pods, "Ready", "False", USELESS, observed.now), default=0.0)

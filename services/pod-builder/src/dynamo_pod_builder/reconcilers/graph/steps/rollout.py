@@ -171,7 +171,7 @@ def _replicas(name: str, dcd: KubeObject | None, observed: Observed) -> Replicas
     if dcd is None:
         return Replicas(name, 0, 0, 0)
     workload = observed.workloads.get(name)
-    available, ready = ready_replicas(workload)
+    available, ready = ready_replicas(observed.staying(name))
     # A Deployment does not count pods that are being deleted, and they have their GPUs until they are gone.
     pods = sum(not has_ended(pod) for pod in observed.pods_of(workload))
     return Replicas(
