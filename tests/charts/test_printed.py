@@ -61,6 +61,21 @@ def test_images_without_a_registry_are_named(tmp_path: Path, setting: str, named
     assert ("Nodes pull dynamo-platform:v1 from their runtime's default registry" in text) is named
 
 
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ("", {"conversion.serviceName=dynamo-platform-admission", "helm test"}),
+        ("webhook.enabled=false,namespaces={team-a}", {"conversion.enabled=false", "helm test"}),
+        ("tests.enabled=false", {"conversion.serviceName=dynamo-platform-admission"}),
+    ],
+)
+def test_the_next_steps_are_those_of_the_values(tmp_path: Path, settings: str, named: set[str]) -> None:
+    """Definitions that convert by a service that does not run can neither be read nor written."""
+    text = printed(tmp_path, "--set", settings)
+    steps = ("conversion.serviceName=dynamo-platform-admission", "conversion.enabled=false", "helm test")
+    assert {each for each in steps if each in text} == named
+
+
 @pytest.mark.parametrize(("monitor", "named"), [("true", False), ("false", True)])
 def test_alerts_without_the_metrics_that_they_need_are_named(tmp_path: Path, monitor: str, named: bool) -> None:
     """`absent` of the watcher's metric is an alert for people who sleep."""

@@ -210,6 +210,85 @@ def test_one_service_lets_all_its_pods_go_as_the_description_says() -> None:
     assert (least["dynamo-platform-watcher"], least["dynamo-platform-scaler"]) == (0, None)
 
 
+@pytest.mark.parametrize(
+    ("settings", "budget"),
+    [
+        ("", {"maxUnavailable": 1}),
+        (",defaults.replicas=1", {"maxUnavailable": 1}),
+        (",services.admission.autoscaling.minReplicas=1", {"maxUnavailable": 1}),
+        (",services.admission.autoscaling.minReplicas=1,defaults.podDisruptionBudget.minAvailable=1", None),
+        (",defaults.podDisruptionBudget.minAvailable=1", {"minAvailable": 1}),
+        (",services.admission.autoscaling.minReplicas=1,services.admission.autoscaling.maxReplicas=1", None),
+    ],
+)
+def test_the_budget_of_an_autoscaled_service_is_of_the_pods_that_there_may_be(
+    settings: str, budget: dict[str, int] | None
+) -> None:
+    """The replicas of the values are not those of the Deployment. One pod that must stay keeps a node from being drained."""
+    objects = helm.objects("--set", f"services.admission.autoscaling.enabled=true{settings}")
+    made = {each["metadata"]["name"]: each["spec"] for each in helm.of_kind(objects, "PodDisruptionBudget")}
+    rendered = made.get("dynamo-platform-admission")
+    assert (
+        rendered and {key: rendered[key] for key in ("minAvailable", "maxUnavailable") if key in rendered}
+    ) == budget
+
+
+def test_the_budget_of_a_service_wins_over_that_of_all() -> None:
+    given = "defaults.podDisruptionBudget.minAvailable=1,services.watcher.podDisruptionBudget.maxUnavailable=2"
+    objects = helm.objects("--set", given)
+    of = {name: helm.one(objects, "PodDisruptionBudget", name)["spec"] for name in ("watcher", "scaler")}
+    assert {"minAvailable", "maxUnavailable"} & of["watcher"].keys() == {"maxUnavailable"}
+    assert {"minAvailable", "maxUnavailable"} & of["scaler"].keys() == {"minAvailable"}
+
+
+def test_the_kubelet_does_not_evict_a_nats_without_a_volume() -> None:
+    """Without a limit of its own it takes three quarters of the node's disk, and its folder may have 10Gi."""
+    objects = helm.objects("--set", "nats.persistence.enabled=false")
+    assert "max_file_store: 10G\n" in helm.one(objects, "ConfigMap", "nats")["data"]["nats.conf"]
+
+
+def test_a_user_of_nats_that_is_a_service_and_listed_has_one_password() -> None:
+    objects = helm.objects("--set", "dynadmin.enabled=true,nats.users={integrator,dynadmin,integrator}")
+    specified = yaml.safe_load(helm.one(objects, "ConfigMap", "credentials")["data"]["credentials.yaml"])
+    names = [each["service"] for each in specified["users"]]
+    assert len(names) == len(set(names))
+    assert {"dynadmin", "integrator", "watcher"} <= set(names)
+
+
+def test_labels_of_the_namespace_of_builds_are_not_those_of_its_annotations() -> None:
+    values = ("--values", helm.PLATFORM / "ci" / "image-builder.yaml")
+    objects = helm.objects(*values, "--set-json", 'commonAnnotations={"example.com/labels": "a"}')
+    (namespace,) = helm.of_kind(objects, "Namespace")
+    assert namespace["metadata"]["annotations"] == {"example.com/labels": "a"}
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_the_certificate_of_the_webhooks_is_in_the_secret_of_the_settings() -> None:
+    values = ("--values", helm.PLATFORM / "ci" / "cert-manager.yaml")
+    objects = helm.objects(*values, "--set", "config.server.webhook.secretName=tls")
+    volumes = helm.one(objects, "Deployment", "admission")["spec"]["template"]["spec"]["volumes"]
+    assert "tls" in {each["spec"]["secretName"] for each in helm.of_kind(objects, "Certificate")}
+    assert "tls" in {each["secret"]["secretName"] for each in volumes if "secret" in each}
+
+
+def test_pods_that_run_a_command_are_placed_as_the_services_are() -> None:
+    """`helm test` waited without end in a cluster whose nodes all have a taint."""
+    objects = helm.rendered(helm.PLATFORM / "ci" / "tuned.yaml")
+    commands = {name: pod for name, pod in helm.pods(objects) if name.startswith(("Job", "Pod"))}
+    assert len(commands) == 3
+    for name, pod in commands.items():
+        assert pod["nodeSelector"] == {"node-role.kubernetes.io/control-plane": ""}, name
+        assert [each["effect"] for each in pod["tolerations"]] == ["NoSchedule"], name
+        assert pod["hostUsers"] is False, name
+
+
+def test_who_may_view_a_namespace_may_view_every_kind_there() -> None:
+    objects = helm.rendered(helm.PLATFORM / "ci" / "default.yaml")
+    readable = {each for rule in helm.one(objects, "ClusterRole", "view")["rules"] for each in rule["resources"]}
+    kinds = {each["spec"]["names"]["plural"] for each in helm.objects(chart=helm.CRDS, release="dynamo-crds")}
+    assert kinds <= readable
+
+
 @each_file
 def test_names_that_look_like_numbers_stay_text(values: Path) -> None:
     """A namespace may be called 20260, and the API server takes no number for a name or a label."""

@@ -106,6 +106,22 @@ TOGETHER = [
     ("dynadmin.ingress.enabled=true", "dynadmin.ingress.host is empty"),
     ("namespaces={team-a}", "webhook.enabled must be false where namespaces are listed"),
     ("webhook.enabled=false,namespaces={a},namespaceRestriction.enabled=true", "exclude each other"),
+    (
+        "dynadmin.oidc.issuer=https://a,dynadmin.oidc.audience=a,dynadmin.oidc.clientId=a,dynadmin.enabled=true,"
+        "dynadmin.ingress.enabled=true,dynadmin.ingress.host=*.example.com",
+        "dynadmin.oidc.redirectUrl is required where dynadmin.oidc.clientId is set",
+    ),
+    (
+        "config.server.webhook.port=9555",
+        "config.server.webhook.port is 9555, and the objects of the chart are made for 9443: set webhook.port alone",
+    ),
+    ("config.server.webhook.certProvisionMode=manual", "made for auto: set webhook.certProvisionMode alone"),
+    ("config.server.webhook.serviceName=old", "made for dynamo-platform-admission: leave it out"),
+    ("config.server.metrics.secure=true", "made for false: set metrics.secure alone"),
+    ("config.server.metrics.port=9000", "config.server.metrics.port is 9000"),
+    ("config.server.healthProbe.port=9000", "made for 8081: leave it out"),
+    ("config.platform.dynadmin.port=9000", "made for 8082: set dynadmin.port alone"),
+    ("config.platform.imageBuilder.namespace=a", "made for dynamo-builds: set imageBuilder.namespace alone"),
     ("config.platform.clusterName=east", "set clusterName alone, by which users of NATS get their rights"),
     ("nats.mode=existing", "nats.existing.servers is empty"),
     ("etcd.mode=existing", "etcd.existing.endpoints is empty"),
@@ -122,6 +138,21 @@ def test_a_wrong_value_is_refused_with_its_place_and_what_is_allowed(setting: st
     outcome = helm.run("template", helm.RELEASE, helm.PLATFORM, "--set", setting)
     assert outcome.returncode != 0
     assert message in outcome.stderr
+
+
+@pytest.mark.parametrize("release", ["10101", "a.b"])
+def test_a_release_whose_name_no_service_can_have_is_refused(release: str) -> None:
+    """Services may begin with a digit in the newest versions of Kubernetes alone."""
+    outcome = helm.run("template", release, helm.PLATFORM)
+    assert (
+        f"{release}-dynamo-platform, by the name of the release, cannot begin the name of a Service" in outcome.stderr
+    )
+
+
+def test_settings_that_say_the_same_as_the_values_are_taken() -> None:
+    """The configuration of an operator that is moved has them all."""
+    same = "server.webhook.port=9443,config.server.metrics.port=8080,config.server.healthProbe.port=8081"
+    helm.template("--set", f"config.{same},config.server.metrics.secure=false")
 
 
 @pytest.mark.parametrize(

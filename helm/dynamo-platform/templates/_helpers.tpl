@@ -124,6 +124,63 @@ seccompProfile:
 {{- end -}}
 
 {{/*
+Metadata and spec of a pod that runs one command of the platform, and ends. Arguments: root, component, restartPolicy, arguments; volume,
+which is mounted at /etc/dynamo, is optional.
+*/}}
+{{- define "dynamo.command" -}}
+metadata:
+  labels:
+    {{- include "dynamo.labels" . | nindent 4 }}
+  {{- with .root.Values.commonAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- include "dynamo.commandPod" . | nindent 2 }}
+{{- end -}}
+
+{{- define "dynamo.commandPod" -}}
+{{- $values := .root.Values -}}
+restartPolicy: {{ .restartPolicy }}
+serviceAccountName: {{ include "dynamo.fullname" .root }}-{{ .component }}
+automountServiceAccountToken: true
+enableServiceLinks: false
+{{- if not (kindIs "invalid" $values.defaults.hostUsers) }}
+hostUsers: {{ $values.defaults.hostUsers }}
+{{- end }}
+{{- include "dynamo.pullSecrets" .root }}
+securityContext:
+  {{- include "dynamo.podSecurity" . | nindent 2 }}
+{{- with $values.defaults.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.defaults.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+containers:
+  - name: {{ .component }}
+    image: {{ include "dynamo.image" (dict "root" .root "image" $values.image) }}
+    imagePullPolicy: {{ $values.image.pullPolicy }}
+    args:
+      {{- toYaml .arguments | nindent 6 }}
+    resources:
+      requests: {cpu: 50m, memory: 96Mi}
+      limits: {memory: 256Mi}
+    securityContext:
+      {{- include "dynamo.containerSecurity" . | nindent 6 }}
+    {{- with .volume }}
+    volumeMounts:
+      - {name: {{ .name }}, mountPath: /etc/dynamo, readOnly: true}
+    {{- end }}
+{{- with .volume }}
+volumes:
+  - {{ toYaml . | nindent 4 | trim }}
+{{- end }}
+{{- end -}}
+
+{{/*
 GOMEMLIMIT of a server in Go: nine tenths of its memory limit, in bytes. Its garbage collector works harder near that, where it
 would let memory grow to twice of what is in use, and the kernel would end it. Nothing without a limit. Arguments: resources.
 */}}
@@ -209,6 +266,11 @@ yes
 {{- end -}}
 {{- end -}}
 
+{{/* Users of the release's own NATS, as a JSON list: the services, and those of the values. */}}
+{{- define "dynamo.natsUsers" -}}
+{{- concat (values (omit (include "dynamo.services" . | fromJson) "admission")) .Values.nats.users | uniq | sortAlpha | toJson -}}
+{{- end -}}
+
 {{/* Secret with the users of NATS. */}}
 {{- define "dynamo.natsAuthorization" -}}
 {{- printf "%s-nats-authorization" (include "dynamo.fullname" .) -}}
@@ -220,7 +282,7 @@ one: servers read it when they start, and wait for it to exist. A Secret that is
 {{- if eq .Values.credentials.mode "given" -}}
 authorization.conf
 {{- else -}}
-{{- $users := keys (omit (include "dynamo.services" . | fromJson) "admission") | sortAlpha | concat .Values.nats.users -}}
+{{- $users := include "dynamo.natsUsers" . -}}
 {{- $release := .Values.image.digest | default .Values.image.tag | default .Chart.AppVersion -}}
 {{- list $release $users .Values.clusterName .Values.credentials.rotation | toJson | sha256sum | trunc 8 | printf "%s.conf" -}}
 {{- end -}}
@@ -231,21 +293,22 @@ authorization.conf
 {{- default (printf "%s-dynadmin-session" (include "dynamo.fullname" .)) .Values.dynadmin.sessionSecret -}}
 {{- end -}}
 
-{{/* Where browsers come back to from the issuer; empty where no host is named. */}}
+{{/* Where browsers come back to from the issuer; empty where none is named: one with `*` does not count. */}}
 {{- define "dynamo.redirectUrl" -}}
-{{- $oidc := .Values.dynadmin.oidc -}}
-{{- $host := "" -}}
-{{- if and .Values.dynadmin.httpRoute.enabled .Values.dynadmin.httpRoute.hostnames -}}
-{{- $host = first .Values.dynadmin.httpRoute.hostnames -}}
-{{- end -}}
+{{- $hosts := list -}}
 {{- if .Values.dynadmin.ingress.enabled -}}
-{{- $host = default $host .Values.dynadmin.ingress.host -}}
+{{- $hosts = append $hosts .Values.dynadmin.ingress.host -}}
 {{- end -}}
-{{- if $oidc.redirectUrl -}}
-{{- $oidc.redirectUrl -}}
-{{- else if $host -}}
-https://{{ $host }}/api/v1/session/callback
+{{- if .Values.dynadmin.httpRoute.enabled -}}
+{{- $hosts = concat $hosts .Values.dynadmin.httpRoute.hostnames -}}
 {{- end -}}
+{{- $url := .Values.dynadmin.oidc.redirectUrl -}}
+{{- range $hosts -}}
+{{- if not (or $url (hasPrefix "*" .)) -}}
+{{- $url = printf "https://%s/api/v1/session/callback" . -}}
+{{- end -}}
+{{- end -}}
+{{- $url -}}
 {{- end -}}
 
 {{/* Secret by which NATS is verified: entry ca.crt. */}}
@@ -268,7 +331,7 @@ https://{{ $host }}/api/v1/session/callback
 {{- end -}}
 
 {{- define "dynamo.webhookSecret" -}}
-{{- default (printf "%s-webhook" (include "dynamo.fullname" .)) .Values.webhook.secretName -}}
+{{- dig "server" "webhook" "secretName" "" .Values.config | default .Values.webhook.secretName | default (printf "%s-webhook" (include "dynamo.fullname" .)) -}}
 {{- end -}}
 
 {{/* Combinations of values that a schema cannot refuse. */}}
@@ -279,6 +342,30 @@ https://{{ $host }}/api/v1/session/callback
 {{- end -}}
 {{- if and $namespaces .Values.webhook.enabled -}}
 {{- fail "webhook.enabled must be false where namespaces are listed: webhooks are cluster-wide. A cluster-wide platform may serve them; without one, install dynamo-crds with conversion.enabled=false" -}}
+{{- end -}}
+{{- $fullname := include "dynamo.fullname" . -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $fullname) -}}
+{{- fail (printf "%s, by the name of the release, cannot begin the name of a Service: it begins with a letter and has no dot. Set fullnameOverride" $fullname) -}}
+{{- end -}}
+{{- /* Settings by which the chart's objects are made, each with the value of the chart that says the same. */ -}}
+{{- range list
+  (list "server.webhook.port" .Values.webhook.port "webhook.port")
+  (list "server.webhook.certProvisionMode" .Values.webhook.certProvisionMode "webhook.certProvisionMode")
+  (list "server.webhook.serviceName" (printf "%s-admission" $fullname) "")
+  (list "server.metrics.secure" .Values.metrics.secure "metrics.secure")
+  (list "server.metrics.port" 8080 "")
+  (list "server.healthProbe.port" 8081 "")
+  (list "platform.dynadmin.port" .Values.dynadmin.port "dynadmin.port")
+  (list "platform.imageBuilder.namespace" .Values.imageBuilder.namespace "imageBuilder.namespace")
+-}}
+{{- $given := $.Values.config -}}
+{{- range splitList "." (first .) -}}
+{{- $given = get (ternary $given dict (kindIs "map" $given)) . -}}
+{{- end -}}
+{{- if not (has (toString $given) (list "" (toString (index . 1)))) -}}
+{{- $instead := ternary "leave it out" (printf "set %s alone" (index . 2)) (empty (index . 2)) -}}
+{{- fail (printf "config.%s is %v, and the objects of the chart are made for %v: %s" (first .) $given (index . 1) $instead) -}}
+{{- end -}}
 {{- end -}}
 {{- $cluster := dig "platform" "clusterName" .Values.clusterName .Values.config -}}
 {{- if and (ne $cluster .Values.clusterName) (eq .Values.nats.mode "own") -}}
