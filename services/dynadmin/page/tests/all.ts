@@ -5,5 +5,6 @@ import "./collection.ts";
 import "./route.ts";
 import "./words.ts";
 import "./deploy.ts";
+import "./draft.ts";
 import "./talk.ts";
 import "./replay.ts";

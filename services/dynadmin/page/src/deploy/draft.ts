@@ -10,6 +10,8 @@ export type Deployed = Schemas["Deployed"];
 /** Pauses in typing, milliseconds: translating is cheap, asking the cluster is not. */
 const TRANSLATE = 250;
 const ASK = 700;
+/** Until a service that could not answer is asked again, milliseconds. */
+const AGAIN = 3000;
 
 export class Draft {
   intent: Any = { mode: "objective" };
@@ -26,6 +28,8 @@ export class Draft {
   private namespace = "";
   private timers: number[] = [];
   private round = 0;
+  /** Edits of the manifest, and what makes one that is under way void. */
+  private edits = 0;
 
   constructor(changed: () => void) {
     this.changed = changed;
@@ -48,6 +52,7 @@ export class Draft {
   }
 
   replace(intent: Any): void {
+    this.edits += 1;
     [this.intent, this.kept, this.mistyped] = [intent, [], {}];
     this.refresh();
   }
@@ -65,6 +70,7 @@ export class Draft {
   }
 
   drop(): void {
+    this.edits += 1;
     this.kept = [];
     this.refresh();
   }
@@ -77,15 +83,15 @@ export class Draft {
     this.changed();
     const shown = applied(before.manifest, this.kept);
     if (same(shown, manifest)) return;
-    const intent = offered(this.intent, shown, manifest, before.origins, typeOf);
-    try {
-      const { body } = await this.translated(intent);
-      this.intent = intent;
-      this.kept = changes(body.manifest, manifest);
-    } catch {
-      // The fields do not take it: all of it is kept, and the API server judges.
-      this.kept = changes(before.manifest, manifest);
-    }
+    const edit = ++this.edits;
+    const filled = (): Any => offered(this.intent, shown, manifest, before.origins, typeOf);
+    // Where the fields do not take it, all of it is kept, and the API server judges.
+    const translated = await this.translated(filled()).catch(() => null);
+    // A later edit, or another intent, stands in place of this one.
+    if (edit !== this.edits) return;
+    // Into the form as it is now: the person may have typed there meanwhile.
+    if (translated) this.intent = filled();
+    this.kept = changes((translated?.body ?? before).manifest, manifest);
     this.refresh();
   }
 
@@ -129,7 +135,7 @@ export class Draft {
       [this.refusals, this.problem] = [[], ""];
       this.timers.push(window.setTimeout(() => void this.check(round), ASK - TRANSLATE));
     } catch (error) {
-      if (round === this.round) this.refused(error);
+      if (round === this.round) this.refused(error, round);
     }
     this.changed();
   }
@@ -141,18 +147,19 @@ export class Draft {
       if (body) this.answer = { ...body, tree: body.tree ?? this.answer?.tree ?? null };
       this.checked = true;
     } catch (error) {
-      if (round === this.round) this.refused(error);
+      if (round === this.round) this.refused(error, round);
     }
     this.changed();
   }
 
   /** Deploy it; the object's collection and name. ApiProblem. */
   async deploy(): Promise<{ collection: string; name: string }> {
+    const { round } = this;
     try {
       const { name } = await this.send("");
       return { collection: this.collection, name };
     } catch (error) {
-      this.refused(error);
+      this.refused(error, round);
       this.changed();
       throw error;
     }
@@ -172,9 +179,11 @@ export class Draft {
     return { body: null, name: manifest.metadata.name };
   }
 
-  private refused(error: unknown): void {
-    if (!(error instanceof ApiProblem)) {
+  private refused(error: unknown, round: number): void {
+    if (!(error instanceof ApiProblem) || error.status === 429 || error.status >= 500) {
       this.problem = words(error);
+      // Nothing is wrong with the form: the person need not change it to have it checked.
+      if (round === this.round) this.timers.push(window.setTimeout(() => this.refresh(), AGAIN));
       return;
     }
     if (error.kind === "already-exists") {
