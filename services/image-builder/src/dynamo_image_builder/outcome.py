@@ -82,7 +82,9 @@ def _complete(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject
     ended = condition.get("lastTransitionTime", "")
     if not digest and said is not None:
         # Built again, it would say as much.
-        message = "BuildKit ended and named no digest: set platform.imageBuilder.buildkit.image to a release that names it"
+        message = (
+            "BuildKit ended and named no digest: set platform.imageBuilder.buildkit.image to a release that names it"
+        )
         return ObservedBuild(False, "BuildFailed", message, log=log, duration=_duration(job, ended), ended_at=ended)
     if not digest:
         message = "the build ended, but its pod is gone and no digest is known: it is built again"
