@@ -136,6 +136,21 @@ def test_it_works_for_v1beta1_too() -> None:
     assert after["spec"]["components"][1]["podTemplate"] == {"metadata": {"labels": {"l": "v"}}}
 
 
+@pytest.mark.parametrize("key", ['{"name":"a","x":"y"}', "{}", "[]", '"a"', "1", '{"name":1}', '{"name":{}}', "NaN"])
+def test_a_key_that_no_list_here_has_is_passed_over(key: str) -> None:
+    """A user may write any record of owners that can be read."""
+
+    def obj(fields: Object) -> Object:
+        tree = {"f:spec": {"f:components": {f"k:{key}": fields}}}
+        managed = {"manager": "me", "operation": "Apply", "apiVersion": BETA, "fieldsV1": tree}
+        metadata = {"name": "g", "managedFields": [managed]}
+        spec = {"components": [{"name": "a", "type": "worker"}]}
+        return {"apiVersion": BETA, "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
+
+    new = obj({"f:other": {}})
+    assert without_released(new, obj({"f:type": {}})) == new
+
+
 @pytest.mark.parametrize(
     "managed", [None, "x", [None, "x", {"fieldsV1": "x"}], [entry({"f:x": 1, "k:{": {}, "v:1": {}})]]
 )

@@ -115,11 +115,18 @@ def _path(leaf: Leaf) -> Path | None:
         kind, _, name = step.partition(":")
         if kind == "f":
             path.append(name)
-        elif kind == "k":
-            try:
-                path.append(json.loads(name))
-            except ValueError:
-                return None
+        elif kind == "k" and (key := _key(name)):
+            path.append(key)
         else:
             return None
     return path
+
+
+def _key(text: str) -> dict[str, str]:
+    """What an item of a list is known by: a name. Empty for any other key, which no list of these kinds has."""
+    try:
+        key = json.loads(text)
+    except ValueError:
+        return {}
+    is_name = isinstance(key, dict) and len(key) == 1 and all(isinstance(each, str) for each in key.values())
+    return key if is_name else {}
