@@ -100,6 +100,18 @@ def test_of_replicas_of_grove_that_span_nodes_an_autoscaler_gets_the_leaders():
     assert pods.selector(GRAPH, {"name": "W"}, [pod_of_clique("g-0-w-ldr")]) == everyone
 
 
+@pytest.mark.parametrize(
+    ("multinode", "serving"),
+    [(None, "g-0-w-0-w,g-0-w-1-w"), ({"nodeCount": 2}, "g-0-w-0-w-ldr,g-0-w-1-w-ldr")],
+)
+def test_of_engines_that_share_gpu_memory_an_autoscaler_gets_no_pods_that_hold_it(multinode: Any, serving: str):
+    component = {"name": "W", "multinode": multinode, "experimental": {"gpuMemoryService": {"mode": "InterPod"}}}
+    of_ranks = ("gms-0", "ldr", "gms-1", "wkr-1") if multinode else ("gms-0", "")
+    cliques = [f"g-0-w-{index}-w-{each}".rstrip("-") for index in (1, 0) for each in of_ranks]
+    selector = pods.selector(GRAPH, component, [pod_of_clique(clique) for clique in cliques])
+    assert selector.endswith(f",grove.io/podclique in ({serving})")
+
+
 def managed(*entries: tuple[str, str, dict[str, Any]]) -> dict[str, Any]:
     fields = [{"manager": manager, "time": time, "fieldsV1": fields} for manager, time, fields in entries]
     return {"metadata": {"managedFields": fields}}

@@ -45,23 +45,28 @@ def graph_of(pod: KubeObject) -> ObjectKey:
 
 
 def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> str:
-    """Query that selects one pod of each replica: of several nodes the leader, where pods say so.
+    """Query that selects one pod of each replica: of several the one that serves, where pods say so.
 
     An HPA multiplies by the number of pods that it selects: with all pods of replicas of two nodes, twice too many replicas.
     """
     selected = {labels.COMPONENT: component["name"], labels.GRAPH_DEPLOYMENT_NAME: graph["metadata"]["name"]}
     terms = sorted(f"{name}={value}" for name, value in selected.items())
-    if gpus.nodes(component) > 1:
+    if _has_several(component):
         if any(labels.ROLE in objects.labels(pod) for pod in pods):
             terms.append(f"{labels.ROLE}={LEADER}")
-        # Pods of Grove have no role, and each leader is a clique of its own.
-        elif leaders := sorted(filter(_leads, {objects.labels(pod).get(labels.GROVE_POD_CLIQUE, "") for pod in pods})):
-            terms.append(f"{labels.GROVE_POD_CLIQUE} in ({','.join(leaders)})")
+        # Pods of Grove have no role, and those that serve are cliques of their own.
+        elif serving := sorted({clique for pod in pods if (clique := _clique(pod)).endswith(_serving(component))}):
+            terms.append(f"{labels.GROVE_POD_CLIQUE} in ({','.join(serving)})")
     return ",".join(terms)
 
 
-def _leads(clique: str) -> bool:
-    return clique.endswith(f"-{LEADERS}")
+def _clique(pod: KubeObject) -> str:
+    return str(objects.labels(pod).get(labels.GROVE_POD_CLIQUE, ""))
+
+
+def _serving(component: KubeObject) -> str:
+    """How names of the cliques end that serve: leaders, or the engines of one node, whose GPU memory another clique holds."""
+    return f"-{LEADERS}" if gpus.nodes(component) > 1 else f"-{component['name'].lower()}"
 
 
 def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> int:
@@ -69,16 +74,16 @@ def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -
     there = [pod for pod in pods if is_there(pod)]
     if gpus.nodes(component) > 1 and any(labels.ROLE in objects.labels(pod) for pod in pods):
         return sum(objects.labels(pod).get(labels.ROLE) == LEADER for pod in there)
-    if gpus.nodes(component) > 1 or _shares_pods(component):
+    if _has_several(component):
         counted = graph.get("status", {}).get("components", {}).get(component["name"], {})
         return int(counted.get("replicas", 0))
     return len(there)
 
 
-def _shares_pods(component: KubeObject) -> bool:
-    """Whether engines of a replica are pods of their own, next to one that holds the memory."""
+def _has_several(component: KubeObject) -> bool:
+    """Whether a replica has several pods: one of each node, or engines next to one that holds their memory."""
     memory = (component.get("experimental") or {}).get("gpuMemoryService") or {}
-    return str(memory.get("mode", "")).lower() == "interpod"
+    return gpus.nodes(component) > 1 or str(memory.get("mode", "")).lower() == "interpod"
 
 
 def _place(pod: KubeObject) -> str:
