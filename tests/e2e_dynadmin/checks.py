@@ -28,6 +28,7 @@ from .watching import (
     decisions_are_replayed_with_another_price,
     logs_say_why_they_are_missing,
     replicas_are_scaled_and_refused_with_the_reason,
+    what_is_typed_stays_while_the_manifest_is_read_again,
 )
 
 Check = Callable[[Stage], Awaitable[None]]
@@ -52,6 +53,7 @@ ALL: tuple[Check, ...] = (
     an_edited_manifest_fills_in_the_form,
     refusals_are_at_their_fields,
     a_change_by_someone_else_is_a_conflict,
+    what_is_typed_stays_while_the_manifest_is_read_again,
     a_view_is_of_the_object_of_its_address,
     replicas_are_scaled_and_refused_with_the_reason,
     logs_say_why_they_are_missing,

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.building.objects import object_of
 from tests.integration.platform import IMAGE
@@ -65,6 +65,32 @@ async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
         if (await stage.graph("shared"))["spec"]["components"][0]["replicas"] == 2:
             return
     raise AssertionError("the change was not saved")
+
+
+async def what_is_typed_stays_while_the_manifest_is_read_again(stage: Stage) -> None:
+    """Another user changes a graph: its manifest is read again, and what the person types meanwhile is not overwritten."""
+    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("typed"))
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deployments/typed/yaml")
+    area = person.page.get_by_label("Manifest", exact=True)
+    await area.wait_for()
+    begun, answered = asyncio.Event(), asyncio.Event()
+
+    async def late(route: Route) -> None:
+        begun.set()
+        await answered.wait()
+        await route.continue_()
+
+    await person.page.route("**/deployments/typed", late)
+    change = {"metadata": {"labels": {"theirs": "yes"}}}
+    await stage.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(TEAM, "typed"), change)
+    await asyncio.wait_for(begun.wait(), PATIENT / 1000)
+    mine = (await area.input_value()).replace("replicas: 1", "replicas: 2")
+    await area.fill(mine)
+    async with person.page.expect_response("**/deployments/typed"):
+        answered.set()
+    await person.page.wait_for_timeout(300)
+    await expect(area).to_have_value(mine)
 
 
 async def a_view_is_of_the_object_of_its_address(stage: Stage) -> None:

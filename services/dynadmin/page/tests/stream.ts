@@ -1,4 +1,4 @@
-import { hooks, send, words } from "../src/api/client.ts";
+import { get, hooks, send, words } from "../src/api/client.ts";
 import { follow } from "../src/api/stream.ts";
 import { deepEqual, equal, test } from "./check.ts";
 
@@ -58,6 +58,45 @@ test("a stream that only says why it ends is not opened again and again at once"
   await follow("/a", nothing, stop.signal);
   equal(observed.pauses.length, 8);
   equal(observed.pauses.at(-1) >= 7_500, true, String(observed.pauses));
+});
+
+/** Requests that are answered by no one, and end when they are aborted; timers of that length end at once. */
+function silent(milliseconds) {
+  const tries = [];
+  globalThis.window = { setTimeout: (act, each) => (each === milliseconds && queueMicrotask(act), 0), clearTimeout: () => {} };
+  globalThis.fetch = (path, { signal }) =>
+    new Promise((_, reject) => {
+      tries.push(String(path));
+      const end = () => reject(signal.reason);
+      if (signal.aborted) end();
+      else signal.addEventListener("abort", end);
+    });
+  return tries;
+}
+
+test("a request without an answer ends with words for it", async () => {
+  silent(30_000);
+  equal(words(await get("/a").catch((each) => each)), "The service did not answer within 30 seconds.");
+});
+
+test("a request ends with its element", async () => {
+  silent(-1);
+  const stop = new AbortController();
+  const ended = get("/a", { signal: stop.signal }).catch((each) => each.name);
+  stop.abort();
+  equal(await ended, "AbortError");
+  equal(await get("/a", { signal: stop.signal }).catch((each) => each.name), "AbortError");
+});
+
+test("a stream whose connection is taken, and not answered, is opened again", async () => {
+  const tries = silent(SILENCE);
+  const lines = [];
+  const stop = new AbortController();
+  await new Promise((resolve) => {
+    void follow("/a", { ...nothing, onLine: (line, detail) => { lines.push([line, detail]); if (line === "broken") resolve(undefined); } }, stop.signal);
+  });
+  stop.abort();
+  deepEqual([tries, lines], [["/api/v1/a"], [["connecting", ""], ["broken", "The service was silent for 45 seconds."]]]);
 });
 
 test("a stream that begins again does so without the event that is not known", async () => {

@@ -63,6 +63,24 @@ export function url(path: string, query: Options["query"] = {}): string {
   return `/api/v1${path}${text ? `?${text}` : ""}`;
 }
 
+/** Until a request counts as unanswered, milliseconds. The service has limits of its own: what it reads comes in seconds, a simulation in minutes. */
+const [READ, DONE] = [30_000, 300_000];
+
+/** Do something that ends with `stop`, or after some time with an error that says so. */
+export async function within<T>(milliseconds: number, stop: AbortSignal | undefined, act: (stop: AbortSignal) => Promise<T>): Promise<T> {
+  const limit = new AbortController();
+  const abort = (): void => limit.abort(stop?.reason);
+  if (stop?.aborted) abort();
+  stop?.addEventListener("abort", abort);
+  const timer = window.setTimeout(() => limit.abort(new Error(`The service did not answer within ${milliseconds / 1000} seconds.`)), milliseconds);
+  try {
+    return await act(limit.signal);
+  } finally {
+    window.clearTimeout(timer);
+    stop?.removeEventListener("abort", abort);
+  }
+}
+
 /** Send a request; ApiProblem where it is refused, TypeError where the service cannot be reached. */
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json", ...options.headers };
@@ -99,8 +117,10 @@ export async function send(method: string, path: string, options: Options = {}):
 
 /** Send a request and read its answer. */
 export async function call<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
-  const response = await send(method, path, options);
-  const text = await response.text();
+  const [response, text] = await within(method === "GET" ? READ : DONE, options.signal, async (signal) => {
+    const answer = await send(method, path, { ...options, signal });
+    return [answer, await answer.text()] as const;
+  });
   const json = (response.headers.get("Content-Type") ?? "").includes("json");
   return {
     body: (json && text ? JSON.parse(text) : text) as T,

@@ -30,10 +30,13 @@ export async function follow(path: string, options: Follow, stop: AbortSignal): 
     const attemptStop = new AbortController();
     const abort = (): void => attemptStop.abort();
     stop.addEventListener("abort", abort);
+    // An answer that is made on demand, as a model's, may take longer to begin.
+    const silent = options.again ? silence(attemptStop) : 0;
     try {
       const headers: Record<string, string> = { ...given, Accept: "text/event-stream" };
       if (last) headers["Last-Event-ID"] = last;
       const response = await send(options.method ?? "GET", path, { ...options, headers, signal: attemptStop.signal });
+      window.clearTimeout(silent);
       options.onOpen?.(last !== "");
       options.onLine?.("live", "");
       for await (const event of events(response, attemptStop)) {
@@ -66,6 +69,7 @@ export async function follow(path: string, options: Follow, stop: AbortSignal): 
       options.onLine?.(final || !options.again ? "ended" : "broken", words(error));
       if (final || !options.again) throw error;
     } finally {
+      window.clearTimeout(silent);
       stop.removeEventListener("abort", abort);
       attemptStop.abort();
     }
@@ -73,18 +77,22 @@ export async function follow(path: string, options: Follow, stop: AbortSignal): 
   }
 }
 
+/** The timer that ends a connection on which nothing comes. */
+function silence(stop: AbortController): number {
+  return window.setTimeout(() => stop.abort(new Error("The service was silent for 45 seconds.")), SILENCE);
+}
+
 async function* events(response: Response, stop: AbortController): AsyncGenerator<Event> {
   const parser = new Parser();
   const decoder = new TextDecoder();
   const reader = response.body!.getReader();
-  const silence = (): number => window.setTimeout(() => stop.abort(new Error("The service was silent for 45 seconds.")), SILENCE);
-  let silent = silence();
+  let silent = silence(stop);
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
       window.clearTimeout(silent);
-      silent = silence();
+      silent = silence(stop);
       yield* parser.feed(decoder.decode(value, { stream: true }));
     }
   } finally {

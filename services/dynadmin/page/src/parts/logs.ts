@@ -8,12 +8,10 @@ import { clock, count } from "../logic/format.ts";
 import { componentsOf } from "../logic/kinds.ts";
 import { Part, properties, state } from "./part.ts";
 
-/** Pauses between drawings, milliseconds: engines log faster than a page is drawn. */
-const DRAWN_EVERY = 200;
 const AGAIN = 5000;
 
 class Logs extends Part {
-  static override properties = { ...properties("path", "graph"), ...state("line", "problem", "search", "component", "held", "log") };
+  static override properties = { ...properties("path", "graph"), ...state("line", "problem", "search", "component", "held") };
   path = "";
   graph!: KubeObject;
   private line: Line = "connecting";
@@ -22,13 +20,9 @@ class Logs extends Part {
   private component = "";
   private held = false;
   private log = new LogLines();
-  private dirty = false;
 
   override connectedCallback(): void {
     super.connectedCallback();
-    this.every(DRAWN_EVERY, () => {
-      if (this.dirty && !this.held) this.requestUpdate();
-    });
     this.open();
   }
 
@@ -43,7 +37,8 @@ class Logs extends Part {
         onEvent: ({ event, data, id }) => {
           if (event === "log" || event === "notice") this.log.take(JSON.parse(data) as LogLine, id, event === "notice");
           else if (event === "error" || event === "unauthorized") this.problem = JSON.parse(data).detail;
-          this.dirty = true;
+          // Engines log faster than a page is drawn.
+          if (!this.held) this.drawSoon();
         },
         onLine: (line, detail) => {
           this.line = line;
@@ -62,7 +57,6 @@ class Logs extends Part {
   }
 
   override updated(): void {
-    this.dirty = false;
     const box = this.querySelector(".log");
     if (box && !this.held) box.scrollTop = box.scrollHeight;
   }
@@ -94,9 +88,6 @@ class Logs extends Part {
     this.component = component;
     this.log = new LogLines();
     this.restart();
-    this.every(DRAWN_EVERY, () => {
-      if (this.dirty && !this.held) this.requestUpdate();
-    });
     this.open();
   }
 }

@@ -1,8 +1,12 @@
 // The base of all elements: light DOM, and tasks that end when the element goes.
 import { LitElement } from "lit";
 
+/** The moment, milliseconds: not noticed by a person, and as long as it takes to draw a thousand rows. */
+const DRAWN_WITHIN = 100;
+
 export class Part extends LitElement {
   private tasks = new AbortController();
+  private drawing = 0;
 
   protected override createRenderRoot(): HTMLElement {
     return this;
@@ -27,6 +31,14 @@ export class Part extends LitElement {
   override connectedCallback(): void {
     if (this.tasks.signal.aborted) this.tasks = new AbortController();
     super.connectedCallback();
+  }
+
+  /** Draw once for all that comes in a moment: a stream begins with hundreds of events, each of which would draw everything. */
+  drawSoon(): void {
+    this.drawing ||= window.setTimeout(() => {
+      this.drawing = 0;
+      this.requestUpdate();
+    }, DRAWN_WITHIN);
   }
 
   /** Call now, and again and again until the element goes; errors are the callee's. Milliseconds. */

@@ -13,7 +13,7 @@ const KEPT = 2000;
 const MORE = "The decisions below have all figures.";
 
 class Planner extends Part {
-  static override properties = { ...properties("path", "name"), ...state("all", "line", "problem", "chosen") };
+  static override properties = { ...properties("path", "name"), ...state("line", "problem", "chosen") };
   path = "";
   name = "";
   private all: Decision[] = [];
@@ -51,6 +51,7 @@ class Planner extends Part {
       this.fresh = false;
       this.all = [];
     } else if (event === "error") this.problem = data.detail;
+    this.drawSoon();
   }
 
   override render(): TemplateResult {

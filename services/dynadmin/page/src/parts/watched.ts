@@ -1,18 +1,19 @@
 // A live collection as a controller: an element has it, and is drawn when it changes.
-import type { ReactiveController, ReactiveControllerHost } from "lit";
+import type { ReactiveController } from "lit";
 import { ApiProblem, words, type KubeObject } from "../api/client.ts";
 import { follow, type Line } from "../api/stream.ts";
 import { Collection } from "../logic/collection.ts";
+import type { Part } from "./part.ts";
 
 export class Watched implements ReactiveController {
-  private readonly host: ReactiveControllerHost;
+  private readonly host: Part;
   private collection = new Collection();
   private tasks = new AbortController();
   private path = "";
   line: Line = "connecting";
   problem = "";
 
-  constructor(host: ReactiveControllerHost) {
+  constructor(host: Part) {
     this.host = host;
     host.addController(this);
   }
@@ -25,7 +26,7 @@ export class Watched implements ReactiveController {
     this.tasks = new AbortController();
     const collection = (this.collection = new Collection());
     this.problem = "";
-    const changed = (): void => this.host.requestUpdate();
+    const changed = (): void => this.host.drawSoon();
     follow(
       path,
       {
@@ -33,9 +34,9 @@ export class Watched implements ReactiveController {
         again: true,
         onOpen: (resumed) => collection.opened(resumed),
         onEvent: ({ event, data }) => {
-          if (event === "unauthorized" || event === "error") this.problem = JSON.parse(data).detail;
-          else collection.take(event, JSON.parse(data) as KubeObject);
-          changed();
+          const isShown = event !== "unauthorized" && event !== "error";
+          if (!isShown) this.problem = JSON.parse(data).detail;
+          if (!isShown || collection.take(event, JSON.parse(data) as KubeObject)) changed();
         },
         onLine: (line, detail) => {
           this.line = line;

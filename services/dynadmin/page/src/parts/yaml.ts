@@ -29,16 +29,19 @@ class Yaml extends Part {
 
   override willUpdate(changed: Map<string, unknown>): void {
     // What no one edits follows the object.
-    if (!changed.has("object") || !this.object || this.text === null || this.text !== this.original || this.busy) return;
-    if (textOf(this.object) !== this.original) void this.load();
+    if (!changed.has("object") || !this.object || this.busy) return;
+    const isBehind = this.text === null ? this.problem !== "" : this.text === this.original && textOf(this.object) !== this.original;
+    if (isBehind) void this.load(true);
   }
 
-  private async load(): Promise<void> {
+  /** Read it. `follows`: no one asked for it, and what is typed meanwhile stays. */
+  private async load(follows = false): Promise<void> {
+    const before = this.text;
     try {
-      const { text, etag } = await this.read();
-      this.take({ text, etag });
+      const stored = await this.read();
+      if (!follows || this.text === before) this.take(stored);
     } catch (error) {
-      this.problem = words(error);
+      if (!this.stop.aborted) this.problem = words(error);
     }
   }
 
