@@ -2,7 +2,7 @@
 
 from dynamo_shared.api.objects import KubeObject
 
-#: What gives rights. Whoever helps an engine needs none of them.
+#: What gives rights. A container that helps an engine needs none of them.
 _GRANTING = frozenset({"capabilities", "privileged", "procMount"})
 
 
