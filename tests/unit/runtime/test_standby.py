@@ -76,11 +76,11 @@ async def test_a_request_that_hangs_does_not_outlast_the_lease(monkeypatch: pyte
     lost = asyncio.Event()
     claim.on_loss(lost.set)
     async with in_background(claim.run()):
-        # A round of a replica that stands by would wait longer: a third of TTL.
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(60):
             await lost.wait()
         assert (len(gained), kube.renewals) == (1, 1)
-        assert DEADLINE <= clock() < DEADLINE + 2
+        # A round of a replica that stands by would wait for a third of TTL; less is left to a machine that is busy.
+        assert DEADLINE <= clock() < DEADLINE + TTL / 3 - 1
 
 
 async def test_a_time_of_day_that_is_set_right_ends_no_lease_of_another_replica(
