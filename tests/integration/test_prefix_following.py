@@ -165,12 +165,21 @@ async def test_all_is_read_again_now_and_then(etcd_server: EtcdServer, writer: E
         assert reader.calls == reported, "reading the same again reports nothing"
 
 
-async def test_too_many_keys_are_a_trouble_and_not_taken_for_less(etcd_server: EtcdServer, writer: EtcdClient) -> None:
+@pytest.mark.parametrize(
+    ("bound", "value", "words"),
+    [({"most_keys": 5}, b"1", "more than 5 keys"), ({"most_bytes": 10}, b"123456", "have more than 10 bytes")],
+)
+async def test_too_much_is_a_trouble_and_not_taken_for_less(
+    etcd_server: EtcdServer, writer: EtcdClient, bound: dict[str, int], value: bytes, words: str
+) -> None:
     for number in range(5):
         await writer.put(f"v1/{number}", b"1")
-    async with following(etcd_server, most_keys=5) as reader:
+    async with following(etcd_server, **bound) as reader:
         await eventually(lambda: len(reader.reported) == 5, "five keys")
-        await writer.put("v1/more", b"1")
-        await eventually(lambda: "more than 5 keys" in reader.follower.trouble, "the trouble is reported")
+        # What is replaced does not count.
+        await writer.put("v1/0", b"12")
+        await writer.put("v1/0", b"1")
+        await writer.put("v1/more", value)
+        await eventually(lambda: words in reader.follower.trouble, "the trouble is reported")
         await delete(writer, "v1/more")
         await reader.until_has({f"v1/{number}": b"1" for number in range(5)})

@@ -25,8 +25,9 @@ REREAD_EVERY = 60.0
 PAGE = 256
 #: Keys that are held at most. More are a mistake in the prefix, or of a writer there.
 MOST_KEYS = 50_000
-#: Bytes of a value that are kept.
+#: Bytes of a value that are kept, and of all values together. Tenants may write what is followed.
 LARGEST_VALUE = 256 * 1024
+MOST_BYTES = 256 * 1024 * 1024
 #: Pause before a watch that broke is made again, in seconds, with jitter; doubled each time up to the second.
 RECONNECT_PAUSE = 0.5
 LONGEST_PAUSE = 5.0
@@ -46,6 +47,7 @@ class PrefixFollower:
         reread_every: float = REREAD_EVERY,
         page: int = PAGE,
         most_keys: int = MOST_KEYS,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         self.prefix = prefix
         self._options = options
@@ -53,7 +55,9 @@ class PrefixFollower:
         self._reread_every = reread_every
         self._page = page
         self._most_keys = most_keys
+        self._most_bytes = most_bytes
         self._content: dict[str, bytes] = {}
+        self._bytes = 0
         self.complete = False
         """Whether the content has been read; it stays so while etcd is away, being what is known."""
         self.trouble = ""
@@ -87,7 +91,7 @@ class PrefixFollower:
     async def _read(self, channel: Channel) -> tuple[int, dict[str, bytes]]:
         """Everything, as of one revision."""
         start, end = self.prefix.encode(), end_of(self.prefix.encode())
-        revision, limit, content = 0, self._page, dict[str, bytes]()
+        revision, limit, content, size = 0, self._page, dict[str, bytes](), 0
         while True:
             request = etcdrpc.RangeRequest(key=start, range_end=end, limit=limit, revision=revision)
             try:
@@ -99,8 +103,8 @@ class PrefixFollower:
                 continue
             revision = revision or answer.header.revision
             content |= {_text(kv.key): _kept(kv.value) for kv in answer.kvs}
-            if len(content) > self._most_keys:
-                raise EtcdError(f"{channel.endpoint}: more than {self._most_keys} keys begin with {self.prefix}")
+            size += sum(len(_kept(kv.value)) for kv in answer.kvs)
+            self._refuse_more(len(content), size)
             if not answer.more:
                 return revision, content
             start = answer.kvs[-1].key + b"\0"
@@ -116,6 +120,7 @@ class PrefixFollower:
 
     def _replace(self, content: dict[str, bytes]) -> None:
         before, self._content = self._content, content
+        self._bytes = sum(map(len, content.values()))
         differing: dict[str, bytes | None] = dict.fromkeys(before.keys() - content.keys())
         differing |= {key: value for key, value in content.items() if before.get(key) != value}
         news = bool(self.trouble) or not self.complete
@@ -126,14 +131,18 @@ class PrefixFollower:
     def _take(self, events: Iterable[Any]) -> None:
         differing = {_text(event.kv.key): None if event.type == _DELETE else _kept(event.kv.value) for event in events}
         for key, value in differing.items():
-            if value is None:
-                self._content.pop(key, None)
-            else:
+            self._bytes += len(value or b"") - len(self._content.pop(key, b""))
+            if value is not None:
                 self._content[key] = value
-        if len(self._content) > self._most_keys:
-            raise EtcdError(f"more than {self._most_keys} keys begin with {self.prefix}")
+        self._refuse_more(len(self._content), self._bytes)
         if differing:
             self._listener(differing)
+
+    def _refuse_more(self, keys: int, size: int) -> None:
+        if keys > self._most_keys:
+            raise EtcdError(f"more than {self._most_keys} keys begin with {self.prefix}")
+        if size > self._most_bytes:
+            raise EtcdError(f"the keys that begin with {self.prefix} have more than {self._most_bytes} bytes")
 
     def _troubled(self, trouble: str) -> None:
         if trouble != self.trouble:
