@@ -453,8 +453,8 @@ async def test_a_patch_of_any_shape_to_an_object_of_another_tool_is_refused(sent
     ("kind", "sent", "pointers"),
     [
         (DEPLOYMENTS, {}, ["/metadata", "/spec/components"]),
-        (MODELS, {}, ["/metadata", "/spec/baseModelName", "/spec/modelName"]),
-        (REQUESTS, {}, ["/metadata", "/spec/model"]),
+        (MODELS, {}, ["/metadata", "/spec", "/spec/baseModelName", "/spec/modelName"]),
+        (REQUESTS, {}, ["/metadata", "/spec", "/spec/model"]),
         (DEPLOYMENTS, {"metadata": {"name": "a", "namespace": "m"}}, ["/metadata/namespace", "/spec/components"]),
         (DEPLOYMENTS, {"metadata": 5, "spec": {"component": []}}, ["/metadata", "/spec/component", "/spec/components"]),
         (DEPLOYMENTS, {"metadata": {}, "spec": 1}, ["/metadata/name", "/spec"]),
