@@ -342,10 +342,20 @@ async def test_the_api_server_is_not_asked_for_a_component_of_a_known_graph():
     assert world.writer.statuses
 
 
-async def test_what_runs_is_reported_and_what_is_not_desired_any_more_goes():
+def left_over() -> KubeObject:
     service = {**workload(), "apiVersion": "v1", "kind": "Service"}
-    service["metadata"] = {**service["metadata"], "name": "left-over"}
-    world = World(ONE, workload(), service)
+    return {**service, "metadata": {**service["metadata"], "name": "left-over"}}
+
+
+async def test_what_may_not_be_deleted_is_reported():
+    refusal: dict[str, Any] = {"left-over": Forbidden(403, "Forbidden", "it is protected")}
+    world = World(ONE, workload(), left_over(), **refusal)
+    assert await world.reconcile(ONE) == Result(requeue_after=60.0)
+    assert world.available == ("False", "RefusedByApiServer")
+
+
+async def test_what_runs_is_reported_and_what_is_not_desired_any_more_goes():
+    world = World(ONE, workload(), left_over())
     assert await world.reconcile(ONE) == Result()
     assert world.applier.lines == [f"ensure Deployment {NAME}", f"ensure Service {NAME}", "delete Service left-over"]
     assert world.available == ("True", "DeploymentReady")

@@ -278,6 +278,15 @@ async def test_what_another_try_may_mend_is_raised_and_events_of_it_are_not_lost
     assert announced.lines == ["Normal Created Create: Created ServiceAccount account"]
 
 
+async def test_an_object_that_may_not_be_deleted_holds_up_no_other_one():
+    world = observed(stored(OLD), stored(CONFIG_MAP), stored(ACCOUNT))
+    outcome, lines = await carried_out(
+        desiring(FRONT), world, Ledger(map=Forbidden(403, "Forbidden", "it is protected"))
+    )
+    assert outcome.failure == Failure("RefusedByApiServer", "403 Forbidden: it is protected")
+    assert lines[-1] == "Normal Deleted Delete: Deleted DynamoComponentDeployment old, ServiceAccount account"
+
+
 async def test_a_webhook_that_does_not_answer_is_reported_and_holds_up_nothing_that_it_is_not_asked_about():
     away = WebhookUnavailable(500, "InternalError", 'failed calling webhook "a.b": EOF')
     ledger = Ledger(front=away)

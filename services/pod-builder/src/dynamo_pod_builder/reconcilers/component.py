@@ -192,11 +192,11 @@ class ComponentReconciler:
                     self._report_number(component, ensured)
             for checkpoint in plan.checkpoints:
                 await self.applier.create_once(DYNAMO_CHECKPOINTS, checkpoint)
+            for leftover in surplus(children_of(self.cache, component), plan.children):
+                await self.applier.delete(resources.of(leftover), leftover)
         except REFUSALS as error:
             failure = failure_of(error)
             return ComponentOutcome(failure, retry_after(failure, self._unavailable_for(component)))
-        for leftover in surplus(children_of(self.cache, component), plan.children):
-            await self.applier.delete(resources.of(leftover), leftover)
         return ComponentOutcome(plan.held, again)
 
     def _unavailable_for(self, component: KubeObject) -> float:

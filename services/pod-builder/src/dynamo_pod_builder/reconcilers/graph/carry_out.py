@@ -93,9 +93,8 @@ class Executor:
             for leftover, replicas in plan.rollout.drain:
                 ensured = await self.applier.patch_replicas(resources.DYNAMO_COMPONENT_DEPLOYMENTS, leftover, replicas)
                 answers.objects.append(ensured.obj)
-            for leftover in _leftovers(plan, _after(observed, answers)):
-                await self.applier.delete(resources.of(leftover), leftover)
-                answers.removed.append(leftover)
+            leftovers = _leftovers(plan, _after(observed, answers))
+            await all_written(self._delete(leftover, answers) for leftover in leftovers)
         finally:
             if answers.created:
                 self.announcer.announce(observed.graph, events.created(answers.created))
@@ -103,8 +102,8 @@ class Executor:
                 self.announcer.announce(observed.graph, events.updated(answers.updated))
             for rivalry in answers.set_back:
                 self.announcer.announce(observed.graph, events.replicas_set_back(observed.graph, *rivalry))
-        for fact in events.deleted(answers.removed):
-            self.announcer.announce(observed.graph, fact)
+            for fact in events.deleted(answers.removed):
+                self.announcer.announce(observed.graph, fact)
 
     async def _ensure(self, child: KubeObject, family: frozenset[str], answers: _Answers) -> None:
         try:
@@ -121,6 +120,10 @@ class Executor:
             answers.created.append(name)
         elif ensured.change is ChildChange.UPDATED:
             answers.updated.append(name)
+
+    async def _delete(self, leftover: KubeObject, answers: _Answers) -> None:
+        await self.applier.delete(resources.of(leftover), leftover)
+        answers.removed.append(leftover)
 
     async def _hand_over(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
         """What belongs to the set or to components: replicas that Grove leaves to others, objects from a time on Grove."""
