@@ -11,6 +11,7 @@ from dynamo_pod_builder.reconcilers.graph.report import conclude
 from dynamo_pod_builder.reconcilers.graph.serving import RECHECK
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import roll
 from dynamo_pod_builder.status.graph import graph_status
+from dynamo_pod_builder.status.pods import END_WITHIN
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -225,6 +226,19 @@ def test_recreate_waits_for_the_last_pod_to_end(phases, replicas):
     pods = {"g-old": [{"metadata": {"name": phase}, "status": {"phase": phase}} for phase in phases]}
     world = observed(drained, of=stored_graph(), workloads={"g-old": deployment("g-old", 0)}, pods=pods)
     assert moves(roll(desiring(RECREATED), world)) == ({"g-new": replicas}, {})
+
+
+@pytest.mark.parametrize("overdue", [-10, 3600])
+def test_recreate_names_the_pod_that_a_lost_node_does_not_end(overdue):
+    """Nothing else reports it: the pod is of no component deployment that is desired, and not counted any more."""
+    ends = timestamp(MOMENT - timedelta(seconds=END_WITHIN + overdue))
+    pod = {"metadata": {"name": "old-1", "deletionTimestamp": ends}, "spec": {"nodeName": "n1"}, "status": {}}
+    drained, workloads = stored(component("g-old", "old", 0)), {"g-old": deployment("g-old", 0)}
+    world = observed(drained, of=stored_graph(), workloads=workloads, pods={"g-old": [pod]})
+    rollout = roll(desiring(RECREATED), world).rollout
+    named = "Worker: pod old-1: its node n1 has not ended it in time; if it is gone, delete the Node, and Kubernetes "
+    assert rollout.waits == ((f"{named}replaces its pods",) if overdue > 0 else ())
+    assert rollout.again == (None if overdue > 0 else 10)
 
 
 WORKER = Rollout(components=["Worker"], status=RUNNING)

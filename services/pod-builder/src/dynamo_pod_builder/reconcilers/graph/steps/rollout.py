@@ -26,9 +26,10 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.reconcilers.graph.serving import ServingPods, generation_of, serving
+from dynamo_pod_builder.reconcilers.requeue import earliest
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, scaled, step
-from dynamo_pod_builder.status.pods import NAMED
+from dynamo_pod_builder.status.pods import NAMED, recheck_after, summary, troubles
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
 
 IN_PROGRESS, COMPLETED = "InProgress", "Completed"
@@ -66,28 +67,47 @@ def roll(plan: Plan, observed: Observed) -> Plan:
         components: Sequence[str] = sorted(workers) if active else ()
         rollout = Rollout(components=components, status=_ended(previous, components, observed.now), completed=active)
     else:
-        begun = previous["startTime"] if active and previous is not None else timestamp(observed.now)
-        makes_room = new.no_room or new.makes_way or any(map(_is_recreated, workers.values()))
-        rollout = Rollout(
-            drain=drain,
-            kept=[
-                objects.uid(dcd)
-                for component, part in leftovers.items()
-                for dcd in part
-                if component in moving or not makes_room
-            ],
-            components=moving,
-            status={"phase": IN_PROGRESS, "startTime": begun},
-            started=not active,
-            again=new.again,
-            waits=tuple(_waits_to_register(name, pods) for name, pods in sorted(new.unregistered.items())),
-        )
+        rollout = replace(_under_way(workers, leftovers, moving, new, observed), drain=drain)
     return replace(plan, rollout=rollout)
+
+
+def _under_way(
+    workers: Mapping[str, KubeObject],
+    leftovers: Mapping[str, Sequence[KubeObject]],
+    moving: Sequence[str],
+    new: ServingPods,
+    observed: Observed,
+) -> Rollout:
+    """An update that has not ended, but for the replicas of leftovers: what of them stays, and what it waits for."""
+    previous: dict[str, Any] = observed.status.get("rollingUpdate") or {}
+    active, now = _active(previous), observed.now
+    recreated = sorted(component for component, child in workers.items() if _is_recreated(child))
+    makes_room = new.no_room or new.makes_way or bool(recreated)
+    kept = [dcd for component, part in leftovers.items() for dcd in part if component in moving or not makes_room]
+    ending = {component: _ending(leftovers.get(component, ()), observed) for component in recreated}
+    lost = {component: lost for component, pods in ending.items() if (lost := troubles(pods, now))}
+    return Rollout(
+        kept=list(map(objects.uid, kept)),
+        components=moving,
+        status={"phase": IN_PROGRESS, "startTime": previous["startTime"] if active else timestamp(now)},
+        started=not active,
+        again=earliest(new.again, *(recheck_after(pods, now) for pods in ending.values())),
+        waits=(
+            *(_waits_to_register(component, pods) for component, pods in sorted(new.unregistered.items())),
+            *(f"{component}: {summary(pods)}" for component, pods in lost.items()),
+        ),
+    )
 
 
 def _waits_to_register(component: str, pods: Sequence[str]) -> str:
     named = ", ".join(pods[:NAMED]) + (f" and {len(pods) - NAMED} more" if len(pods) > NAMED else "")
     return f"{component}: {named} ready, but not registered with Dynamo: no DynamoWorkerMetadata of that name"
+
+
+def _ending(old: Sequence[KubeObject], observed: Observed) -> list[KubeObject]:
+    """Pods of component deployments that are being deleted: those that come in their place wait for them."""
+    pods = (pod for dcd in old for pod in observed.pods_of(observed.workloads.get(objects.name(dcd))))
+    return [pod for pod in pods if objects.is_deleting(pod)]
 
 
 def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, list[KubeObject]]:
