@@ -271,6 +271,12 @@ def test_the_progress_of_a_rollout(there, previous, rollout):
     assert plan.rollout == rollout
 
 
+def test_an_update_that_no_worker_is_left_of_is_over_and_no_news():
+    """The graph has no workers any more, or Grove runs them."""
+    plan = rolled([FRONT], {"g-front": (FRONT, 1), "g-old": (OLD, 1)}, RUNNING)
+    assert plan.rollout == Rollout(components=[], status={**OVER, "endTime": NOW, "updatedComponents": []})
+
+
 @pytest.mark.parametrize("left", [component("g-old", "old", 0), component("g-old", "old", 1, component="Gone")])
 def test_what_an_update_left_begins_and_ends_no_other_one(left):
     """It is deleted, and goes when its finalizers are through; a pod of the new generation turns unready meanwhile."""

@@ -65,7 +65,8 @@ def roll(plan: Plan, observed: Observed) -> Plan:
     plan = plan.having(children)
     if finished:
         components: Sequence[str] = sorted(workers) if active else ()
-        rollout = Rollout(components=components, status=_ended(previous, components, observed.now), completed=active)
+        status = _ended(previous, components, observed.now)
+        rollout = Rollout(components=components, status=status, completed=bool(components))
     else:
         rollout = replace(_under_way(workers, leftovers, moving, new, observed), drain=drain)
     return replace(plan, rollout=rollout)
