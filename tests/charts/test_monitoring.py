@@ -71,3 +71,15 @@ def test_dashboards_show_metrics_that_there_are() -> None:
     for board in boards:
         queries = [target["expr"] for panel in json.loads(board.read_text())["panels"] for target in panel["targets"]]
         assert {name for query in queries for name in named(query)} <= KNOWN
+
+
+def test_a_watcher_that_was_active_before_draws_no_line_of_its_own() -> None:
+    """It keeps the time of its last list, and looked as if nothing was synced any more."""
+    board = json.loads((FILES / "dashboards" / "bus.json").read_text())
+    (query,) = (
+        target["expr"]
+        for panel in board["panels"]
+        for target in panel["targets"]
+        if "dynamo_watcher_last_synced_timestamp_seconds" in target["expr"]
+    )
+    assert "max by (namespace, resource) (" in query

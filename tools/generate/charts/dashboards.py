@@ -117,7 +117,7 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                 ("sum by (resource) (rate(dynamo_state_published_total[5m]))", "{{resource}}"),
             )),
             Panel("Since the watcher last had all objects", "s", (
-                ("time() - dynamo_watcher_last_synced_timestamp_seconds", "{{resource}}"),
+                ("time() - max by (namespace, resource) (dynamo_watcher_last_synced_timestamp_seconds)", "{{resource}}"),
             )),
             Panel("Publishing refused", "ops", (
                 ("sum by (stream, cause) (rate(dynamo_bus_publish_errors_total[5m]))", "{{stream}} {{cause}}"),
