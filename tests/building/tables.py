@@ -16,7 +16,7 @@ def rows(names: str, given: Mapping[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(names, given.values(), ids=given)
 
 
-def table(worlds: Mapping[str, tuple[Callable[[], Any], str]]) -> pytest.MarkDecorator:
+def table(worlds: Mapping[str, tuple[Callable[[], Any], object]]) -> pytest.MarkDecorator:
     """Parameters `given`, which makes what there is, and `outcome`, by what a row is about."""
     return rows("given, outcome", worlds)
 

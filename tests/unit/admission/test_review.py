@@ -60,7 +60,10 @@ def test_replicas_that_were_filled_in_follow_the_nodes(version: str):
     """Their author wrote none, and cannot be asked to write them now."""
     roles = [{"name": "leader", "replicas": 1}, {"name": "worker", "replicas": 1}]
     spec = {"multinode": {"nodeCount": 2}, "roles": roles}
-    of_roles = {"f:multinode": {"f:nodeCount": {}}, "f:roles": {'k:{"name":"worker"}': {".": {}, "f:name": {}}}}
+    of_roles: dict[str, Any] = {
+        "f:multinode": {"f:nodeCount": {}},
+        "f:roles": {'k:{"name":"worker"}': {".": {}, "f:name": {}}},
+    }
     if version == "v1beta1":
         old = graph(components=[{"name": "Worker", "type": "worker", **spec}], backendFramework="sglang")
         owned = {"f:components": {'k:{"name":"Worker"}': of_roles}}

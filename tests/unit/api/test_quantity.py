@@ -72,7 +72,7 @@ def test_no_quantity(text: str) -> None:
 @pytest.mark.parametrize("value", [True, None, [], {}, float("inf"), float("nan")])
 def test_no_number_and_no_text(value: object) -> None:
     with pytest.raises(quantity.InvalidQuantity):
-        quantity.parse(value)  # type: ignore[arg-type]
+        quantity.parse(value)
 
 
 @given(numbers, st.sampled_from(SUFFIXES))

@@ -172,7 +172,7 @@ MAKES_WAY = {
     "its workload has not counted a pod yet": (OLD_FAILS, failing(LONG_AGO, OLD_FITS), (False, NO_ROOM.seconds - 30)),
     "a worker of its engine is ready, and the leader is not": (
         OLD_FAILS,
-        failing(LONG_AGO, pod("Ready", "True", LONG_AGO, **{labels.ROLE: "worker"})),
+        failing(LONG_AGO, pod("Ready", "True", LONG_AGO, "", ("main",), **{labels.ROLE: "worker"})),
         (True, NO_ROOM.seconds - 30),
     ),
     "new ones have started, and register": (OLD_FAILS, decode("Ready", "True", 1), (False, ADMISSION.seconds - 1)),
