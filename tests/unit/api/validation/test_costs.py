@@ -1,4 +1,4 @@
-"""An object may have many parts: the API server allows 3 MiB, and each rule looks at each of them a few times at most."""
+"""An object may have many parts: the API server allows 3 MiB, and each rule reads each of them a few times at most."""
 
 import time
 from typing import Any
