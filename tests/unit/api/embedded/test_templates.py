@@ -150,7 +150,6 @@ NOT_PUBLISHED = {
         "readinessProbe.tcpSocket.port: 'my_port' is not a valid port name, which has at most 15 lower-case letters, "
         "digits and single '-' between them, and at least one letter"
     ),
-    "volumeMounts: [{name: a, mountPath: '/a:b'}]": "volumeMounts[0].mountPath: '/a:b' must not contain ':'",
     "restartPolicy: always": "restartPolicy: 'always' is not allowed; one of Always, Never, OnFailure",
     "securityContext: {runAsUser: -1}": "securityContext.runAsUser: -1 is too small; at least 0",
 }

@@ -173,6 +173,11 @@ CASES: list[Case] = [
         "warning: spec.components[0].compilationCache.mountPath: is taken from the root of the container: '/cache'; write that",
     ),
     Case(
+        "beta: a path of a mount that Kubernetes takes, and not all container runtimes",
+        beta("a: {main: {image: x, volumeMounts: [{name: a, mountPath: '/models:ro'}]}}"),
+        "warning: spec.components[0].podTemplate.spec.containers[0].volumeMounts[0].mountPath: has a ':', which not all container runtimes take in the path of a mount",
+    ),
+    Case(
         "alpha: pods that Grove does not place",
         services({"a": alpha_pod(nodeName="node-1")}),
         "warning: spec.services.a.extraPodSpec.nodeName: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",

@@ -273,7 +273,7 @@ def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violati
     for mount in _mounts(component):
         if not mount.path.startswith("/"):
             yield mount.path_at, _RELATIVE.format(path=shown(f"/{mount.path}"))
-        if ":" in mount.path and mount.path_at[-1] != "mountPath":
+        if ":" in mount.path:
             yield mount.path_at, _COLON
 
 

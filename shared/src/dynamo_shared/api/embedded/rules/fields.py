@@ -43,11 +43,6 @@ def port(value: Any, budget: FindingsLimit) -> Problems:
     return (names.port_name if isinstance(value, str) else _port_number)(value, budget)
 
 
-def mount_path(value: Any, budget: FindingsLimit) -> Problems:
-    """Where a volume is mounted."""
-    return budget.problem(f"{shown(value)} must not contain ':'") if ":" in value else None
-
-
 def absolute_path(value: Any, budget: FindingsLimit) -> Problems:
     """A directory of a server."""
     return None if not value or value.startswith("/") else budget.problem(f"{shown(value)} must be an absolute path")
@@ -106,7 +101,6 @@ _FORMS: dict[str, dict[str, Check]] = {
     "SecretEnvSource": {"name": names.dns_subdomain},
     "TCPSocketAction": {"port": port},
     "Volume": {"name": names.dns_label},
-    "VolumeMount": {"mountPath": mount_path},
 }
 
 FIELD_RULES: dict[tuple[str, str], Check] = {
