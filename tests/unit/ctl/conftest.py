@@ -1,0 +1,21 @@
+"""Commands that run in the tests' own process leave logging as it was for tests that follow."""
+
+from collections.abc import Iterator
+
+import pytest
+import structlog
+from dynamo_shared.runtime.logging import configure_logging
+
+
+@pytest.fixture(autouse=True)
+def _own_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = structlog.get_config()
+
+    def configured(*, level: str, style: str) -> None:
+        configure_logging(level=level, style=style)
+        # A logger that is kept would log, or be silent, as this command's beyond it.
+        structlog.configure(cache_logger_on_first_use=False)
+
+    monkeypatch.setattr("dynamo_ctl.settings.configure_logging", configured)
+    yield
+    structlog.configure(**before)
