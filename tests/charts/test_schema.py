@@ -64,6 +64,7 @@ WRONG = [
     ("nats.persistence.size=big", "at '/nats/persistence/size': 'big' does not match pattern"),
     ("nats.users[0]=admin", "at '/nats/users/0': value must be one of"),
     ("nats.maxPayload=1", "at '/nats/maxPayload': minimum: got 1, want 1.048576"),
+    ("nats.existing.credentialSecrets.podBuilder=a", "invalid propertyName 'podBuilder'"),
     ("nats.existing.servers[0]=nats:4222", "at '/nats/existing/servers/0': 'nats:4222' does not match pattern"),
     ("etcd.mode=off", "at '/etcd/mode': value must be one of 'own', 'existing', 'none'"),
     ("etcd.members=4", "at '/etcd/members': value must be one of 1, 3, 5"),

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from dynamo_ctl.services import SERVICES
+
 Schema = dict[str, Any]
 
 _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -158,7 +160,10 @@ CONSTRAINTS: dict[str, Schema] = {
         "type": "array",
         "items": {"type": "string", "pattern": _HOST.format(scheme="(nats|tls)")},
     },
-    "nats.existing.credentialSecrets": _TEXTS,
+    "nats.existing.credentialSecrets": {
+        **_TEXTS,
+        "propertyNames": {"enum": ["default", *sorted(SERVICES)]},
+    },
     "nats.existing.streamReplicas": {"type": "integer", "minimum": 1, "maximum": 5},
     "etcd.mode": {"enum": ["own", "existing", "none"]},
     "etcd.members": {"enum": [1, 3, 5]},
