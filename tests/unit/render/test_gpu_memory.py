@@ -121,6 +121,28 @@ def test_the_service_starts_after_the_users_own_preparations() -> None:
     assert [each["name"] for each in made["initContainers"]] == ["prepare", "gms-server"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"initContainers": [{"name": "gms-server", "image": "i"}]},
+            "initContainers: 'gms-server' is what .* container",
+        ),
+        (
+            {"volumes": [{"name": "gms-intrapod-control", "emptyDir": {}}]},
+            "volumes: 'gms-intrapod-control' is what .* volume",
+        ),
+        (
+            {"resourceClaims": [{"name": "intrapod-shared-gpu", "resourceClaimName": "c"}]},
+            "resourceClaims: 'intrapod-shared-gpu' is what .*; give your claim another name",
+        ),
+    ],
+)
+def test_the_parts_of_the_service_have_their_names_for_themselves(fields, message) -> None:
+    with pytest.raises(render.RenderError, match=f"component Worker: podTemplate.spec.{message}"):
+        pod(worker(WITHIN, pod=fields))
+
+
 def test_the_service_runs_as_its_engine() -> None:
     confined = {"allowPrivilegeEscalation": False, "runAsUser": 7}
     (server,) = pod(worker(WITHIN, main={"securityContext": confined}))["initContainers"]

@@ -1,8 +1,10 @@
 """The pod spec of a component, assembled in the order that the reference keeps (behaviour, section 3.2)."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import MAIN, RUNTIME, KubeObject
 from dynamo_shared.api.probes import PROBES, asks
 
@@ -23,6 +25,13 @@ from dynamo_pod_builder.render.sharing import failover, gpu_memory
 #: Group that owns mounted volumes, so that images which do not run as root can write their caches.
 FS_GROUP = 1000
 
+
+#: Where names are unique in a pod, init containers first: most of the platform's containers are some.
+_NAMED = {
+    "container": ("initContainers", "containers"),
+    "volume": ("volumes",),
+    "claim": ("resourceClaims",),
+}
 
 #: Pods of a replica whose roles may have templates of their own, as messages say it.
 _PODS_OF_ROLES = {PodRole.LEADER: "the leader", PodRole.WORKER: "the workers"}
@@ -86,7 +95,21 @@ def _pod_spec(context: PodContext) -> KubeObject:
     if context.observed.restore is not None:
         start_from(pod, context.observed.restore, context.engines)
     pull_secrets.add(pod, context.observed.pull_secrets, context.template_annotations)
+    _check_names(context.component, pod)
     return pod
+
+
+def _check_names(component: str, pod: KubeObject) -> None:
+    """RenderError where something of the author's is called like what the platform adds.
+
+    Grove takes such a template, and makes no pods of it.
+    """
+    for what, fields in _NAMED.items():
+        count = Counter(each["name"] for field in fields for each in pod.get(field) or ())
+        name, times = next(iter(count.most_common(1)), ("", 0))
+        if times > 1:
+            message = f"{shown(name)} is what the platform calls a {what} that it adds to these pods"
+            raise RenderError(component, f"podTemplate.spec.{fields[0]}", message, f"give your {what} another name")
 
 
 def _main(context: PodContext, defaults: Defaults, containers: list[KubeObject]) -> KubeObject:
