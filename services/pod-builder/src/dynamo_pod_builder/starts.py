@@ -21,7 +21,7 @@ from dynamo_pod_builder.render.checkpoint.storage import storage_of
 from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.snapshot_starts import NOT_CAPTURED, SnapshotStart, not_installed, of_capture, of_name
-from dynamo_pod_builder.status.checkpoint import is_ready
+from dynamo_pod_builder.status.checkpoint import FAILED, is_ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,18 @@ class CheckpointStart:
     identity_hash: str
     exists: bool
     restore: Restore | None = None
+    #: Why it could not be taken; "" unless it has failed.
+    failure: str = ""
+
+    @property
+    def fails(self) -> bool:
+        """Whether it does not come without a change by someone."""
+        return bool(self.failure)
+
+    @property
+    def message(self) -> str:
+        """What keeps pods from starting from it."""
+        return f"DynamoCheckpoint {self.name} has failed: {self.failure}"
 
     @property
     def ready(self) -> bool:
@@ -177,8 +189,9 @@ def _start(
     if desired.target_container_name not in (None, "", MAIN):
         at = "experimental.checkpoint.targetContainerName"
         raise RenderError(component, at, f"must be {MAIN}, which DynamoCheckpoint {objects.name(obj)} is of")
-    digest = hash_of(obj)
-    return CheckpointStart(objects.name(obj), digest, True, _restore(obj, digest, catalogue.agents, config))
+    digest, status = hash_of(obj), obj.get("status") or {}
+    failure = status.get("message") or "it has no message" if status.get("phase") == FAILED else ""
+    return CheckpointStart(objects.name(obj), digest, True, _restore(obj, digest, catalogue.agents, config), failure)
 
 
 def _restore(

@@ -4,19 +4,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.reconcilers.graph.report import conclude
 from dynamo_pod_builder.reconcilers.graph.steps.checkpoints import take_checkpoints
 from dynamo_pod_builder.reconcilers.graph.steps.desired import desire
 from dynamo_pod_builder.render import CheckpointDefaults
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.starts import Catalogue
+from dynamo_pod_builder.status.graph import graph_status
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
 from dynamo_shared.api.v1beta1 import parse_graph
 
 from tests.unit.render.building import CONFIG, component
 
-from .building import observed, stored_graph
+from .building import NOW, observed, stored_graph
 
 ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
@@ -67,6 +70,34 @@ def test_one_is_taken_for_a_graph_that_says_that_grove_runs_it():
     world = observed(of=graph, config=replace(ON, grove=True), checkpoints=Catalogue())
     plan = take_checkpoints(desire(Plan(), world), world)
     assert [each["metadata"]["name"] for each in plan.checkpoints] == [f"checkpoint-{hash_of(graph)}"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "phase", "ready"),
+    [
+        pytest.param(
+            "WaitForCheckpoint",
+            "Failed",
+            (
+                "failed",
+                "component One: CheckpointFailed: DynamoCheckpoint there has failed: the engine did not load in time",
+            ),
+            id="failed",
+        ),
+        pytest.param(
+            "WaitForCheckpoint", "Creating", ("pending", "Waiting for checkpoints: One (there)"), id="on its way"
+        ),
+        pytest.param(
+            "Immediate", "Failed", ("pending", "Resources not ready: One: nothing runs its pods yet"), id="no wait"
+        ),
+    ],
+)
+def test_a_graph_fails_whose_pods_wait_for_a_checkpoint_that_has_failed(policy, phase, ready):
+    failed = {**THERE, "status": {"phase": phase, "message": "the engine did not load in time"}}
+    of = stored_graph(starting(**AUTO, startupPolicy=policy))
+    world = observed(of=of, config=ON, checkpoints=Catalogue(by_identity={DIGEST: failed}))
+    status = graph_status(of, conclude(desire(Plan(), world), CarryOutResult(world, complete=True)), NOW)
+    assert (status["state"], status["conditions"][0]["message"]) == ready
 
 
 def test_without_a_rendered_graph_there_is_nothing_to_take():

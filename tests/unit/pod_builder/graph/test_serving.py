@@ -83,7 +83,7 @@ NO_NODE = (
 )
 FULL = (
     "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s). preemption: "
-    "0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+    "0/2 nodes are available: 1 No preemption victims ..., 1 Preemption is not helpful for scheduling."
 )
 
 #: What is available of the new generation, its pods, what of the old one where not all is; what counts, and until when.
@@ -172,7 +172,7 @@ MAKES_WAY = {
     "its workload has not counted a pod yet": (OLD_FAILS, failing(LONG_AGO, OLD_FITS), (False, NO_ROOM.seconds - 30)),
     "a worker of its engine is ready, and the leader is not": (
         OLD_FAILS,
-        failing(LONG_AGO, pod("Ready", "True", LONG_AGO, "", ("main",), **{labels.ROLE: "worker"})),
+        failing(LONG_AGO, pod("Ready", "True", LONG_AGO, "worker", ("main",), **{labels.ROLE: "worker"})),
         (True, NO_ROOM.seconds - 30),
     ),
     "new ones have started, and register": (OLD_FAILS, decode("Ready", "True", 1), (False, ADMISSION.seconds - 1)),

@@ -94,8 +94,9 @@ def planned(observed: ComponentInputs) -> ComponentPlan:
             # Those that run stay, as those of a graph do.
             kept = {"replicas": min(desired, observed.running)}
             parsed = parsed.model_copy(update={"spec": parsed.spec.model_copy(update=kept)})
-            named = starts.by_component[parsed.metadata.name].name
-            held = Failure(status.WAITING, f"no further pod starts before DynamoCheckpoint {named} is ready")
+            start = starts.by_component[parsed.metadata.name]
+            why = f"; {start.message}" if start.fails else ""
+            held = Failure(status.WAITING, f"no further pod starts before DynamoCheckpoint {start.name} is ready{why}")
         around = replace(observed.around, restore=starts.restores.get(parsed.metadata.name))
         # A graph has those of its components created.
         missing = () if graph_uid(observed.component) else starts.missing.values()

@@ -129,8 +129,11 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
     starts, parts = plan.starts, all_parts(plan, observed)
     # Where pods start without it, or all of them serve, the condition of the checkpoints alone says so.
     awaited = sorted(starts.waiting - _serving(plan, parts))
-    known = [(name, each) for name, each in starts.snapshots.items() if each.fails and name in awaited]
-    stopped = [f"component {name}: {each.message}" for name, each in known]
+    stopped = [
+        f"component {name}: {each.message}"
+        for name, each in starts.by_component.items()
+        if each.fails and name in awaited
+    ]
     return status.GraphOutcome(
         components=parts,
         failure=outcome.failure or (Failure(NO_CHECKPOINT, "; ".join(stopped)) if stopped else None),

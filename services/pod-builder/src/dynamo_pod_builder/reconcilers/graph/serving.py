@@ -37,7 +37,7 @@ NO_ROOM = timedelta(minutes=10)
 USELESS = timedelta(minutes=1)
 #: What the default scheduler says of nodes on which a pod would not fit without other pods either, as where its node selector
 #: has a typing error or its claim is missing, and of those on which it might.
-_NO_USE, _MAYBE = "Preemption is not helpful for scheduling", "No preemption victims found"
+_NO_USE, _MAYBE = "Preemption is not helpful for scheduling", "No preemption victims"
 
 
 @dataclass(frozen=True, slots=True)
