@@ -74,7 +74,7 @@ def test_dashboards_show_metrics_that_there_are() -> None:
 
 
 def test_a_watcher_that_was_active_before_draws_no_line_of_its_own() -> None:
-    """It keeps the time of its last list, and looked as if nothing was synced any more."""
+    """It keeps the time of its last list, as if nothing was synced any more."""
     board = json.loads((FILES / "dashboards" / "bus.json").read_text())
     (query,) = (
         target["expr"]

@@ -27,7 +27,8 @@ def adapter(component: str, replicas: int, owner: str = "graph") -> dict[str, An
 
 
 def test_adapters_own_what_their_graph_gave_them():
-    results = [adapter("One", 2), adapter("Two", 3, owner="another"), adapter("Three", 4), adapter("Gone", 5)]
+    empty = {"metadata": adapter("One", 9)["metadata"]}
+    results = [adapter("One", 2), adapter("Two", 3, owner="another"), adapter("Three", 4), adapter("Gone", 5), empty]
     of = graph({"One": 1, "Two": 1, "Three": 1}, adapting=("One", "Two"))
     owners = adapted.owning(of, results)
     assert adapted.replicas_of(of, owners) == {"One": 2}

@@ -27,8 +27,11 @@ class Difference(NamedTuple):
 
 
 def is_of(adapter: KubeObject, graph: KubeObject) -> bool:
-    """Whether the graph made the adapter: one that another owner made under its name scales nothing."""
-    owners = adapter["metadata"].get("ownerReferences", ())
+    """Whether the graph made the adapter: one that another owner made under its name scales nothing.
+
+    Nor does one without a spec, which a user can store where admission is off.
+    """
+    owners = adapter["metadata"].get("ownerReferences", ()) if "spec" in adapter else ()
     return any(owner.get("controller") and owner["uid"] == graph["metadata"]["uid"] for owner in owners)
 
 
