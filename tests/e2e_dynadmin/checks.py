@@ -15,6 +15,7 @@ from .deploying import (
 )
 from .rights import users_see_and_do_what_their_rights_allow
 from .sessions import (
+    a_form_outlives_the_session,
     a_session_that_ends_says_why,
     another_tabs_session_is_taken_over,
     the_list_of_namespaces_keeps_the_keyboard,
@@ -62,6 +63,7 @@ ALL: tuple[Check, ...] = (
     a_killed_service_loses_and_doubles_nothing,
     users_see_and_do_what_their_rights_allow,
     a_session_that_ends_says_why,
+    a_form_outlives_the_session,
     another_tabs_session_is_taken_over,
     the_list_of_namespaces_keeps_the_keyboard,
     every_view_is_accessible,

@@ -14,10 +14,29 @@ async def a_session_that_ends_says_why(stage: Stage) -> None:
     await person.page.context.clear_cookies()
     await person.go(f"#/{TEAM}/requests")
     await expect(person.page.locator("#token-error")).to_contain_text("begin a session", timeout=PATIENT)
-    await person.sign_in(stage.engineer)
+    await expect(person.page.get_by_role("heading", name="Sign in")).to_be_focused()
+    await person.page.get_by_label("Token").fill(stage.engineer)
+    await person.page.get_by_role("button", name="Sign in").click()
+    # The button that had the focus is gone: a reader goes on at the view.
+    await expect(person.page.get_by_role("heading", name="Requests")).to_be_focused(timeout=PATIENT)
     await person.page.get_by_role("button", name="Sign out").click()
-    await expect(person.page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=PATIENT)
+    await expect(person.page.get_by_role("heading", name="Sign in")).to_be_focused(timeout=PATIENT)
     await expect(person.page.locator("#token-error")).to_be_empty()
+
+
+async def a_form_outlives_the_session(stage: Stage) -> None:
+    """A session ends while a form is filled in: it is as it was after the sign-in, and empty for someone else."""
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deploy")
+    name = person.page.locator('[name="/name"]')
+    for token, expected in ((stage.engineer, "mine"), (stage.reader, "")):
+        await person.give("/name", "mine")
+        await person.page.context.clear_cookies()
+        await person.give("/model/name", "Qwen/Qwen3-0.6B" if expected else "Qwen/Qwen3-32B")
+        await expect(person.page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=PATIENT)
+        await person.page.get_by_label("Token").fill(token)
+        await person.page.get_by_role("button", name="Sign in").click()
+        await expect(name).to_have_value(expected, timeout=PATIENT)
 
 
 async def another_tabs_session_is_taken_over(stage: Stage) -> None:

@@ -33,6 +33,7 @@ class App extends Part {
       if (!this.session) return;
       [this.session, this.spaces, this.problem] = [null, null, why];
       forget();
+      this.toHeading(true);
     };
     hooks.replaced = () => {
       forget();
@@ -73,13 +74,22 @@ class App extends Part {
     if (this.route.namespace) localStorage.setItem(LAST, this.route.namespace);
     const isOther = ["view", "namespace", "kind", "name"].some((key) => before[key as "view"] !== this.route[key as "view"]);
     // A reader hears the new view, and the keyboard goes on there; not out of the list of namespaces, in which each step is one.
-    if (isOther && document.activeElement?.tagName !== "SELECT") void this.updateComplete.then(() => window.setTimeout(() => this.querySelector<HTMLElement>("main h1")?.focus()));
+    if (isOther && document.activeElement?.tagName !== "SELECT") this.toHeading();
+  }
+
+  /** Go on at the heading of what is shown now; `isLost`: where what had the focus is gone, and the person is not elsewhere by now. */
+  private toHeading(isLost = false): void {
+    void this.updateComplete.then(() =>
+      window.setTimeout(() => {
+        if (!isLost || document.activeElement === document.body) this.querySelector<HTMLElement>("main h1")?.focus();
+      }),
+    );
   }
 
   override render(): TemplateResult {
     if (!this.started) return html`<p class="starting" role="status">${this.problem || "Loading"}</p>`;
     if (!this.session)
-      return html`<dyn-sign-in .problem=${this.problem} @signed-in=${() => void this.begin()}></dyn-sign-in>`;
+      return html`<dyn-sign-in .problem=${this.problem} @signed-in=${() => void this.begin().then(() => this.toHeading(true))}></dyn-sign-in>`;
     return html`
       <a class="skip" href="#main" @click=${this.skip}>Skip to the content</a>
       <div class="shell ${this.isOpen ? "open" : ""}">
@@ -134,7 +144,7 @@ class App extends Part {
       return html`<h1 tabindex="-1">${none ? "Nothing to see yet" : "Choose a namespace"}</h1>
         ${none ? html`<p class="lead">You may not list graphs in any namespace. Ask for a role there; <code>kubectl auth can-i list dynamographdeployments</code> shows what you have.</p>` : nothing}`;
     }
-    if (view === "deploy") return html`<dyn-deploy .namespace=${namespace}></dyn-deploy>`;
+    if (view === "deploy") return html`<dyn-deploy .namespace=${namespace} .user=${this.session?.user ?? ""}></dyn-deploy>`;
     // An element for each object: what comes late of one is not shown for another.
     const key = format({ namespace, kind, name });
     if (view === "detail") return html`${keyed(key, html`<dyn-detail .namespace=${namespace} .kind=${kind} .name=${name} .tab=${tab}></dyn-detail>`)}`;

@@ -91,3 +91,14 @@ test("what the form lacks is not asked for again and again", async () => {
   await pass(250);
   deepEqual([asked.length, draft.errors.length], [1, 1]);
 });
+
+test("a manifest that cannot be read is something to correct, until it can be", async () => {
+  const { draft, asked } = await begun(INTENT);
+  asked[0].answer(answerTo(asked[0].body));
+  await turn();
+  draft.mistype("/manifest", "no spec");
+  draft.give("/backend", "vllm");
+  deepEqual(draft.errors, [{ pointer: "/manifest", detail: "no spec", source: null }]);
+  draft.mistype("/manifest", "");
+  deepEqual(draft.errors, []);
+});

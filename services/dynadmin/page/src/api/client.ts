@@ -133,6 +133,11 @@ export async function get<T>(path: string, options: Options = {}): Promise<T> {
   return (await call<T>("GET", path, options)).body;
 }
 
+/** Whether it may pass by itself: nothing is wrong with what was asked for. */
+export function passes(error: unknown): boolean {
+  return !(error instanceof ApiProblem) || error.status === 429 || error.status >= 500;
+}
+
 /** What went wrong, in words for a person. */
 export function words(error: unknown): string {
   if (error instanceof ApiProblem) {

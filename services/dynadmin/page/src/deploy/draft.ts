@@ -1,6 +1,6 @@
 // The state of the view that deploys: the intent, what the API says of it, and changes that the form does not show.
 import { stringify } from "yaml";
-import { ApiProblem, call, words, type Any, type Entry, type KubeObject, type Schemas } from "../api/client.ts";
+import { ApiProblem, call, passes, words, type Any, type Entry, type KubeObject, type Schemas } from "../api/client.ts";
 import { applied, changes, offered, type Change } from "../logic/inverse.ts";
 import { same, set } from "../logic/pointer.ts";
 import { typeOf } from "./fields.ts";
@@ -12,6 +12,12 @@ const TRANSLATE = 250;
 const ASK = 700;
 /** Until a service that could not answer is asked again, milliseconds. */
 const AGAIN = 3000;
+
+/** What a person said, in the form and in the manifest. */
+export interface Said {
+  intent: Any;
+  kept: Change[];
+}
 
 export class Draft {
   intent: Any = { mode: "objective" };
@@ -35,14 +41,19 @@ export class Draft {
     this.changed = changed;
   }
 
-  open(namespace: string): void {
-    this.namespace = namespace;
+  /** Check it in a namespace; what was said before the view went goes on. */
+  open(namespace: string, said: Said = this.said): void {
+    [this.namespace, this.intent, this.kept] = [namespace, said.intent, said.kept];
     this.refresh();
   }
 
   close(): void {
     this.timers.forEach((each) => window.clearTimeout(each));
     this.round += 1;
+  }
+
+  get said(): Said {
+    return { intent: this.intent, kept: this.kept };
   }
 
   /** What has to be corrected before it can be deployed. */
@@ -58,14 +69,15 @@ export class Draft {
   }
 
   give(pointer: string, value: Any): void {
-    const { [pointer]: _, ...mistyped } = this.mistyped;
-    [this.intent, this.mistyped] = [set(this.intent, pointer, value), mistyped];
+    this.intent = set(this.intent, pointer, value);
+    this.mistype(pointer, "");
     this.refresh();
   }
 
-  /** A field holds a text that is not a value of it. */
+  /** A field, or the manifest, holds a text that means nothing there; without a detail it does so no longer. */
   mistype(pointer: string, detail: string): void {
-    this.mistyped = { ...this.mistyped, [pointer]: detail };
+    const { [pointer]: _, ...others } = this.mistyped;
+    this.mistyped = detail ? { ...others, [pointer]: detail } : others;
     this.changed();
   }
 
@@ -180,7 +192,7 @@ export class Draft {
   }
 
   private refused(error: unknown, round: number): void {
-    if (!(error instanceof ApiProblem) || error.status === 429 || error.status >= 500) {
+    if (passes(error) || !(error instanceof ApiProblem)) {
       this.problem = words(error);
       // Nothing is wrong with the form: the person need not change it to have it checked.
       if (round === this.round) this.timers.push(window.setTimeout(() => this.refresh(), AGAIN));

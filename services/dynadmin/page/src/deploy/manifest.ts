@@ -1,4 +1,5 @@
-// The manifest next to the form, as text that can be edited. Event `edited` returns the text to the form.
+// The manifest next to the form, as text that can be edited. Event `edited` returns the text to the form, `broken` says that it
+// cannot be read.
 import { html, nothing, type TemplateResult } from "lit";
 import { parse } from "yaml";
 import type { Any } from "../api/client.ts";
@@ -19,6 +20,17 @@ class Manifest extends Part {
   private problem = "";
   private timer = 0;
 
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    window.clearTimeout(this.timer);
+  }
+
+  /** Forget what was typed: the text is the form's again. */
+  reset(): void {
+    window.clearTimeout(this.timer);
+    [this.draft, this.problem] = [null, ""];
+  }
+
   override render(): TemplateResult {
     const shown = this.draft ?? this.text;
     return html`<section class="card">
@@ -27,7 +39,7 @@ class Manifest extends Part {
         .value=${shown} @input=${this.typed} @blur=${() => this.settled()}></textarea>
       <p class="error" role="alert">${this.problem}</p>
       <p class="help" id="manifest-state" role="status">
-        ${!shown ? "" : this.stale ? "Of the last valid form." : "Edit it, and the form follows."}
+        ${!shown || this.problem ? "" : this.stale ? "Of the last valid form." : "Edit it, and the form follows."}
       </p>
       ${this.kept.length
         ? html`<div class="notice">
@@ -36,7 +48,10 @@ class Manifest extends Part {
             <button class="button" @click=${() => this.dispatchEvent(new CustomEvent("drop"))}>Drop these changes</button>
           </div>`
         : nothing}
-      ${shown ? html`<div class="actions">${copying(shown, "Manifest")}</div>` : nothing}
+      ${shown
+        ? html`<div class="actions">${copying(shown, "Manifest")}
+            ${this.problem ? html`<button class="button" @click=${this.discard}>Discard my text</button>` : nothing}</div>`
+        : nothing}
     </section>`;
   }
 
@@ -55,7 +70,18 @@ class Manifest extends Part {
       this.dispatchEvent(new CustomEvent("edited", { detail: object }));
     } catch (error) {
       this.problem = (error as Error).message.split("\n")[0] ?? "";
+      this.broken();
     }
+  }
+
+  /** Nothing is deployed while this text, which a person sees, says something else. */
+  private broken(): void {
+    this.dispatchEvent(new CustomEvent("broken", { detail: this.problem }));
+  }
+
+  private discard(): void {
+    this.reset();
+    this.broken();
   }
 
   /** Once the person has left it, the text is the form's again. */
@@ -68,3 +94,4 @@ class Manifest extends Part {
 }
 
 customElements.define("dyn-manifest", Manifest);
+export type { Manifest };

@@ -3,17 +3,18 @@ import { html, nothing, type TemplateResult } from "lit";
 import { get, words, type Any, type Schemas } from "../api/client.ts";
 import { rights, type Rights } from "../api/session.ts";
 import { asGraph, isWhole } from "../logic/points.ts";
-import { format, type Kind } from "../logic/route.ts";
+import { format, parse, type Kind } from "../logic/route.ts";
 import { Part, properties, state } from "../parts/part.ts";
 import { say } from "../parts/toasts.ts";
 import { branches } from "../parts/tree.ts";
-import { Draft } from "./draft.ts";
+import { Draft, type Said } from "./draft.ts";
 import { fieldAt } from "./fields.ts";
 import { fitting } from "./fit.ts";
 import type { Edit, Form } from "./form.ts";
 import { PRESETS } from "./presets.ts";
 import "./estimate.ts";
 import "./form.ts";
+import type { Manifest } from "./manifest.ts";
 import "./manifest.ts";
 
 const MODES = [
@@ -21,9 +22,13 @@ const MODES = [
   { mode: "graph", title: "A graph by hand", about: "Say which engine runs, on how many GPUs, with how many replicas." },
 ];
 
+/** What the form had when a session ended: the same person has it again after the sign-in. */
+let left: (Said & { user: string }) | null = null;
+
 class Deploy extends Part {
-  static override properties = { ...properties("namespace"), ...state("rights", "capabilities", "busy", "estimated") };
+  static override properties = { ...properties("namespace", "user"), ...state("rights", "capabilities", "busy", "estimated") };
   namespace = "";
+  user = "";
   private rights: Rights | null = null;
   private capabilities: Schemas["Capabilities"] | null = null;
   private busy = false;
@@ -39,6 +44,8 @@ class Deploy extends Part {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.draft.close();
+    // A person who goes elsewhere is done with it.
+    left = parse(location.hash).view === "deploy" ? { ...this.draft.said, user: this.user } : null;
   }
 
   override willUpdate(changed: Map<string, unknown>): void {
@@ -49,7 +56,9 @@ class Deploy extends Part {
       // The person may be in another namespace by now.
       if (namespace === this.namespace) this.rights = answer;
     }, () => undefined);
-    this.draft.open(namespace);
+    const isBack = !this.hasUpdated && left?.user === this.user;
+    this.draft.open(namespace, isBack ? left! : undefined);
+    if (isBack) left = null;
   }
 
   private drawn(): void {
@@ -90,7 +99,7 @@ class Deploy extends Part {
           <dyn-estimate .namespace=${this.namespace} .intent=${this.estimated} @point=${(event: CustomEvent<Any>) => this.point(event.detail)}></dyn-estimate>
           ${fitting(this.draft.answer?.gpus)}
           <dyn-manifest .text=${this.draft.text} .kept=${this.draft.kept} .stale=${errors.length > 0}
-            @edited=${(event: CustomEvent<Any>) => void this.edited(event.detail)} @drop=${() => this.draft.drop()}></dyn-manifest>
+            @edited=${(event: CustomEvent<Any>) => void this.edited(event.detail)} @broken=${(event: CustomEvent<string>) => this.draft.mistype("/manifest", event.detail)} @drop=${() => this.draft.drop()}></dyn-manifest>
           ${this.tree()}
         </div>
       </div>
@@ -116,7 +125,7 @@ class Deploy extends Part {
         : nothing}
       <div class="actions">
         <span class="muted" role="status">${this.standing(ready, checked, errors.length)}</span>
-        <button class="button accent" ?disabled=${!ready || this.busy || this.forbidden !== ""} title=${this.forbidden || nothing}>${this.busy ? "Deploying" : "Deploy"}</button>
+        <button class="button accent" ?disabled=${!ready || !checked || this.busy || this.forbidden !== ""} title=${this.forbidden || nothing}>${this.busy ? "Deploying" : "Deploy"}</button>
       </div>
     </section>`;
   }
@@ -144,25 +153,29 @@ class Deploy extends Part {
   private setMode(mode: string): void {
     if (mode === this.draft.intent.mode) return;
     if (this.draft.kept.length) say("Changes of the manifest that the form has no field for were dropped", true);
-    this.form.reset();
-    this.draft.replace({ ...this.draft.intent, mode });
+    this.replace({ ...this.draft.intent, mode });
   }
 
   private preset(event: Event): void {
     const chosen = PRESETS[Number((event.target as HTMLSelectElement).value || NaN)];
-    this.form.reset();
-    this.draft.replace(chosen ? structuredClone(chosen.intent) : { mode: this.draft.intent.mode });
+    this.replace(chosen ? structuredClone(chosen.intent) : { mode: this.draft.intent.mode });
   }
 
   private point(figures: Any): void {
-    this.form.reset();
-    this.draft.replace(asGraph(this.draft.intent, figures));
+    this.replace(asGraph(this.draft.intent, figures));
     say(isWhole(figures) ? "The point is filled in as a graph" : "Filled in with the size of the decode workers; change the prefill workers in the manifest");
   }
 
   private async edited(manifest: Any): Promise<void> {
     this.form.reset();
     await this.draft.edited(manifest);
+  }
+
+  /** Another intent, in place of all that was typed. */
+  private replace(intent: Any): void {
+    this.form.reset();
+    this.querySelector<Manifest>("dyn-manifest")!.reset();
+    this.draft.replace(intent);
   }
 
   private get form(): Form {

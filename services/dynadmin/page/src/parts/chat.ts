@@ -1,10 +1,13 @@
 // A chat with the graph's model, through its frontend: streamed, with the times that a user gets.
 import { html, nothing, type TemplateResult } from "lit";
-import { get, words, type Any } from "../api/client.ts";
+import { get, passes, words, type Any } from "../api/client.ts";
 import { follow } from "../api/stream.ts";
 import { figure } from "../logic/format.ts";
 import type { State } from "../logic/kinds.ts";
 import { Part, properties, state } from "./part.ts";
+
+/** Until the frontend is asked again for models that it does not serve yet, milliseconds. */
+const AGAIN = 5000;
 
 interface Message {
   role: "user" | "assistant";
@@ -26,22 +29,30 @@ class Chat extends Part {
   private problem = "";
   private longest = 256;
   private answering = new AbortController();
+  private mayPass = true;
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.every(AGAIN, () => (this.models.length || !this.mayPass ? undefined : this.ask()));
+  }
 
   override willUpdate(changed: Map<string, unknown>): void {
     const before = changed.get("graph") as State | undefined;
     // A graph that becomes ready serves models that it did not serve before.
-    if (!this.hasUpdated || (changed.has("graph") && before?.tone !== this.graph.tone)) this.ask();
+    if (this.hasUpdated && changed.has("graph") && before?.tone !== this.graph.tone) void this.ask();
   }
 
-  private ask(): void {
-    get<{ models: string[] }>(`${this.path}/chat`, { signal: this.stop }).then(
+  private ask(): Promise<void> {
+    return get<{ models: string[] }>(`${this.path}/chat`, { signal: this.stop }).then(
       ({ models }) => {
-        this.models = models;
+        [this.models, this.mayPass] = [models, true];
         if (!models.includes(this.model)) this.model = models[0] ?? "";
         this.problem = "";
         if (!models.length) this.problem = "The frontend serves no model yet. Wait until the graph is ready.";
       },
-      (error: unknown) => (this.problem = words(error)),
+      (error: unknown) => {
+        [this.problem, this.mayPass] = [words(error), passes(error)];
+      },
     );
   }
 

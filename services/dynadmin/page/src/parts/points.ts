@@ -1,6 +1,6 @@
 // The points that profiling offers for a request, and deploying one of them.
 import { html, nothing, type TemplateResult } from "lit";
-import { call, get, words, type KubeObject, type Schemas } from "../api/client.ts";
+import { call, get, passes, words, type KubeObject, type Schemas } from "../api/client.ts";
 import { format } from "../logic/route.ts";
 import { graphWords, pointWords, sourceWords } from "../logic/points.ts";
 import type { Point } from "../deploy/pareto.ts";
@@ -8,6 +8,9 @@ import { ask } from "./dialog.ts";
 import { Part, properties, state } from "./part.ts";
 import { say } from "./toasts.ts";
 import "../deploy/pareto.ts";
+
+/** Until points that could not be read are asked for again, milliseconds. */
+const AGAIN = 5000;
 
 class Points extends Part {
   static override properties = { ...properties("path", "request", "may"), ...state("loaded", "problem", "chosen") };
@@ -28,7 +31,10 @@ class Points extends Part {
       this.loaded = await get<Schemas["Candidates"]>(`${this.path}/candidates`, { signal: this.stop });
       this.problem = "";
     } catch (error) {
-      if (!this.stop.aborted) this.problem = words(error);
+      const { stop } = this;
+      if (stop.aborted) return;
+      this.problem = words(error);
+      if (passes(error)) window.setTimeout(() => stop.aborted || void this.refresh(), AGAIN);
     }
   }
 
