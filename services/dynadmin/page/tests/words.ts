@@ -136,6 +136,8 @@ test("a request names its graph before the graph exists", () => {
   equal(deployedBy(request("Ready")), "");
   equal(deployedBy(request("Deployed")), "g");
   equal(deployedBy(request("Failed", [{ type: "DeploymentReady", status: "False" }])), "g");
+  // Anything else would be another path of the API.
+  equal(deployedBy({ ...request("Deployed"), status: { phase: "Deployed", dgdName: "../models/m" } }), "");
 });
 
 test("many names are cut to the first", () => {

@@ -1,6 +1,6 @@
 // What each kind of object is called, and what of it a list shows. Pure.
 import type { Any, KubeObject } from "../api/client.ts";
-import type { Kind } from "./route.ts";
+import { safe, type Kind } from "./route.ts";
 import { isTrouble } from "./advice.ts";
 import { count, spaced } from "./format.ts";
 
@@ -167,7 +167,7 @@ export function gpuWords(graph: KubeObject): string {
 export function deployedBy(request: KubeObject): string {
   const { phase = "", dgdName = "", conditions = [] } = status(request);
   const isThere = phase === "Deploying" || phase === "Deployed" || conditions.some((each: Any) => each.type === "DeploymentReady");
-  return isThere ? dgdName : "";
+  return isThere ? safe(dgdName) : "";
 }
 
 /** The model that a graph serves: as its components say, or as the engine's argument does. */

@@ -30,6 +30,6 @@ export function format(route: Partial<Route>): string {
 }
 
 /** A name as Kubernetes has it; of anything else nothing, since it would be another path of the API. */
-function safe(text: string): string {
+export function safe(text: string): string {
   return /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(text) ? text : "";
 }
