@@ -16,7 +16,7 @@ from dynamo_dynadmin.identity.session import COOKIE, LOGIN_COOKIE, Sessions
 from dynamo_dynadmin.identity.who import Unidentified
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 
-from tests.unit.dynadmin.http_world import ABSENT, PAGE, server_of, serving
+from .http_world import ABSENT, PAGE, server_of, serving
 
 
 async def test_a_session_that_has_ended_can_be_ended() -> None:

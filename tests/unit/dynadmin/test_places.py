@@ -27,7 +27,8 @@ from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from prometheus_client import CollectorRegistry
 
 from tests.building.waiting import until
-from tests.unit.dynadmin.http_world import ABSENT, Named, echo, route_of, server_of, serving
+
+from .http_world import ABSENT, Named, echo, route_of, server_of, serving
 
 
 async def test_the_slow_bodies_of_strangers_leave_places_for_others() -> None:

@@ -18,7 +18,7 @@ from dynamo_dynadmin.metrics import DynadminMetrics
 from multidict import CIMultiDict
 from prometheus_client import CollectorRegistry
 
-from tests.unit.dynadmin.http_world import (
+from .http_world import (
     ABSENT,
     PAGE,
     Handle,

@@ -14,7 +14,7 @@ from dynamo_dynadmin.http.routes import JSON_PATCH, MERGE_PATCH
 from dynamo_shared.kube import Conflict, Invalid
 from multidict import CIMultiDict
 
-from tests.unit.dynadmin.http_world import ABSENT, Managed, asking, serving
+from .http_world import ABSENT, Managed, asking, serving
 
 
 @pytest.mark.parametrize(
