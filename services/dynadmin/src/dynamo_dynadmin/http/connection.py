@@ -41,15 +41,12 @@ class Connections:
         self._open[connection] = None
         if len(self._open) <= self._most:
             return
-        oldest = self._idle(connection, unused=True) or self._idle(connection, unused=False)
+        idle = (each for each in self._open if each is not connection and each.waits_for_a_request)
+        # The oldest, of those that never had a request if there are any.
+        oldest = min(idle, key=lambda each: each.had_a_request, default=None)
         if oldest is not None:
             self.closed(oldest)
             oldest.cut_off()
-
-    def _idle(self, connection: HttpConnection, *, unused: bool) -> HttpConnection | None:
-        """The oldest other connection without a request; `unused`: of those that never had one."""
-        others = (each for each in self._open if each is not connection and each.waits_for_a_request)
-        return next((each for each in others if not (unused and each.had_a_request)), None)
 
     def closed(self, connection: HttpConnection) -> None:
         """One less."""
