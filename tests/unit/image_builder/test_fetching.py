@@ -36,12 +36,30 @@ CONTENT = packed()
 DIGEST = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
 
 
+class _Quiet(BaseHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def served(handler: type[_Quiet]) -> Iterator[str]:
+    """The URL of a server whose requests are handled so."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 @contextmanager
 def store(breaks: int) -> Iterator[str]:
     """A store whose first connections break in the middle of the archive."""
     left = [breaks]
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(_Quiet):
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Length", str(len(CONTENT)))
@@ -49,15 +67,8 @@ def store(breaks: int) -> Iterator[str]:
             self.wfile.write(CONTENT if not left[0] else CONTENT[: len(CONTENT) // 2])
             left[0] -= bool(left[0])
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with served(Handler) as url:
+        yield url
 
 
 def test_half_an_archive_is_not_taken() -> None:
@@ -120,7 +131,7 @@ def test_a_full_disk_is_not_the_stores_fault() -> None:
 def answering(answer: Callable[[str], tuple[int, str, str]], asked: list[str | None]) -> Iterator[str]:
     """A server that answers each path with a code and a header, and keeps the credentials that it gets."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(_Quiet):
         def do_GET(self) -> None:
             asked.append(self.headers["Authorization"])
             code, header, value = answer(self.path)
@@ -129,15 +140,8 @@ def answering(answer: Callable[[str], tuple[int, str, str]], asked: list[str | N
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with served(Handler) as url:
+        yield url
 
 
 def test_where_a_redirect_leads_no_one_learns_the_credentials() -> None:
@@ -167,7 +171,7 @@ def slow_store(pause: float) -> Iterator[tuple[str, threading.Event]]:
     """A store that sends a byte after each pause, and an event that ends it."""
     ended = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(_Quiet):
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Length", str(len(CONTENT)))
@@ -178,21 +182,14 @@ def slow_store(pause: float) -> Iterator[tuple[str, threading.Event]]:
                     if ended.wait(pause):
                         break
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with served(Handler) as url:
         timer = threading.Timer(5.0, ended.set)
         timer.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}", ended
+            yield url, ended
         finally:
             timer.cancel()
             ended.set()
-            server.shutdown()
-            thread.join()
 
 
 def test_a_store_that_drips_does_not_pass_the_deadline() -> None:
