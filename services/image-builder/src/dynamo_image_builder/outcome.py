@@ -7,6 +7,7 @@ from datetime import datetime
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import container_statuses
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.untrusted.times import moment
 from dynamo_shared.api.untrusted.words import last_of, quoted, redacted
@@ -169,8 +170,7 @@ def _last_error(log: str) -> str:
 
 def _states(pod: KubeObject, state: str) -> Iterator[tuple[str, KubeObject]]:
     """Names of the containers that are in a state, and what is said of it."""
-    status = pod.get("status", {})
-    for entry in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+    for entry in container_statuses(pod):
         if result := (entry.get("state") or {}).get(state):
             yield entry["name"], result
 

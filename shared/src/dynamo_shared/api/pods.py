@@ -22,6 +22,12 @@ def is_there(pod: KubeObject) -> bool:
     return not objects.is_deleting(pod) and not has_ended(pod)
 
 
+def container_statuses(pod: KubeObject) -> tuple[KubeObject, ...]:
+    """What a pod's status says of its containers, init containers first: sidecars are some of these."""
+    status = pod.get("status") or {}
+    return *(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())
+
+
 def unschedulable(pod: KubeObject) -> KubeObject | None:
     """The condition of a pod that no node has room for; None where it has a node, or may get one."""
     scheduled = objects.condition(pod, "PodScheduled") or {}

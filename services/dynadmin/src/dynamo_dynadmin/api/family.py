@@ -7,7 +7,7 @@ from typing import Any
 from dynamo_shared.api import gpus
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import has_ended
+from dynamo_shared.api.pods import container_statuses, has_ended
 
 #: Levels of a tree: graph, component, workload, set, pod, and some that others add.
 _DEPTH = 10
@@ -95,7 +95,7 @@ def pod_row(pod: KubeObject) -> dict[str, Any]:
     containers = status.get("containerStatuses") or []
     waiting = [
         (each.get("name", ""), detail)
-        for each in (*(status.get("initContainerStatuses") or ()), *containers)
+        for each in container_statuses(pod)
         for detail in [(each.get("state") or {}).get("waiting") or (each.get("state") or {}).get("terminated")]
         if detail and detail.get("reason") not in (None, "Completed", "PodInitializing")
     ]

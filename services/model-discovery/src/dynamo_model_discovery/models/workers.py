@@ -12,7 +12,7 @@ from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import has_ended, is_there
+from dynamo_shared.api.pods import container_statuses, has_ended, is_there
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
 from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
@@ -167,7 +167,6 @@ def _host(pod: KubeObject) -> tuple[str | None, str]:
 
 
 def _incarnation(pod: KubeObject) -> str:
-    # Dynamo's runtime may be a sidecar, and sidecars are init containers.
-    status = pod.get("status", {})
-    statuses = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    # Dynamo's runtime may be a sidecar.
+    statuses = container_statuses(pod)
     return ",".join(sorted(f"{entry.get('name')}:{entry.get('restartCount', 0)}" for entry in statuses))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import container_statuses
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.api.untrusted import json_text
@@ -96,9 +97,7 @@ def place(
 
 
 def _container_is_ready(pod: KubeObject, container: str) -> bool:
-    status = pod.get("status") or {}
-    statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
-    return any(each.get("name") == container and each.get("ready") for each in statuses)
+    return any(each.get("name") == container and each.get("ready") for each in container_statuses(pod))
 
 
 def _entries(table: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

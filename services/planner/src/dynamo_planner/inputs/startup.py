@@ -10,6 +10,7 @@ from statistics import median
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import container_statuses
 from dynamo_shared.api.untrusted import times
 
 REMEMBERED = 32
@@ -26,9 +27,7 @@ def seconds_to_ready(pod: KubeObject) -> float | None:
     ready, scheduled = objects.condition(pod, "Ready"), objects.condition(pod, "PodScheduled")
     if not ready or ready["status"] != "True" or not scheduled or scheduled["status"] != "True":
         return None
-    status = pod["status"]
-    containers = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
-    if any(each.get("restartCount") for each in containers):
+    if any(each.get("restartCount") for each in container_statuses(pod)):
         return None
     # Where a node is away for a while, its pods become ready again, and their containers stay so.
     serving = objects.condition(pod, "ContainersReady") or ready

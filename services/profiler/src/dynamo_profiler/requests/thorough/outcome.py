@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import container_statuses
 from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.untrusted.words import last_of, quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
@@ -95,7 +96,7 @@ def _waits(pod: KubeObject) -> str:
     for entry in status.get("conditions", ()):
         if entry["type"] == "PodScheduled" and entry["status"] == "False":
             return f"the profiling pod is not scheduled: {entry.get('message', '')}"
-    for entry in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+    for entry in container_statuses(pod):
         waiting = (entry.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
             return f"container {entry['name']} waits: {waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
@@ -118,7 +119,7 @@ def _ended_by(pod: KubeObject) -> str:
     by = status if status.get("reason") else disrupted if disrupted.get("status") == "True" else {}
     if by:
         return f"its pod was ended: {by['reason']}: {quoted(by.get('message') or '', TAIL)}".rstrip(": ")
-    for entry in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+    for entry in container_statuses(pod):
         if ((entry.get("state") or {}).get("terminated") or {}).get("reason") == "OOMKilled":
             return f"container {entry['name']} ran out of memory: give it more with spec.overrides.profilingJob (OOMKilled)"
     return ""
