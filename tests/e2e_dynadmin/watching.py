@@ -69,9 +69,9 @@ async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
 
 async def what_is_typed_stays_while_the_manifest_is_read_again(stage: Stage) -> None:
     """Another user changes a graph: its manifest is read again, and what the person types meanwhile is not overwritten."""
-    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("typed"))
+    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("read-again"))
     person = await stage.person(stage.engineer)
-    await person.go(f"#/{TEAM}/deployments/typed/yaml")
+    await person.go(f"#/{TEAM}/deployments/read-again/yaml")
     area = person.page.get_by_label("Manifest", exact=True)
     await area.wait_for()
     begun, answered = asyncio.Event(), asyncio.Event()
@@ -81,13 +81,13 @@ async def what_is_typed_stays_while_the_manifest_is_read_again(stage: Stage) -> 
         await answered.wait()
         await route.continue_()
 
-    await person.page.route("**/deployments/typed", late)
+    await person.page.route("**/deployments/read-again", late)
     change = {"metadata": {"labels": {"theirs": "yes"}}}
-    await stage.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(TEAM, "typed"), change)
+    await stage.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(TEAM, "read-again"), change)
     await asyncio.wait_for(begun.wait(), PATIENT / 1000)
     mine = (await area.input_value()).replace("replicas: 1", "replicas: 2")
     await area.fill(mine)
-    async with person.page.expect_response("**/deployments/typed"):
+    async with person.page.expect_response("**/deployments/read-again"):
         answered.set()
     await person.page.wait_for_timeout(300)
     await expect(area).to_have_value(mine)
