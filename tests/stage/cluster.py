@@ -40,6 +40,8 @@ class StageOptions:
     sections: dict[str, Any] = field(default_factory=dict)
     definitions: Sequence[KubeObject] = ()
     plane: dict[str, Any] = field(default_factory=dict)
+    nats: dict[str, Any] = field(default_factory=dict)
+    """further NatsServerOptions"""
     starting: Callable[[Sequence[Service]], None] = lambda _: None
     """called with the services before they start"""
     lease_ttl: str = "10s"
@@ -76,7 +78,7 @@ async def stage(options: StageOptions) -> AsyncIterator[Stage]:
         )
         passwords = credentials.kept(folder / "credentials", (*permissions.USERS, USER))
         nats = await stack.enter_async_context(
-            NatsServer(await programs.obtain("nats-server"), folder / "nats", _nats_options(passwords))
+            NatsServer(await programs.obtain("nats-server"), folder / "nats", _nats_options(passwords, options.nats))
         )
         etcd = await stack.enter_async_context(EtcdServer(await programs.obtain("etcd"), folder / "etcd"))
         if options.etcd_password:
@@ -102,9 +104,9 @@ async def stage(options: StageOptions) -> AsyncIterator[Stage]:
         yield up
 
 
-def _nats_options(passwords: dict[str, str]) -> NatsServerOptions:
+def _nats_options(passwords: dict[str, str], more: dict[str, Any]) -> NatsServerOptions:
     users = {user: passwords[user] for user in permissions.USERS}
-    return NatsServerOptions(authorization=server_config.authorization(CLUSTER, users), max_payload=MAX_PAYLOAD)
+    return NatsServerOptions(authorization=server_config.authorization(CLUSTER, users), max_payload=MAX_PAYLOAD, **more)
 
 
 def _identity(folder: Path, name: str) -> dict[str, str]:

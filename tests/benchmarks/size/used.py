@@ -25,10 +25,11 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What processes of one name use: processor time in seconds since their start, resident memory in MiB."""
+    """What processes of one name use: processor time in seconds since their start, resident memory in MiB now and at most."""
 
     cpu: float
     mib: float
+    highest: float
 
 
 def used(stage: Stage) -> dict[str, Used]:
@@ -42,11 +43,15 @@ def used(stage: Stage) -> dict[str, Used]:
         ("NATS", stage.nats),
     ]
     processes += [(each.name, each.process) for each in stage.services]
-    used: dict[str, Used] = defaultdict(lambda: Used(0, 0))
+    used: dict[str, Used] = defaultdict(lambda: Used(0, 0, 0))
     for name, process in processes:
         if process.pid is not None:
             before = used[name]
-            used[name] = Used(before.cpu + cpu_seconds(process.pid), before.mib + _resident_mib(process.pid))
+            used[name] = Used(
+                before.cpu + cpu_seconds(process.pid),
+                before.mib + _resident_mib(process.pid),
+                before.highest + _highest_mib(process.pid),
+            )
     return dict(used)
 
 
@@ -60,11 +65,19 @@ def _resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE / 2**20
 
 
+def _highest_mib(pid: int) -> float:
+    return _kib(Path(f"/proc/{pid}/status"), "VmHWM") / 1024
+
+
 def available_mib() -> float:
     """What the machine can still give without swapping."""
-    line = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    assert line is not None
-    return int(line[1]) / 1024
+    return _kib(Path("/proc/meminfo"), "MemAvailable") / 1024
+
+
+def _kib(file: Path, name: str) -> int:
+    line = re.search(rf"^{name}:\s+(\d+) kB", file.read_text(), re.MULTILINE)
+    assert line is not None, (file, name)
+    return int(line[1])
 
 
 def load() -> float:

@@ -1,6 +1,7 @@
 """etcd and NATS as single local servers with data of their own, to run the platform on and for tests to break."""
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,7 +79,8 @@ class NatsServerOptions:
     """Of a NATS server. Give user and password, or a token, or an authorization block, or nothing. `port` 0 picks a free one.
 
     `max_payload` is in bytes. `domain` names its JetStream for other servers. `leafnodes` is that block of nats-server's
-    configuration: whose leaf it is, or who may be one of it.
+    configuration: whose leaf it is, or who may be one of it. `memory_limit`: from there on it collects garbage harder, as Go's
+    GOMEMLIMIT writes it; without, as the environment says.
     """
 
     port: int = 0
@@ -90,6 +92,7 @@ class NatsServerOptions:
     max_payload: int = 1 << 20
     domain: str = ""
     leafnodes: Mapping[str, object] | None = field(default=None, repr=False)
+    memory_limit: str = ""
 
 
 class NatsServer(LocalServer):
@@ -110,6 +113,7 @@ class NatsServer(LocalServer):
             [program, "--config", self.config, "--no_advertise"],
             directory / "nats.log",
             lambda: http.ok("/healthz"),
+            environ={**os.environ, "GOMEMLIMIT": limit} if (limit := self.options.memory_limit) else None,
         )
 
     async def start(self) -> None:
