@@ -100,6 +100,9 @@ WRONG: dict[str, list[str]] = {
         "p.prefill_scale_down_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
         "p.decode_scale_up_kv_rate: 30 must be above decode_scale_down_kv_rate, 40, or replicas come and go in turn",
     ],
+    "features.planner: {enable_power_awareness: true}": [
+        "p.total_gpu_power_limit: required with enable_power_awareness: the watts that all pools may draw"
+    ],
     "profilingConfig.config: {hardware: {min_num_gpus_per_engine: 8, maxNumGpusPerEngine: 4}}": [
         "p.hardware.min_num_gpus_per_engine: 8 GPUs are more than maxNumGpusPerEngine, 4"
     ],
@@ -135,9 +138,10 @@ LIKELY_NOT_MEANT: dict[str, list[str]] = {
         "ttft: ignored with optimization_target 'throughput'; only 'sla' works towards it",
     ],
     "features.planner: {environment: virtual, total_gpu_power_limit: 900, min_endpoint: 2}": [
-        "total_gpu_power_limit: is ignored: power is not planned; max_gpu_budget bounds the GPUs",
         "environment: 'virtual' is ignored: the scaler carries decisions out",
+        "total_gpu_power_limit: ignored without enable_power_awareness: true",
     ],
+    "features.planner: {enable_power_awareness: true, total_gpu_power_limit: 900}": [],
     "features.planner: {mode: decode, prefill_min_endpoint: 2, load_predictor: prophet}": [
         "prefill_min_endpoint: ignored in mode 'decode', which plans no such pool",
         "load_predictor: ignored with policy 'adaptive'; only 'reference' reads it",

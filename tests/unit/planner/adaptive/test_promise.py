@@ -1,6 +1,7 @@
 """The promised share: an aim above it, higher while it is not kept; the fewest GPUs that keep it; why it may not be kept."""
 
 import re
+from dataclasses import replace
 from math import exp
 from typing import Any
 
@@ -13,7 +14,7 @@ from dynamo_planner.core.adaptive.promise import MOST, WINDOW, Promise
 from dynamo_planner.core.observing import Pool, PoolCounts
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
-from tests.unit.planner.adaptive.test_policy import BOTH, PROFILE, Follower, config
+from tests.unit.planner.adaptive.test_policy import ABLE, BOTH, PROFILE, Follower, config
 from tests.unit.planner.adaptive.test_weighing import MANY, ONE, weighing
 
 
@@ -103,6 +104,12 @@ def test_it_is_kept_without_a_risk_where_there_is_room() -> None:
     ("fields", "changes", "rate", "words"),
     [
         ({"max_gpu_budget": 2}, {}, 40, "and max_gpu_budget is 2"),
+        (
+            {"enable_power_awareness": True, "total_gpu_power_limit": 1000},
+            {"capabilities": dict.fromkeys(BOTH, replace(ABLE, watts=500))},
+            40,
+            "and total_gpu_power_limit is 1000",
+        ),
         ({"itl_ms": 1}, {}, 20, "no number of decode replicas meets the target"),
         (
             {},

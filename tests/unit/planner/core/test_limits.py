@@ -4,7 +4,10 @@ import pytest
 from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import EngineCapabilities, Pool
 from dynamo_shared.api import gpu_budget
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.planner.core.reference_cases import config
 
 P, D = Pool.PREFILL, Pool.DECODE
@@ -91,3 +94,81 @@ def test_gpus_are_those_of_the_graph_where_the_configuration_does_not_say():
 def test_without_any_the_budget_holds_nothing_back():
     limits = Limits(config(prefill_engine_num_gpu=None, max_gpu_budget=2))
     assert limits.bounded({P: 5, D: 5}, {}) == {P: 5, D: 5}
+
+
+def powered(limit, **fields):
+    return Limits(config(enable_power_awareness=True, total_gpu_power_limit=limit, max_gpu_budget=-1, **fields))
+
+
+def drawing(prefill, decode):
+    return {P: EngineCapabilities(watts=prefill), D: EngineCapabilities(watts=decode)}
+
+
+@pytest.mark.parametrize(
+    ("desired", "watts", "limit", "allowed"),
+    [
+        ((4, 4), (500, 500), 4000, (4, 4)),
+        ((4, 4), (500, 500), 3999, (3, 4)),
+        ((2, 6), (700, 300), 2000, (1, 4)),
+        ((0, 0), (500, 500), 1000, (1, 1)),
+    ],
+)
+def test_power_is_a_budget_as_gpus_are(desired, watts, limit, allowed):
+    assert powered(limit).bounded({P: desired[0], D: desired[1]}, drawing(*watts)) == {P: allowed[0], D: allowed[1]}
+
+
+def test_power_is_a_budget_of_one_pool_too():
+    assert powered(1600, mode="agg").bounded({D: 5}, {D: EngineCapabilities(watts=500)}) == {D: 3}
+
+
+def test_the_lower_of_both_budgets_counts():
+    limits = Limits(config(enable_power_awareness=True, total_gpu_power_limit=5000, max_gpu_budget=6))
+    able = {pool: EngineCapabilities(num_gpu=1, watts=500) for pool in (P, D)}
+    assert limits.bounded({P: 8, D: 8}, able) == {P: 3, D: 3}
+    assert limits.beyond({P: 4, D: 4}, able) == "max_gpu_budget is 6"
+    assert limits.beyond({P: 8, D: 8}, able) == "max_gpu_budget is 6 and total_gpu_power_limit is 5000"
+    assert limits.beyond({P: 3, D: 3}, able) == ""
+
+
+@pytest.mark.parametrize(
+    ("desired", "now", "allowed"),
+    [
+        ((1, 4), (4, 1), (1, 1)),
+        ((1, 4), (1, 1), (1, 4)),
+        ((2, 3), (3, 2), (2, 2)),
+        ((2, 3), (3, 1), (2, 1)),
+        ((3, 2), (2, 2), (3, 2)),
+        ((1, 2), (2, 1), (1, 2)),
+    ],
+)
+def test_a_pool_grows_once_the_other_has_given_its_power_back(desired, now, allowed):
+    limits = powered(2500)
+    in_turn = limits.in_turn({P: desired[0], D: desired[1]}, {P: now[0], D: now[1]}, drawing(500, 500))
+    assert in_turn == {P: allowed[0], D: allowed[1]}
+
+
+few = st.integers(0, 20)
+
+
+replicas, power = st.tuples(few, few), st.integers(1, 900)
+
+
+@given(replicas, replicas, st.tuples(power, power), st.integers(100, 9000))
+@examples(200)
+def test_no_more_power_is_drawn_than_there_is_at_any_time(desired, now, watts, limit):
+    limits, able = powered(limit), drawing(*watts)
+
+    def draw(prefill, decode):
+        return prefill * watts[0] + decode * watts[1]
+
+    assume(draw(1, 1) <= limit)
+    assume(draw(*now) <= limit)
+    settled = limits.bounded({P: desired[0], D: desired[1]}, able)
+    final = limits.in_turn(settled, {P: now[0], D: now[1]}, able)
+    assert draw(max(final[P], now[0]), max(final[D], now[1])) <= limit
+    assert limits.in_turn(settled, final, able) == settled, "the next step is the last"
+
+
+def test_without_a_limit_of_power_both_move_at_once():
+    limits = Limits(config(max_gpu_budget=-1))
+    assert limits.in_turn({P: 1, D: 4}, {P: 4, D: 1}, drawing(500, 500)) == {P: 1, D: 4}

@@ -49,6 +49,7 @@ sizes = st.none() | st.integers(1, 10_000)
 capabilities = st.builds(
     EngineCapabilities,
     num_gpu=st.sampled_from([None, 1, 2, 8]),
+    watts=st.sampled_from([300, 700]),
     max_num_batched_tokens=sizes,
     max_num_seqs=sizes,
     context_length=sizes,
@@ -74,6 +75,8 @@ configs = st.builds(
     prefill_engine_num_gpu=st.sampled_from([1, 2, 4]),
     decode_engine_num_gpu=st.sampled_from([1, 2, 4]),
     load_min_observations=st.just(2),
+    enable_power_awareness=st.booleans(),
+    total_gpu_power_limit=st.just(6000),
 )
 
 
@@ -99,6 +102,12 @@ def test_decisions_keep_minimum_and_budget_and_every_tick_has_a_reason(settings_
         least = sum(limits.least(pool) * gpus[pool] for pool in replicas)
         if settings_.max_gpu_budget >= 0:
             assert total <= settings_.max_gpu_budget
+        if settings_.power_limit is not None:
+            # Pools whose engines are not known are not limited; one that grows waits until others have given up their power.
+            able = observation.capabilities
+            if set(limits.pools) <= set(able):
+                assert sum(count * able[pool].watts for pool, count in replicas.items()) <= settings_.power_limit
+            continue
         # A budget too small for the minimum of all pools leaves nothing; every other one leaves the minimum.
         if not 0 <= settings_.max_gpu_budget < least:
             assert all(count >= limits.least(pool) for pool, count in replicas.items())

@@ -1,6 +1,7 @@
 """Which graphs are planned, by what, and what is said where that cannot be."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -244,3 +245,55 @@ def test_nothing_is_planned_before_the_gpus_of_an_engine_are_known() -> None:
     # All pods are away for a while: what they had is known.
     before = planned(CLAIMED)
     assert planned(unknown, before) == before
+
+
+POWER = {"mode": "disagg", "enable_power_awareness": True, "total_gpu_power_limit": 6000}
+
+
+def limited(name: str, type_: str, watts: str | None, gpus: str = "2") -> dict[str, Any]:
+    made = component(name, type_, gpus)
+    if watts is not None:
+        made["podTemplate"]["metadata"] = {"annotations": {"dynamo.nvidia.com/gpu-power-limit": watts}}
+    return made
+
+
+def test_workers_draw_what_their_pods_say_for_each_of_their_gpus() -> None:
+    several = limited("D", "decode", "300", "4") | {"multinode": {"nodeCount": 2}}
+    plan = read_plan(graph(limited("P", "prefill", "500"), several), config_map(POWER), None)
+    assert plan.watts == {Pool.PREFILL: 1000, Pool.DECODE: 2400}
+    assert read_plan(graph(*DISAGG), config_map({"mode": "disagg"}), None).watts == {}
+    lead = limited("", "", "700")["podTemplate"]
+    roles = {"roles": [{"name": "leader", "podTemplate": lead}]}
+    plan = read_plan(graph(limited("P", "prefill", "500"), several | roles), config_map(POWER), None)
+    assert plan.watts[Pool.DECODE] == 6 * 700, "the highest of its templates"
+
+
+@pytest.mark.parametrize(
+    ("prefill", "fields", "reason", "words"),
+    [
+        (None, {}, "PowerUnknown", "gpu-power-limit in the podTemplate of P is missing; it must be the watts"),
+        ("500W", {}, "PowerUnknown", "gpu-power-limit in the podTemplate of P is '500W'; it must be the watts"),
+        ("0", {}, "PowerUnknown", "is '0'; it must be"),
+        ("9999999", {}, "PowerUnknown", "is '9999999'; it must be"),
+        (
+            "500",
+            {"total_gpu_power_limit": 1500},
+            "InvalidPlannerConfig",
+            "total_gpu_power_limit is 1500 W, and 1 prefill and 1 decode (min_endpoint) may draw 2200 W: raise it",
+        ),
+    ],
+)
+def test_power_that_cannot_be_planned_says_why(prefill: str | None, fields: Any, reason: str, words: str) -> None:
+    made = graph(limited("P", "prefill", prefill), limited("D", "decode", "300", "4"))
+    with pytest.raises(NotPlannable, match=re.escape(words)) as refused:
+        read_plan(made, config_map(POWER | fields), None)
+    assert refused.value.reason == reason
+
+
+def test_power_needs_the_number_of_gpus() -> None:
+    made = graph(limited("P", "prefill", "500", "0"), limited("D", "decode", "300", "4"))
+    with pytest.raises(NotPlannable, match="set prefill_engine_num_gpu") as refused:
+        read_plan(made, config_map(POWER), None)
+    assert refused.value.reason == "PowerUnknown"
+    plan = read_plan(made, config_map(POWER | {"prefill_engine_num_gpu": 3}), None)
+    assert plan.watts[Pool.PREFILL] == 1500

@@ -40,6 +40,7 @@ const ADVICE: Record<string, string> = {
   SeveralWriters: "",
   TwoPlanners: "",
   GpusUnknown: "",
+  PowerUnknown: "",
   SharedGpus: "",
   InvalidOverride: "",
   NotEstimated: "",

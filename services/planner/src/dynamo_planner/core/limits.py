@@ -1,9 +1,10 @@
-"""What a decision may not pass: replicas that each pool keeps, the GPU budget, and how far one step goes."""
+"""What a decision may not pass: replicas that each pool keeps, budgets of GPUs and of power, and how far one step goes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
-from dynamo_shared.api.gpu_budget import clamp_pair, clamp_single
+from dynamo_shared.api.gpu_budget import UNBOUNDED, clamp_pair, clamp_single
 from dynamo_shared.api.gpus import words as gpu_words
 
 from dynamo_planner.core.observing import EngineCapabilities, Pool, PoolCounts
@@ -20,6 +21,28 @@ def planned_pools(mode: Mode) -> tuple[Pool, ...]:
             return (Pool.PREFILL,)
         case Mode.DECODE | Mode.AGG:
             return (Pool.DECODE,)
+
+
+def watt_words(watts: int) -> str:
+    """Power, as messages say it."""
+    return f"{watts} W"
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """What replicas of all pools may take together: `each` is that of one replica, None where it is not known."""
+
+    field: str
+    words: Callable[[int], str]
+    each: Mapping[Pool, int | None]
+    most: int
+    least: int = UNBOUNDED
+
+    def taken(self, replicas: Replicas) -> int:
+        return sum(count * (self.each[pool] or 0) for pool, count in replicas.items())
+
+    def exceeded(self, replicas: Replicas) -> bool:
+        return 0 <= self.most < self.taken(replicas)
 
 
 class Limits:
@@ -46,32 +69,60 @@ class Limits:
         }
 
     def bounded(self, desired: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
-        """At least what each pool keeps, and within the budget; the budget is last, since there are no more GPUs."""
+        """At least what each pool keeps, and within the budgets: these are last, since there is no more than they have."""
+        bounded = {pool: max(count, self.least(pool)) for pool, count in desired.items()}
+        for budget in self._budgets(able):
+            bounded = self._within(bounded, budget)
+        return bounded
+
+    def _budgets(self, able: Mapping[Pool, EngineCapabilities]) -> tuple[_Budget, ...]:
         config = self._config
-        kept = {pool: max(count, self.least(pool)) for pool, count in desired.items()}
         gpus = {pool: self.gpus(pool, able) for pool in self.pools}
-        if config.mode is Mode.DISAGG:
+        return (
+            _Budget("max_gpu_budget", gpu_words, gpus, config.max_gpu_budget, config.min_gpu_budget),
+            self._power(able),
+        )
+
+    def _power(self, able: Mapping[Pool, EngineCapabilities]) -> _Budget:
+        most = UNBOUNDED if self._config.power_limit is None else self._config.power_limit
+        watts = {pool: able[pool].watts if pool in able else None for pool in self.pools}
+        return _Budget("total_gpu_power_limit", watt_words, watts, most)
+
+    def _within(self, replicas: Replicas, budget: _Budget) -> dict[Pool, int]:
+        if self._config.mode is Mode.DISAGG:
             pair = clamp_pair(
-                kept[Pool.PREFILL],
-                kept[Pool.DECODE],
-                gpus[Pool.PREFILL],
-                gpus[Pool.DECODE],
-                min_gpus=config.min_gpu_budget,
-                max_gpus=config.max_gpu_budget,
+                replicas[Pool.PREFILL],
+                replicas[Pool.DECODE],
+                budget.each[Pool.PREFILL],
+                budget.each[Pool.DECODE],
+                min_gpus=budget.least,
+                max_gpus=budget.most,
                 min_endpoint=self.least(Pool.PREFILL),
                 min_decode=self.least(Pool.DECODE),
             )
             return {Pool.PREFILL: pair.prefill, Pool.DECODE: pair.decode}
         return {
             pool: clamp_single(
-                count,
-                gpus[pool],
-                min_gpus=config.min_gpu_budget,
-                max_gpus=config.max_gpu_budget,
-                min_endpoint=self.least(pool),
+                count, budget.each[pool], min_gpus=budget.least, max_gpus=budget.most, min_endpoint=self.least(pool)
             )
-            for pool, count in kept.items()
+            for pool, count in replicas.items()
         }
+
+    def in_turn(self, desired: Replicas, drawing: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
+        """Pools that grow wait for those that shrink, where both at once would draw more than the limit of power.
+
+        `drawing` are replicas that draw power now, or will soon. GPUs need no such wait: those that another replica still has
+        are given to no pod.
+        """
+        peak = {pool: max(count, drawing.get(pool, 0)) for pool, count in desired.items()}
+        if peak == desired or not self._power(able).exceeded(peak):
+            return dict(desired)
+        return {pool: min(count, drawing.get(pool, 0)) for pool, count in desired.items()}
+
+    def beyond(self, replicas: Replicas, able: Mapping[Pool, EngineCapabilities]) -> str:
+        """Which budgets are too low for replicas, in words; empty where none is."""
+        over = (each for each in self._budgets(able) if each.exceeded(replicas))
+        return " and ".join(f"{each.field} is {each.most}" for each in over)
 
     def unmoved(self, desired: Replicas, current: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
         """Like `bounded`, but where the budget is too low for all, no pool gives a replica that it still asks for to another.
@@ -93,15 +144,12 @@ class Limits:
     def too_low(self, able: Mapping[Pool, EngineCapabilities]) -> str:
         """That the budget is too low for what each pool keeps, so that all of them go to 0; empty where it is not."""
         least = {pool: self.least(pool) for pool in self.pools}
-        bounded = self.bounded(least, able)
-        if all(bounded[pool] >= count for pool, count in least.items()):
-            return ""
-        kept = " and ".join(f"{count} {pool}" for pool, count in least.items())
-        gpus = sum(count * (self.gpus(pool, able) or 0) for pool, count in least.items())
-        return (
-            f"max_gpu_budget is {self._config.max_gpu_budget}, and {kept} (min_endpoint) need {gpu_words(gpus)}: "
-            "no replicas are kept"
-        )
+        for budget in self._budgets(able):
+            if self._within(least, budget) != least and budget.exceeded(least):
+                kept = " and ".join(f"{count} {pool}" for pool, count in least.items())
+                need = budget.words(budget.taken(least))
+                return f"{budget.field} is {budget.most}, and {kept} (min_endpoint) need {need}: no replicas are kept"
+        return ""
 
     def lifted(
         self, workers: Mapping[Pool, PoolCounts], able: Mapping[Pool, EngineCapabilities]

@@ -110,9 +110,11 @@ class ForwardPass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCapabilities:
-    """What one engine is able to; None where the model card does not say."""
+    """What one engine is able to and takes; None where neither the model card nor the graph says it."""
 
     num_gpu: int | None = None
+    watts: int | None = None
+    """that all of its GPUs together may draw"""
     max_num_batched_tokens: int | None = None
     max_num_seqs: int | None = None
     context_length: int | None = None

@@ -27,11 +27,12 @@ def is_of_pool(
     return worker.role in roles if worker.role else pool_of(worker.component, mode) is pool
 
 
-def engines_of(workers: Iterable[WorkerData], num_gpu: int | None) -> EngineCapabilities:
-    """What each of some engines is able to at least; None where no card says it."""
+def engines_of(workers: Iterable[WorkerData], num_gpu: int | None, watts: int | None = None) -> EngineCapabilities:
+    """What each of some engines is able to at least, and takes; None where neither a card nor the graph says it."""
     cards = [card for worker in workers for card in worker.models if not card.lora]
     return EngineCapabilities(
         num_gpu=num_gpu,
+        watts=watts,
         max_num_batched_tokens=_least(card.max_num_batched_tokens for card in cards),
         max_num_seqs=_least(card.max_num_seqs for card in cards),
         context_length=_least(card.context_length for card in cards),

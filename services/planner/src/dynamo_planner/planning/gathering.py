@@ -169,7 +169,7 @@ class ClusterGatherer:
                 namespaces=namespaces,
             )
         ]
-        return engines_of(workers, plan.config.engine_gpus(pool) or plan.gpus.get(pool))
+        return engines_of(workers, plan.config.engine_gpus(pool) or plan.gpus.get(pool), plan.watts.get(pool))
 
     def _namespaces(self, pods: dict[Pool, list[KubeObject]]) -> tuple[str, ...]:
         """Dynamo namespaces of the graph: its own, and those of the generations of workers that have most pods."""

@@ -1,7 +1,7 @@
 """Which graphs are planned, by what: the PlannerConfig that an annotation names, and the profile next to it. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import PurePosixPath
 
@@ -13,18 +13,19 @@ from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import field_errors, shown
 from dynamo_shared.api.gpus import ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_shared.api.registry.annotations import GPU_POWER_LIMIT, PLANNER_CONFIG
 from dynamo_shared.api.resources import ObjectKey, key_of
 from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.untrusted.words import listed
 from dynamo_shared.api.untrusted.yaml_text import documents
 from pydantic import ValidationError
 
-from dynamo_planner.core.limits import Limits
+from dynamo_planner.core.limits import Limits, watt_words
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.inputs.outcome import InputError
+from dynamo_planner.inputs.power import UnknownPowerError, gpu_watts
 from dynamo_planner.inputs.workers import SharedGpusError, UnknownGpusError, find_pools, gpus_of_worker
 
 CONFIG_KEYS = ("planner_config.json", "planner_config.yaml")
@@ -51,6 +52,8 @@ class PlannedGraph:
     gpus: Mapping[Pool, int | None]
     """GPUs of one worker, where its pods say it"""
     profile: Profile | None
+    watts: Mapping[Pool, int] = field(default_factory=dict)
+    """that the GPUs of one worker may draw, where power is planned"""
     warmup: tuple[Interval, ...] = ()
     """load that predictors begin with"""
     remarks: str = ""
@@ -105,13 +108,15 @@ def read_plan(
     except (InputError, ProfileError) as error:
         raise NotPlannable("InvalidPlannerConfig", str(error)) from error
     components_of = {pool: component["name"] for pool, component in pools.items()}
+    config = _that_can_run(config, graph, components_of)
     return PlannedGraph(
         graph=key_of(graph),
         uid=graph["metadata"]["uid"],
-        config=_that_can_run(config, graph, components_of),
+        config=config,
         components=components_of,
         gpus=gpus,
         profile=profile,
+        watts=_watts(config, pools, gpus),
         warmup=_warmup(config, config_map),
         remarks=remarks,
     )
@@ -141,6 +146,37 @@ def _gpus(config: PlannerConfig, pool: Pool, component: str, counted: ReplicaGpu
         if known is not None:
             return known
         raise NotPlannable("GpusUnknown", f"{error}; until they are, {field} may say it") from error
+
+
+def _watts(config: PlannerConfig, pools: Mapping[Pool, KubeObject], gpus: Mapping[Pool, int | None]) -> dict[Pool, int]:
+    """What one worker of each pool may draw; nothing where power is not planned."""
+    if config.power_limit is None:
+        return {}
+    watts = {pool: _watts_of(config, pool, component, gpus[pool]) for pool, component in pools.items()}
+    least = {pool: config.least_replicas(pool) for pool in pools}
+    need = sum(count * watts[pool] for pool, count in least.items())
+    if need > config.power_limit:
+        kept = " and ".join(f"{count} {pool}" for pool, count in least.items())
+        raise NotPlannable(
+            "InvalidPlannerConfig",
+            f"total_gpu_power_limit is {watt_words(config.power_limit)}, and {kept} (min_endpoint) may draw {watt_words(need)}: "
+            f"raise it, or lower annotation {GPU_POWER_LIMIT} of their pods",
+        )
+    return watts
+
+
+def _watts_of(config: PlannerConfig, pool: Pool, component: KubeObject, gpus: int | None) -> int:
+    engine = config.engine_gpus(pool) or gpus
+    if engine is None:
+        raise NotPlannable(
+            "PowerUnknown",
+            f"total_gpu_power_limit counts the GPUs of {component['name']}, and nothing says how many a replica has: set "
+            f"{pool.value}_engine_num_gpu",
+        )
+    try:
+        return engine * gpu_watts(component)
+    except UnknownPowerError as error:
+        raise NotPlannable("PowerUnknown", str(error)) from error
 
 
 def _check_namespace(config: PlannerConfig, graph: KubeObject) -> None:

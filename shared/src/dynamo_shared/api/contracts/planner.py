@@ -93,7 +93,6 @@ class PlanningPolicy(StrEnum):
 
 
 _REPORTS = "dynamoctl plan replay writes reports"
-_POWER = "power is not planned; max_gpu_budget bounds the GPUs"
 _PLUGINS = "the planner service has no plugins"
 _OF_REFERENCE = frozenset(
     {
@@ -139,8 +138,6 @@ class PlannerConfig(PlannerExtensions):
         "live_dashboard_port": "dynadmin shows what the planner decides",
         "control_api_port": "a change of this configuration acts at once",
         "speculative_nextn": "times of tokens, as they are measured, have it in them",
-        "enable_power_awareness": _POWER,
-        "total_gpu_power_limit": _POWER,
         "ais_perf_model": "the profile says what engines take",
         "aic_perf_model": "the profile says what engines take",
         "enable_runtime_reconfiguration": "a change of this configuration acts at once",
@@ -289,6 +286,12 @@ class PlannerConfig(PlannerExtensions):
         """Whether predictive scaling is on."""
         return self.enable_throughput_scaling and self.optimization_target is Target.SLA
 
+    @property
+    def power_limit(self) -> int | None:
+        """Watts that the GPUs of all pools together may draw; None without such a budget."""
+        limit = self.total_gpu_power_limit if self.enable_power_awareness else None
+        return None if limit is None else int(limit)
+
     def engine_gpus(self, role: str) -> int | None:
         """GPUs of one engine of `prefill`, or of any other role; None where the graph says it."""
         return self.prefill_engine_num_gpu if role == "prefill" else self.decode_engine_num_gpu
@@ -320,6 +323,8 @@ class PlannerConfig(PlannerExtensions):
             yield ("global_planner_namespace",), "required with environment 'global-planner'"
         if isqrt(self.fpm_sample_bucket_size) ** 2 != self.fpm_sample_bucket_size:
             yield ("fpm_sample_bucket_size",), f"{self.fpm_sample_bucket_size} is not a square number, as 16 or 25 are"
+        if self.enable_power_awareness and self.total_gpu_power_limit is None:
+            yield ("total_gpu_power_limit",), "required with enable_power_awareness: the watts that all pools may draw"
         for name in ("min_endpoint", "prefill_min_endpoint", "decode_min_endpoint"):
             if problem := too_many(getattr(self, name) or 0):
                 yield (name,), problem
@@ -335,6 +340,8 @@ class PlannerConfig(PlannerExtensions):
                 ("min_gpu_budget",),
                 f"{self.min_gpu_budget} is above max_gpu_budget, {self.max_gpu_budget}, which wins",
             )
+        if self.total_gpu_power_limit is not None and not self.enable_power_awareness:
+            yield ("total_gpu_power_limit",), "ignored without enable_power_awareness: true"
         if self.gpu_price is not None and "attainment" in self.model_fields_set:
             yield ("attainment",), "ignored with gpu_price, which weighs requests against GPUs; leave one of them out"
         if (other := _OF_OTHER_POOL.get(self.mode, "")) and getattr(self, other) is not None:

@@ -59,9 +59,9 @@ class PlannerExtensions(ContractModel):
     speculative_nextn: Annotated[Whole, Field(ge=0)] = 0
     """Tokens that speculative decoding drafts, where the worker does not say so itself. Planners after 1.1."""
     enable_power_awareness: Bool = False
-    """Whether the power of the GPUs is a budget, too; not with mode `agg`. Planners after 1.1."""
+    """Whether the power of the GPUs is a budget, too; Dynamo's planner takes it in no mode `agg`. Planners after 1.1."""
     total_gpu_power_limit: Annotated[Number | None, Field(gt=0)] = None
-    """That budget, watts. Planners after 1.1."""
+    """That budget, watts: what annotation dynamo.nvidia.com/gpu-power-limit lets each GPU draw. Planners after 1.1."""
     ais_perf_model: JsonValue = None
     """Performance model for each role (prefill, decode, aggregated). Planners after 1.1."""
     aic_perf_model: JsonValue = None

@@ -347,6 +347,13 @@ PLANNER_CONFIG = _evolving(
     values="name of a ConfigMap in the graph's namespace, with key `planner_config.json` or `planner_config.yaml`",
     where="DGDs",
 )
+GPU_POWER_LIMIT = _evolving(
+    "dynamo.nvidia.com/gpu-power-limit",
+    "Watts that each GPU of a pod may draw: NVIDIA's Power Agent sets the limit, and the planner counts it.",
+    read_by="Power Agent, planner",
+    values="whole number above 0, such as `500`",
+    where="pod templates of workers",
+)
 SCALING_POLICY = _evolving(
     "nvidia.com/scaling-policy",
     "How far and how fast scale commands may scale the components of a graph, where it differs from the settings.",

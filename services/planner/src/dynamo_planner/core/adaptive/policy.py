@@ -344,7 +344,8 @@ class AdaptivePolicy:
         desired = {pool: plan.replicas for pool, plan in plans.items()}
         current = {pool: plan.current for pool, plan in plans.items()}
         startup = self._longest_startup(observation)
-        final = self._within_budget(observation, desired, current, startup)
+        bounded = self._within_budget(observation, desired, current, startup)
+        final = self._limits.in_turn(bounded, self._drawing(observation, current), observation.capabilities)
         up = [pool for pool in final if final[pool] > current[pool]]
         down = [pool for pool in final if final[pool] < current[pool]]
         if up and down:
@@ -366,7 +367,7 @@ class AdaptivePolicy:
                 plans,
                 final,
                 observation.workers,
-                budget=self._config.max_gpu_budget,
+                beyond=lambda replicas: self._limits.beyond(replicas, observation.capabilities),
                 startup=startup,
                 constant_replicas=lambda: self._constant_replicas(observation),
             )
@@ -399,6 +400,10 @@ class AdaptivePolicy:
             return final
         self._moves_since = min(self._moves_since, now)
         return final if now - self._moves_since >= startup else unmoved
+
+    def _drawing(self, observation: Observation, asked: Mapping[Pool, int]) -> dict[Pool, int]:
+        """Replicas that draw power: those asked for, and those that are still there."""
+        return {pool: max(count, observation.workers[pool].ready) for pool, count in asked.items()}
 
     def _idle_after(self, observation: Observation) -> float:
         """Seconds without a request after which none is expected: an interval, or longer than the pauses of late.

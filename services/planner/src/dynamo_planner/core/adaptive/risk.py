@@ -24,12 +24,13 @@ def risk(
     final: Mapping[Pool, int],
     workers: Mapping[Pool, PoolCounts],
     *,
-    budget: int,
+    beyond: Callable[[Mapping[Pool, int]], str],
     startup: float,
     constant_replicas: Callable[[], tuple[dict[Pool, int], float] | None] = lambda: None,
 ) -> str:
-    """One sentence, or nothing where the promise is expected to hold. `budget` in GPUs, `startup` in seconds.
+    """One sentence, or nothing where the promise is expected to hold. `startup` in seconds.
 
+    `beyond` says which budgets are too low for replicas, empty where none is.
     `constant_replicas` says which replicas would have kept the last hour, and which share; asked only where too little was kept.
     """
     promised = f"{100 * promise.attainment:g} % are promised"
@@ -38,9 +39,10 @@ def risk(
     expected = prod(plan.sizer.share(final[pool]) for pool, plan in plans.items())
     if expected < promise.attainment:
         expects = f"{100 * expected:.0f} % of requests are expected within the targets, {promised}"
-        if any(final[pool] < plan.replicas for pool, plan in plans.items()):
-            needs, gpus = _counted({pool: plan.replicas for pool, plan in plans.items()}, plans)
-            return f"{expects}: that needs {needs} ({gpu_words(gpus)}), and max_gpu_budget is {budget}"
+        needed = {pool: plan.replicas for pool, plan in plans.items()}
+        if any(final[pool] < count for pool, count in needed.items()) and (too_low := beyond(needed)):
+            needs, gpus = _counted(needed, plans)
+            return f"{expects}: that needs {needs} ({gpu_words(gpus)}), and {too_low}"
     pending = {pool: counts.pending for pool, counts in workers.items() if pool in plans and counts.pending}
     if pending:
         gpus = sum(plans[pool].gpus * count for pool, count in pending.items())
@@ -49,20 +51,24 @@ def risk(
     if promise.kept is not None and promise.kept < promise.attainment:
         return (
             f"{100 * promise.kept:.0f} % of the last hour's requests were within the targets, as estimated, {promised}: replicas "
-            f"need {startup:.0f} s to start; {_instead(constant_replicas(), plans, budget)}"
+            f"need {startup:.0f} s to start; {_instead(constant_replicas(), plans, beyond)}"
         )
     return ""
 
 
-def _instead(stood: tuple[dict[Pool, int], float] | None, plans: Mapping[Pool, PoolPlan], budget: int) -> str:
+def _instead(
+    stood: tuple[dict[Pool, int], float] | None,
+    plans: Mapping[Pool, PoolPlan],
+    beyond: Callable[[Mapping[Pool, int]], str],
+) -> str:
     """What would keep more than following the load does: replicas that stand all the while, or a faster start."""
     if stood is None:
         return "a higher min_endpoint or a faster start keeps more"
     counts, share = stood
     needs, gpus = _counted(counts, plans)
-    beyond = f", and max_gpu_budget is {budget}" if 0 <= budget < gpus else ""
+    too_low = f", and {words}" if (words := beyond(counts)) else ""
     return (
-        f"{needs} all the while ({gpu_words(gpus)}, as min_endpoint) would have kept {100 * share:.0f} %{beyond}; "
+        f"{needs} all the while ({gpu_words(gpus)}, as min_endpoint) would have kept {100 * share:.0f} %{too_low}; "
         f"a faster start keeps more, too"
     )
 

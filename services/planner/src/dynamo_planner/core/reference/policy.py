@@ -57,9 +57,13 @@ class ReferencePolicy:
             decision = Decision(replicas=lifted, reason=LoadReason.SCALE_UP.value)
         return Effects(
             next_tick=self._schedule.done(tick, observation.now),
-            decision=decision,
+            decision=decision and self._in_turn(decision, observation),
             explanation=self._explain(observation, plan, load),
         )
+
+    def _in_turn(self, decision: Decision, observation: Observation) -> Decision:
+        drawing = {pool: max(counts.ready, counts.expected or 0) for pool, counts in observation.workers.items()}
+        return replace(decision, replicas=self._limits.in_turn(decision.replicas, drawing, observation.capabilities))
 
     def _predict(self, tick: Tick, observation: Observation) -> tuple[ReplicaPlan, Decision | None]:
         if not self._config.throughput_scaling:
