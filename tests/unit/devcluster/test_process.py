@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from dynamo_devcluster import LocalClusterError, ManagedProcess, NotReadyError, ProcessDiedError
+from dynamo_devcluster.process import QUOTED_BYTES
 
 from tests.building.waiting import until
 
@@ -183,3 +184,10 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_of_a_large_log_only_its_end_is_read(tmp_path: Path) -> None:
+    process = ManagedProcess("server", ["server"], tmp_path / "server.log")
+    process.log.write_text("old\n" + "x" * QUOTED_BYTES + "\nlast\n")
+    assert process.log_tail(5).splitlines() == ["x" * (QUOTED_BYTES - 6), "last"]
+    assert process.log_tail(5, begins_at=process.log.stat().st_size - 5) == "last"

@@ -22,6 +22,7 @@ Probe = Callable[[], Awaitable[bool]]
 """Answers whether the server is ready; may raise OSError for "not yet"."""
 
 QUOTED_LOG_LINES = 8
+QUOTED_BYTES = 64 << 10
 _POLL_SECONDS = 0.03
 LAUNCHER = Path(__file__).with_name("launch.py")
 
@@ -162,7 +163,8 @@ class ManagedProcess:
         """Last lines of the log, from the byte `begins_at` on."""
         try:
             with self.log.open("rb") as log:
-                log.seek(begins_at)
+                # A server that ran for days may have a log of gigabytes.
+                log.seek(max(begins_at, log.seek(0, os.SEEK_END) - QUOTED_BYTES))
                 text = log.read().decode(errors="replace")
         except FileNotFoundError:
             return ""
