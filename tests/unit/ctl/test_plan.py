@@ -36,3 +36,11 @@ def test_a_value_that_is_not_understood_is_a_wrong_command_line(work: Callable[[
         work()
     assert str(refused.value).startswith(said)
     assert refused.value.code == ExitCode.USAGE
+
+
+def test_power_that_is_not_replayed_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "planner.yaml"
+    file.write_text("{mode: disagg, enable_power_awareness: true, total_gpu_power_limit: 5200}")
+    said: list[str] = []
+    simulation._config(file, said.append)
+    assert said == [f"{file}: total_gpu_power_limit: not replayed; what GPUs may draw is written in the graph alone"]

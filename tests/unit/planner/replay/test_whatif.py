@@ -25,7 +25,7 @@ WRITTEN: dict[str, Any] = {
 STEPS = [(2.0, 120.0, 1000, 100), (30.0, 240.0, 1000, 100)]
 
 
-def plan(profile: Profile | None = None, **config: Any) -> PlannedGraph:
+def plan(profile: Profile | None = None, watts: int = 0, **config: Any) -> PlannedGraph:
     return PlannedGraph(
         graph=ObjectKey("team", "shop"),
         uid="u",
@@ -33,6 +33,7 @@ def plan(profile: Profile | None = None, **config: Any) -> PlannedGraph:
         components={Pool.DECODE: "worker"},
         gpus={Pool.DECODE: 2},
         profile=profile,
+        watts={Pool.DECODE: watts} if watts else {},
     )
 
 
@@ -61,6 +62,17 @@ def test_a_price_of_gpus_takes_fewer_of_them(profile: Profile) -> None:
     assert 0 < first["itlMean"] <= first["itlP99"]
     assert len(said) == 2
     assert json.dumps(rows, allow_nan=False)
+
+
+def test_a_budget_of_power_is_kept_in_replays_too(profile: Profile) -> None:
+    powered = plan(watts=1000, enable_power_awareness=True, total_gpu_power_limit=2000)
+    configs = [written_config(plan().config), written_config(powered.config)]
+    made = job_of(powered, profile, configs, STEPS, startup=30, replicas={"decode": 1})
+    sent = json.loads(json.dumps(made.job()))
+    del sent["job"]
+    free, bounded = replay(Replays(**sent), lambda *_: None)
+    assert max(each["ready"]["decode"] for each in free["replicas"]) > 2
+    assert max(each["ready"]["decode"] for each in bounded["replicas"]) == 2
 
 
 def test_each_run_is_judged_by_its_own_times(profile: Profile) -> None:

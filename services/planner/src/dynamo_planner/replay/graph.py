@@ -28,6 +28,8 @@ class Graph:
     """at the beginning"""
     gpus: dict[Pool, int] = field(default_factory=lambda: {Pool.PREFILL: 1, Pool.DECODE: 1})
     """of one engine"""
+    watts: dict[Pool, int] = field(default_factory=dict)
+    """that these may draw, where it is known; no budget of power holds back others"""
     cluster_gpus: int | None = None
     """that there are; replicas beyond wait as pending. None: enough"""
     max_num_batched_tokens: int = DEFAULT_CHUNK
@@ -59,6 +61,7 @@ class Graph:
         return {
             pool: EngineCapabilities(
                 num_gpu=gpus,
+                watts=self.watts.get(pool),
                 max_num_batched_tokens=self.max_num_batched_tokens,
                 max_num_seqs=self.max_num_seqs,
                 context_length=max(131_072, self.max_num_batched_tokens),

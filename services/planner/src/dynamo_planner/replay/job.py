@@ -1,6 +1,6 @@
 """A comparison of configurations on the same traffic, as a worker process is asked for it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 KIND = "replays"
@@ -24,6 +24,8 @@ class Replays:
     """by pool, at the beginning; a pool that is not named has the fewest that its configuration keeps"""
     gpus: dict[str, int]
     """of one engine, by pool"""
+    watts: dict[str, int] = field(default_factory=dict)
+    """that these may draw, by pool, where power is planned"""
     warmup: tuple[tuple[int, float, float], ...] = ()
     """requests and lengths of the intervals that predictors learn from"""
 

@@ -49,6 +49,7 @@ def _graph(config: PlannerConfig, job: Replays) -> Graph:
         graph,
         replicas={pool: max(1, job.replicas.get(pool.value, least)) for pool, least in graph.replicas.items()},
         gpus={pool: job.gpus.get(pool.value, count) for pool, count in graph.gpus.items()},
+        watts={pool: job.watts[pool.value] for pool in graph.gpus if pool.value in job.watts},
     )
 
 

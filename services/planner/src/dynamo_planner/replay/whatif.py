@@ -56,5 +56,6 @@ def job_of(
         startup=startup,
         replicas=dict(replicas),
         gpus={pool: count for pool, count in gpus.items() if count},
+        watts={pool.value: watts for pool, watts in plan.watts.items()},
         warmup=tuple((each.requests, each.isl, each.osl) for each in plan.warmup),
     )

@@ -88,7 +88,12 @@ def _config(file: Path, say: Callable[[str], None]) -> PlannerConfig:
         raise CtlError("\n".join(f"{files.title(file)}: {each.path}: {each.message}" for each in problems))
     for each in checking.warnings(PlannerConfig, written):
         say(f"{files.title(file)}: {each.path}: {each.message}")
-    return PlannerConfig.model_validate(written)
+    config = PlannerConfig.model_validate(written)
+    if config.power_limit is not None:
+        say(
+            f"{files.title(file)}: total_gpu_power_limit: not replayed; what GPUs may draw is written in the graph alone"
+        )
+    return config
 
 
 def _policy(name: str) -> PolicyName:
