@@ -1,5 +1,6 @@
 """JSON Schemas of what is on the wire, from the Structs that write and read it."""
 
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
@@ -34,8 +35,13 @@ def file_name(spec: EventSpec | CommandSpec) -> str:
 def _schema(type_: Any, name: str, title: str) -> dict[str, Any]:
     (root,), components = msgspec.json.schema_components([type_], ref_template="#/$defs/{name}")
     key = root.get("$ref", "").rpartition("/")[2]
-    top = components.pop(key, root)
+    top = _unindented(components.pop(key, root))
     text = {"$schema": DIALECT, "$id": f"{cloudevents.SCHEMA_BASE}/{name}.json", **top, "title": title}
     if components:
-        text["$defs"] = {part: components[part] for part in sorted(components)}
+        text["$defs"] = {part: _unindented(components[part]) for part in sorted(components)}
     return text
+
+
+def _unindented(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema whose description, a docstring, is as Python 3.13 has it: without the indentation of its source."""
+    return {**schema, "description": cleandoc(schema["description"])} if "description" in schema else schema
