@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 
 import pytest
+from dynamo_planner.planning.pace import Acted
 from dynamo_planner.planning.reporting import PlanReporter
-from dynamo_planner.planning.runner import Acted, TickResult
+from dynamo_planner.planning.runner import TickResult
 from dynamo_shared.api.objects import KubeObject
 
 from tests.unit.announced import Announced
@@ -17,6 +18,12 @@ ASKS = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "", done=True
 REFUSED = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False))
 UNANSWERED = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False))
 BLIND = TickResult(gathered(traffic="no Prometheus"), effects(), None)
+
+
+def refused(answer: str, *, repeated: bool = False) -> TickResult:
+    return REFUSED._replace(acted=Acted("i", answer, done=False, reason="BudgetCeiling", repeated=repeated))
+
+
 AT_RISK = TickResult(gathered(), at_risk(), None)
 
 
@@ -26,11 +33,24 @@ AT_RISK = TickResult(gathered(), at_risk(), None)
         ([HOLDS, HOLDS], [], ["plan-held"]),
         ([ASKS, ASKS], ["Normal Planned Plan"] * 2, ["planned"] * 2),
         ([REFUSED, REFUSED], ["Warning PlanningScalerRefused Plan"], ["plan-held"] * 2),
+        (
+            [refused("40 GPUs"), refused("40 GPUs", repeated=True), refused("41 GPUs"), refused("a floor"), ASKS],
+            [*["Warning PlanningScalerRefused Plan"] * 2, "Normal Planned Plan"],
+            [*["plan-held"] * 3, "planned"],
+        ),
         ([UNANSWERED, UNANSWERED], ["Warning PlanningScalerUnanswered Plan"], ["plan-held"] * 2),
         ([BLIND, BLIND, HOLDS, BLIND], ["Warning PlanningInputMissing Plan"] * 2, ["plan-held"] * 3),
         ([AT_RISK, AT_RISK], ["Warning PromiseAtRisk Plan"], ["plan-held"]),
     ],
-    ids=["holds", "asks", "is refused", "is not answered", "lacks inputs", "cannot keep its promise"],
+    ids=[
+        "holds",
+        "asks",
+        "is refused",
+        "is refused for something else",
+        "is not answered",
+        "lacks inputs",
+        "cannot keep its promise",
+    ],
 )
 def test_ticks_are_announced(ticks: list[TickResult], reasons: list[str], events: list[str]) -> None:
     announced = Announced()

@@ -3,20 +3,22 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import pytest
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.observing import Missing, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.planning.gathering import Gathered
+from dynamo_planner.planning.pace import LONGEST, Acted, Pace
 from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.reporting import missing_inputs, outcome_of, plan_data
-from dynamo_planner.planning.runner import AFTER_A_FAULT, Acted, Runner, TickResult, changes
+from dynamo_planner.planning.runner import AFTER_A_FAULT, Runner, TickResult, changes
 from dynamo_planner.planning.scaling import ScaleSender
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.commands import CommandSender
-from dynamo_shared.bus.errors import BusDeniedError, BusError, BusUnavailableError
+from dynamo_shared.bus.errors import BusDeniedError, BusError, BusUnavailableError, StreamFullError
 
 from tests.building.memory_bus import MemoryBus
 
@@ -66,6 +68,8 @@ class World:
         self.withdrawn: list[float] = []
         self.heard: Iterator[bool] = iter(())
         """whether the scaler hears of what is withdrawn, in turn; then it does"""
+        self.answers: Iterator[Acted] = iter(())
+        """what the scaler says, in turn; then it does what it is asked"""
 
     def clock(self) -> float:
         return self.now
@@ -80,7 +84,7 @@ class World:
 
     async def act(self, decision: Decision) -> Acted:
         self.asked.append((self.now, dict(decision.replicas)))
-        return Acted("id", "done", done=True)
+        return next(self.answers, Acted("id", "done", done=True))
 
     async def withdraw(self) -> bool:
         self.withdrawn.append(self.now)
@@ -110,6 +114,7 @@ async def fly(world: World, *policies: Scripted, **config: Any) -> None:
         report=world.report,
         failed=world.failed,
         clock=world.clock,
+        pace=Pace(world.clock, randomness=lambda: 1.0),
         sleep=world.sleep,
     )
     with pytest.raises(Stop):
@@ -151,6 +156,63 @@ async def test_what_could_not_be_withdrawn_is_withdrawn_later() -> None:
     assert world.withdrawn == [110.0, 120.0]
 
 
+REFUSED = Acted("id", "NotManaged: not here", done=False, reason="NotManaged")
+HELD = Acted("id", "Held: not yet", done=True, reason="Held")
+AWAY = Acted("id", "no servers", done=False, answered=False, unsent=True)
+
+
+@pytest.mark.parametrize("answer", [REFUSED, HELD, REFUSED._replace(answered=False)], ids=["refused", "held", "silent"])
+async def test_what_the_scaler_does_not_do_is_asked_for_again_later_each_time(answer: Acted) -> None:
+    """Each sample asked again, for as long as it was refused: thousands of graphs at a budget kept the scaler busy."""
+    world = World(100)
+    world.answers = repeat(answer)
+    await fly(world, Scripted(*repeat(more(prefill=2), 100)))
+    asked = [at - 100 for at, _ in world.asked]
+    assert asked == [10, 30, 70, 150, 310, 310 + LONGEST, 310 + 2 * LONGEST]
+    assert [ticked.acted for ticked in world.ticked[:4]] == [
+        answer,
+        answer._replace(repeated=True),
+        answer,
+        answer._replace(repeated=True),
+    ]
+
+
+async def test_another_plan_is_asked_for_at_once_and_not_because_predictions_go_to_and_fro() -> None:
+    world = World(8)
+    world.answers = repeat(REFUSED)
+    two, three, none = more(prefill=2), more(prefill=3), more(prefill=0)
+    await fly(world, Scripted(two, three, two, three, two, three, none, two))
+    # The last one is the opposite of what the scaler was asked before it, and may remember.
+    assert [(at, replicas[Pool.PREFILL]) for at, replicas in world.asked] == [
+        *((110, 2), (120, 3), (130, 2), (140, 3)),
+        *((170, 0), (180, 2)),
+    ]
+
+
+async def test_once_it_is_taken_or_no_longer_desired_the_same_plan_is_a_new_one() -> None:
+    world = World(5)
+    world.answers = iter((REFUSED, REFUSED, Acted("id", "Applied", done=True), REFUSED))
+    two = more(prefill=2)
+    await fly(world, Scripted(two, None, two, more(prefill=3), two))
+    assert [at for at, _ in world.asked] == [110, 130, 140, 150]
+    assert [ticked.acted for ticked in world.ticked][1] is None
+
+
+async def test_a_tick_of_the_reference_for_something_else_does_not_end_a_refusal() -> None:
+    world = World(4)
+    world.answers = repeat(REFUSED)
+    await fly(world, Scripted(more(prefill=2), None, None, None), policy="reference")
+    repeated = REFUSED._replace(repeated=True)
+    assert [ticked.acted for ticked in world.ticked] == [REFUSED, repeated, None, None]
+
+
+async def test_once_nats_is_back_the_next_tick_asks() -> None:
+    world = World(3)
+    world.answers = repeat(AWAY, 2)
+    await fly(world, Scripted(*repeat(more(prefill=2), 3)))
+    assert [at for at, _ in world.asked] == [110, 120, 130]
+
+
 async def test_advice_is_reported_and_not_carried_out() -> None:
     world = World(1)
     await fly(world, Scripted(more(prefill=5)), advisory=True)
@@ -165,8 +227,17 @@ async def test_a_policy_that_fails_is_recreated_after_a_while() -> None:
     assert [asked for _, asked in world.asked] == [{Pool.DECODE: 3}]
 
 
-@pytest.mark.parametrize("error", [BusUnavailableError("no servers"), BusDeniedError("may not publish on dynamo.cmd")])
-async def test_that_the_scaler_cannot_be_asked_is_its_answer(error: BusError, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "unsent"),
+    [
+        (BusUnavailableError("no servers"), True),
+        (BusDeniedError("may not publish on dynamo.cmd"), False),
+        (StreamFullError("maximum messages exceeded"), False),
+    ],
+)
+async def test_that_the_scaler_cannot_be_asked_is_its_answer(
+    error: BusError, unsent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def refuse(*_: object, **__: object) -> None:
         raise error
 
@@ -174,7 +245,8 @@ async def test_that_the_scaler_cannot_be_asked_is_its_answer(error: BusError, mo
     monkeypatch.setattr(bus, "publish", refuse)
     sender = ScaleSender(CommandSender(bus, "c"), plan(), "now")
     acted = await sender(more(decode=3))
-    assert acted == Acted(acted.command, f"the scaler cannot be asked: {error}", done=False, answered=False)
+    said = f"the scaler cannot be asked: {error}"
+    assert acted == Acted(acted.command, said, done=False, answered=False, unsent=unsent)
     assert not await sender.withdraw()
 
 

@@ -45,6 +45,7 @@ from dynamo_planner.metrics import READY_GPUS, PlanMetrics
 from dynamo_planner.planning import gathering
 from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCondition
 from dynamo_planner.planning.gathering import gatherer
+from dynamo_planner.planning.pace import LONGEST, OF_LIFETIME, Pace
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map_of, read_plan
 from dynamo_planner.planning.reporting import PlanReporter, missing_inputs
 from dynamo_planner.planning.runner import AFTER_A_FAULT, Runner, TickResult
@@ -274,6 +275,7 @@ class Plans(Controller):
                 report=partial(self._report, plan),
                 failed=partial(self._report_failure, plan),
                 clock=clock,
+                pace=Pace(clock, min(LONGEST, OF_LIFETIME * self.context.settings.platform.scaler.intent_lifetime)),
             ).run()
 
     async def _report(self, plan: PlannedGraph, ticked: TickResult) -> None:

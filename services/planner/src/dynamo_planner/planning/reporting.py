@@ -1,5 +1,6 @@
 """What users and programs learn of planning: the condition `Planning` of the graph, Events, NATS events, metrics."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from math import isfinite
@@ -22,6 +23,10 @@ HOLDS, PLANNED, INPUT_MISSING = "Holds", "Planned", "InputMissing"
 REFUSED, UNANSWERED = "ScalerRefused", "ScalerUnanswered"
 AT_RISK = "PromiseAtRisk"
 """Planning works, and what it may use does not keep the promised share of requests."""
+
+#: Which answers are the same news: dates, waiting times and counts in them change with each.
+_NUMBERS = re.compile(r"\d+")
+_AGAIN = "the same is asked for again within minutes, another plan at once"
 
 TROUBLES = {
     REFUSED: events.SCALER_REFUSED,
@@ -58,9 +63,12 @@ def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
     if gathered.troubles and not missing and _may_speak(ticked):
         said = f"{said}; planned by traffic alone: {gathered.troubles[FORWARD_PASSES]}"
     if acted is not None and not acted.answered:
-        return PlanningCondition(False, UNANSWERED, f"{said}; {acted.answer}")
+        again = "" if acted.unsent else f"; {_AGAIN}"
+        return PlanningCondition(False, UNANSWERED, f"{said}; {acted.answer}{again}")
     if acted is not None and not acted.done:
-        return PlanningCondition(False, REFUSED, f"{said}; the scaler says: {acted.answer}")
+        return PlanningCondition(False, REFUSED, f"{said}; the scaler says: {acted.answer}; {_AGAIN}")
+    if acted is not None and acted.waits:
+        said = f"{said}; the scaler says: {acted.answer}"
     if missing:
         troubles = "; ".join(f"{name}: {gathered.troubles[name]}" for name in sorted(missing))
         held_for = said if explanation.needs_passes else "replicas are held"
@@ -84,15 +92,19 @@ class PlanReporter:
             self._announcer.announce(graph, events.CONFIG_REMARKS(plan.remarks))
 
     def tick(self, graph: KubeObject, plan: PlannedGraph, ticked: TickResult, at: datetime) -> PlanningCondition:
-        """Events of a tick: always where something is asked for, otherwise where the reason, or the advice, is another one."""
+        """Events of a tick: always where something is asked for, otherwise where the reason or the advice is another one.
+
+        So is what the scaler says to a plan that it did not take.
+        """
         effects, acted = ticked.effects, ticked.acted
         outcome = outcome_of(plan, ticked)
         advice = effects.decision.replicas if effects.decision is not None and plan.config.advisory else {}
         advised = (f"{pool.value} {count}" for pool, count in sorted(advice.items()))
-        news = (outcome.reason, *sorted(missing_inputs(plan, ticked).values()), *advised)
+        untaken = _NUMBERS.sub("", acted.answer) if acted is not None and not acted.done else ""
+        news = (outcome.reason, untaken, *sorted(missing_inputs(plan, ticked).values()), *advised)
         is_news = self._last.get(plan.uid) != news
         self._last[plan.uid] = news
-        asked = acted is not None or (bool(advice) and is_news)
+        asked = (acted is not None and not acted.repeated) or (bool(advice) and is_news)
         if not asked and not is_news:
             return outcome
         event = "planned" if outcome.reason == PLANNED or (outcome.reason == AT_RISK and asked) else "plan-held"

@@ -9,25 +9,15 @@ import structlog
 from dynamo_shared.api.contracts.planner import PlanningPolicy
 
 from dynamo_planner.core.decision import Decision, Effects, Policy, Tick
-from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.core.observing import Observation
 from dynamo_planner.planning.gathering import Gathered
+from dynamo_planner.planning.pace import Acted, Pace, asked
 from dynamo_planner.planning.plans import PlannedGraph
 
 log = structlog.get_logger("dynamo.planner.planning")
 
 #: A policy that raises is created again after so long. Seconds.
 AFTER_A_FAULT = 30.0
-
-
-class Acted(NamedTuple):
-    """What the scaler did with a command."""
-
-    command: str
-    """its id"""
-    answer: str
-    done: bool
-    answered: bool = True
-    """false where the scaler could not be asked, or says nothing: it may still do it"""
 
 
 class TickResult(NamedTuple):
@@ -53,6 +43,7 @@ class Runner:
         report: Callable[[TickResult], Awaitable[None]],
         failed: Callable[[Exception], Awaitable[None]],
         clock: Callable[[], float],
+        pace: Pace | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`withdraw` gives up what was asked for and waits, and says whether that is done; `failed` reports that a policy failed.
@@ -64,6 +55,7 @@ class Runner:
         #: Whether the scaler may still do something that was asked for: also before the first decision, by the one before us.
         self._waits = True
         self._compute, self._clock, self._sleep = compute, clock, sleep
+        self._pace = pace or Pace(clock)
 
     async def run(self) -> None:
         """Tick until cancelled. A policy that fails is created again, and has to learn again."""
@@ -87,19 +79,31 @@ class Runner:
         gathered = await self._observe(tick, self._clock())
         # Predictors compute for a while, and the loop has others to serve.
         effects = await self._compute(partial(policy.on_tick, tick, gathered.observation))
-        acted = None
+        acted: Acted | None = None
         if (
             effects.decision is not None
             and not self._plan.config.advisory
             and changes(effects.decision, gathered.observation)
         ):
-            acted = await self._act(effects.decision)
-            self._waits = True
-        elif self._waits and self._desires_nothing(effects):
+            acted = await self._ask(effects.decision, gathered.observation)
+        elif self._desires_nothing(effects):
+            self._pace.clear()
             # While NATS is away nothing can be said: the scaler would still do it.
-            self._waits = not await self._withdraw()
+            self._waits = self._waits and not await self._withdraw()
+        else:
+            acted = self._pace.last()
         await self._report(TickResult(gathered, effects, acted))
         return effects.next_tick
+
+    async def _ask(self, decision: Decision, observation: Observation) -> Acted:
+        """The scaler's answer; the earlier one to a plan that it did not carry out, until that is to be asked for again."""
+        earlier = self._pace.answer(decision, observation)
+        if earlier is not None:
+            return earlier
+        acted = await self._act(decision)
+        self._waits = True
+        self._pace.answered(decision, acted)
+        return acted
 
     def _desires_nothing(self, effects: Effects) -> bool:
         """Whether replicas are to stay. `reference` decides nothing at most of its ticks, which are for something else."""
@@ -108,9 +112,4 @@ class Runner:
 
 def changes(decision: Decision, observation: Observation) -> bool:
     """Whether a decision asks for anything that is not asked for already."""
-
-    def asked(pool: Pool) -> int | None:
-        counts = observation.workers.get(pool)
-        return None if counts is None else (counts.ready if counts.expected is None else counts.expected)
-
-    return any(replicas != asked(pool) for pool, replicas in decision.replicas.items())
+    return any(replicas != asked(observation, pool) for pool, replicas in decision.replicas.items())

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import structlog
 from dynamo_shared.bus.commands import CommandSender
-from dynamo_shared.bus.errors import BusError
+from dynamo_shared.bus.errors import BusError, BusUnavailableError, StreamFullError
 from dynamo_shared.wire.specifications.scaling import PLANNER, ScaleData, ScaleTarget
 
 from dynamo_planner.core.decision import Decision
+from dynamo_planner.planning.pace import Acted
 from dynamo_planner.planning.plans import PlannedGraph
-from dynamo_planner.planning.runner import Acted
 
 #: How long the scaler's answer is waited for; the command stays where it is, and a newer one takes its place. Seconds.
 ANSWER_WITHIN = 10.0
@@ -72,7 +72,7 @@ class ScaleSender:
         data = self._data(targets, decision.reason)
         command = self._sender.command("scaler", "scale", plan.graph.namespace, data, request).id
         if not self._may_send():
-            return Acted(command, "another replica plans this graph now", done=False, answered=False)
+            return Acted(command, "another replica plans this graph now", done=False, answered=False, unsent=True)
         try:
             done, answer = await self._sender.ask(
                 "scaler", "scale", plan.graph.namespace, data, request=request, timeout=ANSWER_WITHIN
@@ -80,6 +80,7 @@ class ScaleSender:
         except TimeoutError:
             return Acted(command, "the scaler has not answered yet", done=False, answered=False)
         except BusError as error:
-            return Acted(command, f"the scaler cannot be asked: {error}", done=False, answered=False)
+            unsent = isinstance(error, BusUnavailableError) and not isinstance(error, StreamFullError)
+            return Acted(command, f"the scaler cannot be asked: {error}", done=False, answered=False, unsent=unsent)
         said = ": ".join(part for part in (answer.reason, answer.message) if part)
-        return Acted(command, said, done)
+        return Acted(command, said, done, reason=answer.reason)
