@@ -143,6 +143,25 @@ class TestCounts:
         counts = self.counts({"readyReplicas": 0}, pods, replicas=4, multinode={})
         assert (counts.pending, counts.starting) == (2, 2)
 
+    @pytest.mark.parametrize(
+        ("of", "index"),
+        [
+            ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
+            ("grove.io/podcliquescalinggroup", "grove.io/podcliquescalinggroup-replica-index"),
+        ],
+        ids=["LeaderWorkerSet", "Grove"],
+    )
+    def test_each_replica_that_waits_for_one_of_its_nodes_counts(self, of, index):
+        """Two replicas of two pods, each with a node for one of these, were one replica that waits and one that starts."""
+
+        def of_replica(number, **fields):
+            return pod(f"{number}-{fields}", labels={of: "g-w", index: str(number)}, **fields)
+
+        pods = [of_replica(number, **fields) for number in range(2) for fields in ({"reason": "Unschedulable"}, {})]
+        pods += [of_replica(2, node="n1"), of_replica(2, node="n2")]
+        counts = self.counts({"readyReplicas": 0}, pods, replicas=3, multinode={})
+        assert (counts.pending, counts.starting) == (2, 1)
+
     def test_gpus(self):
         limits = {"resources": {"limits": {"nvidia.com/gpu": 4}}}
         worker = component("w", podTemplate={"spec": {"containers": [limits]}}, multinode={"nodeCount": 2})

@@ -80,9 +80,9 @@ class PoolCounts:
     expected: int | None = None
     """replicas that are asked for; None while the deployment is not stable and the number is unknown"""
     pending: int = 0
-    """pods for which the cluster has no room"""
+    """replicas for which the cluster has no room"""
     starting: int = 0
-    """pods that have a node and are not ready yet"""
+    """replicas that have nodes and are not ready yet"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,12 @@ _NAMES = {
 """Names that give the role of workers without a type, as Dynamo's planner knows them; case does not count."""
 
 
+_REPLICAS = (
+    (labels.LWS_NAME, labels.LWS_GROUP),
+    (labels.GROVE_SCALING_GROUP, labels.GROVE_SCALING_GROUP_REPLICA),
+)
+"""Labels of what has replicas of several pods, and of the replica."""
+
 _OF_WORKERS = frozenset(pool.value for pool in Pool)
 """Types of workers that do one part of the work."""
 
@@ -53,13 +59,16 @@ def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObj
             why=Missing.NO_WORKERS, message=f"the graph's status does not say yet how many workers {name} has"
         )
     there = [pod for pod in pods if is_there(pod)]
+    pending = [pod for pod in there if unschedulable(pod) is not None]
+    # Of a replica that spans nodes, one pod that waits keeps all of it from serving.
+    waiting = {_replica(pod) for pod in pending}
+    starting = [pod for pod in there if _starts(pod) and (_replica(pod) is None or _replica(pod) not in waiting)]
     nodes = gpus.nodes(component)
     return PoolCounts(
         ready=int(ready),
         expected=int(component.get("replicas", 1) or 0),
-        # Of a replica that spans nodes, one pod that waits keeps all of it from serving.
-        pending=-(-sum(unschedulable(pod) is not None for pod in there) // nodes),
-        starting=-(-sum(_starts(pod) for pod in there) // nodes),
+        pending=_replicas(pending, nodes),
+        starting=_replicas(starting, nodes),
     )
 
 
@@ -108,6 +117,18 @@ def _kind(component: KubeObject) -> str:
     of_pods = objects.labels(serving_template(component))
     labelled = (of_pods.get(name) for name in (labels.SUB_COMPONENT_TYPE, labels.COMPONENT_TYPE))
     return next((each for each in labelled if each in _OF_WORKERS), kind)
+
+
+def _replicas(pods: Sequence[KubeObject], nodes: int) -> int:
+    """Replicas that pods are part of; of pods that do not say of which, as many as they make up at least."""
+    replicas = [_replica(pod) for pod in pods]
+    return len(set(replicas) - {None}) + -(-replicas.count(None) // nodes)
+
+
+def _replica(pod: KubeObject) -> tuple[str, str] | None:
+    """The replica of several pods that a pod is part of, as LeaderWorkerSet or Grove labels it; None where no label says it."""
+    there = objects.labels(pod)
+    return next(((there[of], there[index]) for of, index in _REPLICAS if of in there and index in there), None)
 
 
 def _starts(pod: KubeObject) -> bool:

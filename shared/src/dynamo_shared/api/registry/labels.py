@@ -258,13 +258,13 @@ GROVE_POD_CLIQUE = _of_cliques(
 GROVE_SCALING_GROUP = _of_cliques(
     "grove.io/podcliquescalinggroup",
     "PodCliqueScalingGroup that a pod belongs to.",
-    read_by="pod-builder",
+    read_by="pod-builder, planner",
     values="name of the PodCliqueScalingGroup",
 )
 GROVE_SCALING_GROUP_REPLICA = _of_cliques(
     "grove.io/podcliquescalinggroup-replica-index",
     "Replica of its PodCliqueScalingGroup that a pod belongs to; engines that fail over together have it in common.",
-    read_by="pod-builder",
+    read_by="pod-builder, planner",
     values="integer from 0",
 )
 JOB_NAME = _add(
@@ -279,7 +279,7 @@ LWS_NAME = _evolving(
     "leaderworkerset.sigs.k8s.io/name",
     "LeaderWorkerSet that a pod belongs to; a component's status finds the troubles of its pods by it.",
     set_by="LeaderWorkerSet",
-    read_by="pod-builder",
+    read_by="pod-builder, planner",
     values="name of the LeaderWorkerSet",
     where="pods of LeaderWorkerSets",
 )
@@ -287,7 +287,7 @@ LWS_GROUP = _evolving(
     "leaderworkerset.sigs.k8s.io/group-index",
     "Group of its LeaderWorkerSet that a pod belongs to; a component's status finds the group whose pods are refused by it.",
     set_by="LeaderWorkerSet",
-    read_by="pod-builder",
+    read_by="pod-builder, planner",
     values="integer from 0",
     where="pods of LeaderWorkerSets",
 )
