@@ -12,6 +12,8 @@ class Written(StatusWriter):
     def __init__(self, wait: float | None = None) -> None:
         self.wait = wait
         self.statuses: list[KubeObject] = []
+        self.objects: list[KubeObject] = []
+        """of which the statuses are"""
         self.urgent: list[bool] = []
         self.settle = 0.0
         self.heeds_progress = True
@@ -19,7 +21,7 @@ class Written(StatusWriter):
     async def write(
         self,
         _resource: object,
-        _obj: KubeObject,
+        obj: KubeObject,
         status: KubeObject,
         *,
         urgent: bool,
@@ -28,6 +30,7 @@ class Written(StatusWriter):
         report: Callable[[], None] = lambda: None,
     ) -> float | None:
         self.statuses.append(status)
+        self.objects.append(obj)
         self.urgent.append(urgent)
         self.settle, self.heeds_progress = settle, heeds_progress
         if self.wait is None:

@@ -213,15 +213,15 @@ class Applier:
         with contextlib.suppress(NotFound):
             await self._kube.merge_patch(resource, resources.key_of(observed), patch)
 
-    async def annotate(self, resource: Resource, observed: KubeObject, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations of an object, and take away those that are None. Nothing where it is gone."""
+    async def annotate(
+        self, resource: Resource, observed: KubeObject, annotations: Mapping[str, str | None]
+    ) -> KubeObject:
+        """Set annotations of an object, and take away those that are None. The object as it is then, or was where it is gone."""
         with contextlib.suppress(NotFound):
             patch = {"metadata": {"annotations": dict(annotations)}}
-            self._remembered(
-                resource,
-                ChildChange.UPDATED,
-                await self._kube.merge_patch(resource, resources.key_of(observed), patch),
-            )
+            written = await self._kube.merge_patch(resource, resources.key_of(observed), patch)
+            return self._remembered(resource, ChildChange.UPDATED, written).obj
+        return observed
 
     async def scale(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
         """Have `spec.replicas` so, of an object that another controller makes and whose number it leaves to this one."""

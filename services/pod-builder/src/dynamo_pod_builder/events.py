@@ -60,6 +60,9 @@ GRAPH_CHECKPOINTS = EventReason(
 GRAPH_CHECKPOINTS_FAILED = EventReason(
     "", "A graph's components cannot start from a checkpoint.", "Warning", "Checkpoint", "CheckpointsReady"
 )
+PLANNER_UNINFORMED = EventReason(
+    "", "A planner among a graph's components cannot learn which workers serve.", "Warning", "Plan", "PlannerInformed"
+)
 TOPOLOGY_LOST = EventReason(
     "", "Domains that a graph's pods shall share are not there.", "Warning", "Schedule", "TopologyLevelsAvailable"
 )
@@ -177,6 +180,13 @@ def graph_checkpoints_changed(graph: KubeObject, status: KubeObject, condition: 
     data = deployment_data(graph, status, "CheckpointsReady")
     said = GRAPH_CHECKPOINTS if fine else GRAPH_CHECKPOINTS_FAILED
     return said.named(reason)(message, "checkpoints", data, f"{reason}: {message}")
+
+
+def planner_uninformed(graph: KubeObject, status: KubeObject, condition: Condition) -> Fact:
+    """A planner among the components of a graph cannot learn which workers serve."""
+    reason, message = condition["reason"], condition["message"]
+    data = deployment_data(graph, status, condition["type"])
+    return PLANNER_UNINFORMED.named(reason)(message, "planner-uninformed", data, f"{reason}: {message}")
 
 
 def graph_gone(graph: KubeObject) -> Fact:

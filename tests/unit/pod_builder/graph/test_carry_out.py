@@ -65,9 +65,11 @@ class Ledger:
         ensured = await self.patch_replicas(resource, obj, replicas)
         return replace(ensured, set_back=self.rivals.get(f"{obj['kind']} {obj['metadata']['name']}"))
 
-    async def annotate(self, _resource: object, obj: KubeObject, annotations: dict[str, str | None]) -> None:
-        self._note(f"annotate {obj['kind']} {obj['metadata']['name']}", obj["metadata"]["name"])
+    async def annotate(self, _resource: object, obj: KubeObject, annotations: dict[str, str | None]) -> KubeObject:
+        line = f"annotate {obj['kind']} {obj['metadata']['name']}"
+        self._note(line, line)
         self.annotations = annotations
+        return {**obj, "metadata": {**obj["metadata"], "annotations": annotations, "resourceVersion": "annotated"}}
 
     async def delete(self, _resource: object, obj: KubeObject) -> None:
         self._note(f"delete {obj['kind']} {obj['metadata']['name']}", obj["metadata"]["name"])

@@ -10,11 +10,12 @@ from dynamo_pod_builder.reconcilers.graph.captures import Captures
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
-from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN
+from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RETRY_REFUSED
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.kube.errors import Forbidden
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import SETTLE
 from dynamo_shared.state.cache import ObjectCache
@@ -213,3 +214,32 @@ async def test_a_planner_of_the_graph_s_own_learns_of_the_generation_that_serves
     again = World(annotated, *owned(graph))
     await again.reconcile()
     assert not [line for line in again.applier.lines if line.startswith("annotate")]
+
+
+async def test_the_status_is_of_the_graph_with_its_annotations():
+    """That of the version before them would be refused, and written only with the next reconcile."""
+    graph = stored_graph(component("Plan", "planner"), component("One"))
+    world = World(graph, *owned(graph))
+    await world.reconcile()
+    assert [each["metadata"]["resourceVersion"] for each in world.writer.objects] == ["annotated"]
+
+
+async def test_that_a_planner_of_the_graph_s_own_cannot_learn_it_is_reported_once_and_tried_again():
+    """The graph serves; its planner alone hears of no engine."""
+    graph = stored_graph(component("Plan", "planner"), component("One"))
+    refused = Forbidden(403, "Forbidden", "policy says no")
+    reported: list[str] = []
+    for refusals in ({"annotate DynamoGraphDeployment graph": refused}, {}):
+        for _ in range(2):
+            world = World(graph, *owned(graph))
+            world.applier.refusals = refusals
+            result = await world.reconcile()
+            (status,) = world.writer.statuses
+            graph = {**graph, "status": status}
+            reported += [line for line in world.announced.lines if " Plan: " in line]
+            conditions = {each["type"]: each for each in status["conditions"]}
+            assert (status["state"], conditions.keys() >= {"PlannerInformed"}) == ("successful", bool(refusals))
+            assert result == Result(RETRY_REFUSED if refusals else None)
+    (line,) = reported
+    assert line.startswith("Warning RefusedByApiServer Plan: the planner among the components listens to no engine")
+    assert line.endswith("policy says no")

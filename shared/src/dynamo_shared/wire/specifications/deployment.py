@@ -112,6 +112,11 @@ EVENTS: tuple[EventSpec, ...] = (
         "What its components start from by the Snapshot operator is on its way, ready, or cannot come; reason and message are "
         "those of its condition CheckpointsReady.",
     ),
+    _deployment(
+        "planner-uninformed",
+        "A planner among its components cannot learn which workers serve; reason and message are those of its condition "
+        "PlannerInformed.",
+    ),
     _deployment("deleted", "It is gone, and all that was made for it.", EventIdentity.OBJECT),
     _component("progressing", f"Its pods are on their way, or stuck; reason and message say why. {_ALONE}"),
     _component("ready", f"It is available. {_ALONE}"),

@@ -40,6 +40,8 @@ class CarryOutResult:
     complete: bool = False
     #: Seconds after which another reconcile is needed though no event will ask for it.
     again: float | None = None
+    #: Why a planner among the components does not learn which workers serve.
+    uninformed: Failure | None = None
 
 
 @dataclass(slots=True)

@@ -4,7 +4,11 @@ Dynamo's planner listens to engines in the Dynamo namespace of one generation, w
 these name none, or one that is gone, it hears of no engine, and reactive scaling does nothing.
 """
 
+from datetime import datetime
+
 from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import Condition, condition_of
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2
 from dynamo_shared.api.v1beta1 import ComponentType
@@ -13,6 +17,10 @@ from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
+from dynamo_pod_builder.status.component import Failure
+
+INFORMED = "PlannerInformed"
+"""Condition of a graph whose planner cannot learn which workers serve; others do not have it."""
 
 
 def lacking(plan: Plan, observed: Observed) -> dict[str, str | None]:
@@ -25,6 +33,16 @@ def lacking(plan: Plan, observed: Observed) -> dict[str, str | None]:
         return {}
     there, desired = objects.annotations(observed.graph), serving or None
     return {name: desired for name in (CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2) if there.get(name) != desired}
+
+
+def uninformed(graph: KubeObject, refused: Failure, now: datetime) -> Condition:
+    """The condition of a graph whose annotations are refused."""
+    names = " and ".join((CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2))
+    message = (
+        f"the planner among the components listens to no engine that serves now: annotations {names} of the graph are "
+        f"refused: {refused.message}"
+    )
+    return condition_of(graph, INFORMED, False, refused.reason, message, now=now)
 
 
 def _serving(plan: Plan, observed: Observed) -> str | None:

@@ -12,12 +12,13 @@ from dynamo_shared.runtime import Result
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.reconcilers.graph import own_planner
 from dynamo_pod_builder.reconcilers.graph.captures import Captures
-from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
+from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult, Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.graph.steps import planned
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,19 @@ class GraphReconciler:
         self.report.begin(graph)
         if plan.captures:
             observed, plan = await self._captured(observed, plan)
-        outcome = await self.executor.carry_out(plan, observed)
-        result = Result(requeue_after=await self.report.write(plan, outcome))
-        if outcome.complete and (annotations := own_planner.lacking(plan, outcome.observed)):
-            await self.applier.annotate(DYNAMO_GRAPH_DEPLOYMENTS, graph, annotations)
-        return result
+        outcome = await self._informed(plan, await self.executor.carry_out(plan, observed))
+        return Result(requeue_after=await self.report.write(plan, outcome))
+
+    async def _informed(self, plan: Plan, outcome: CarryOutResult) -> CarryOutResult:
+        """With the graph as it is once a planner among its components reads there which workers serve, or why it cannot."""
+        annotations = own_planner.lacking(plan, outcome.observed) if outcome.complete else {}
+        if not annotations:
+            return outcome
+        try:
+            graph = await self.applier.annotate(DYNAMO_GRAPH_DEPLOYMENTS, outcome.observed.graph, annotations)
+        except REFUSALS as error:
+            return replace(outcome, uninformed=failure_of(error))
+        return replace(outcome, observed=replace(outcome.observed, graph=graph))
 
     async def _captured(self, observed: Observed, plan: Plan) -> tuple[Observed, Plan]:
         """With the jobs that capture the engines; the graph is written all the same where they are refused."""

@@ -12,9 +12,10 @@ from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
 
 from dynamo_pod_builder import events
 from dynamo_pod_builder.pod_events import PodEvents
-from dynamo_pod_builder.reconcilers.graph import grove
+from dynamo_pod_builder.reconcilers.graph import grove, own_planner
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
+from dynamo_pod_builder.reconcilers.graph.own_planner import INFORMED
 from dynamo_pod_builder.reconcilers.graph.parts import all_parts, all_serve, replicas_by_component
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.refusals import retry_after
@@ -64,7 +65,9 @@ class GraphReport:
         def report() -> None:
             for each in _lost(concluded.conditions, graph):
                 self.announcer.announce(graph, events.TOPOLOGY_LOST.named(each["reason"])(each["message"]))
-            for each in _checkpoints_changed(concluded.conditions, graph):
+            for each in _changed(concluded.conditions, graph, INFORMED):
+                self.announcer.announce(graph, events.planner_uninformed(graph, after, each))
+            for each in _changed(concluded.conditions, graph, CHECKPOINTS_READY):
                 self.announcer.announce(graph, events.graph_checkpoints_changed(graph, after, each))
             if rollout.started:
                 self.announcer.announce(graph, events.rollout_started(rollout.components))
@@ -141,7 +144,7 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
         rolling_update=plan.rollout.status if is_planned else before.get("rollingUpdate"),
         rollout_waits=plan.rollout.waits,
         carried=carried if restart is None else {**carried, "restart": restart},
-        conditions=[*_topology(plan, observed), *_checkpoints(plan, outcome)],
+        conditions=[*_topology(plan, observed), *_checkpoints(plan, outcome), *_planner(outcome)],
         gpus=observed.gpus if is_planned else {},
     )
 
@@ -158,6 +161,7 @@ def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:
     observed = outcome.observed
     delays = [
         retry_after(outcome.failure),
+        retry_after(outcome.uninformed),
         outcome.again,
         plan.rollout.again,
         RESTART_INTERVAL if plan.restart.is_under_way else None,
@@ -186,12 +190,21 @@ def _checkpoints(plan: Plan, outcome: CarryOutResult) -> list[Condition]:
     return [before] if before is not None else []
 
 
-def _checkpoints_changed(conditions: Iterable[Condition], graph: KubeObject) -> Iterator[Condition]:
-    """The condition of the checkpoints, where it is another one than before."""
+def _planner(outcome: CarryOutResult) -> list[Condition]:
+    graph = outcome.observed.graph
+    if outcome.uninformed is not None:
+        return [own_planner.uninformed(graph, outcome.uninformed, outcome.observed.now)]
+    # Whether it is still refused is not known again yet.
+    before = None if outcome.complete else objects.condition(graph, INFORMED)
+    return [before] if before is not None else []
+
+
+def _changed(conditions: Iterable[Condition], graph: KubeObject, type_: str) -> Iterator[Condition]:
+    """The condition of a type, where it is another one than before."""
     for each in conditions:
-        before = objects.condition(graph, each["type"]) or {}
+        before = objects.condition(graph, type_) or {}
         known = (before.get("reason"), before.get("message"))
-        if each["type"] == CHECKPOINTS_READY and (each["reason"], each["message"]) != known:
+        if each["type"] == type_ and (each["reason"], each["message"]) != known:
             yield each
 
 
