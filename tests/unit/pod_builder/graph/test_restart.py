@@ -37,7 +37,7 @@ def status(said: str) -> dict[str, Any] | None:
 
 def parts_in(said: str) -> dict[str, Part]:
     """What there is of components: `A plain, B done`."""
-    kinds = {"plain": PLAIN, "new": NEW, "done": done(), "moving": moving()}
+    kinds = {"plain": PLAIN, "new": NEW, "done": done(), "moving": moving(), "done2": done("2"), "moving2": moving("2")}
     return {name: kinds[kind] for name, kind in (each.split() for each in said.split(", ") if each)}
 
 
@@ -68,11 +68,53 @@ STEPS = {
     ),
     "all at once": ("1 Parallel", "", "B plain, A plain", "A 1, B 1; now Restarting 1: A B"),
     "those that serve are done": ("1 Parallel", "Restarting 1: A B", "A done, B moving", "A 1, B 1; Restarting 1: B"),
-    "a new id in the middle begins again, and takes nothing back": (
+    "a new id in the middle begins again, with what is on its way": (
         "2 Sequential",
         "Restarting 1: B",
         "A done, B moving, C plain",
+        "A 1, B 2; now Restarting 2: B",
+    ),
+    "then the others in their order": (
+        "2 Sequential",
+        "Restarting 2: B",
+        "A done, B done2, C plain",
+        "A 2, B 2; Restarting 2: A",
+    ),
+    "several on their way go one after the other": (
+        "2 Sequential C B A",
+        "Restarting 1: A B",
+        "A moving, B moving, C done",
+        "A 1, B 2, C 1; now Restarting 2: A B",
+    ),
+    "none begins that serves while others are on their way": (
+        "2 Sequential C B A",
+        "Restarting 2: A B",
+        "A moving, B done2, C done",
+        "A 2, B 2, C 1; Restarting 2: A",
+    ),
+    "what is on its way by an id of before counts until it serves": (
+        "2 Sequential C B A",
+        "Restarting 2: A B",
+        "A done, B done2, C done",
+        "A 1, B 2, C 2; Restarting 2: C",
+    ),
+    "after one that was taken out, what has its id and does not serve goes first": (
+        "2 Sequential",
+        "",
+        "A done, B moving, C plain",
+        "A 1, B 2; now Restarting 2: B",
+    ),
+    "what fails after the end is in its order": (
+        "2 Sequential",
+        "Completed 1",
+        "A done, B moving",
         "A 2, B 1; now Restarting 2: A",
+    ),
+    "a new id in the middle, all at once": (
+        "2 Parallel",
+        "Restarting 1: B",
+        "A done, B moving",
+        "A 2, B 2; now Restarting 2: A B",
     ),
     "a new id after the end": ("2 Sequential", "Completed 1", "A done, B done", "A 2, B 1; now Restarting 2: A"),
     "one that vanished is passed over": (
@@ -181,6 +223,14 @@ def part(there: dict[str, Any] | None, running: dict[str, Any] | None, *pods: st
         pods={"g-a": [{"metadata": {"annotations": {RESTART_AT: id_}}} for id_ in pods]},
     )
     return parts_of(desiring(component("A")), world)["A"]
+
+
+@pytest.mark.parametrize("what", ["the component deployment", "its workload"])
+def test_a_component_that_someone_deletes_does_not_serve(what):
+    """With `--cascade=foreground` it is there, and ready, until its pods are gone."""
+    there, running = component("A", "1"), workload("1")
+    (there if what == "the component deployment" else running)["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert part(there, running) == moving()
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "LeaderWorkerSet"])

@@ -7,12 +7,13 @@ Everything that a restart knows stands in the objects and in the graph's status.
 2. The restart has ended already: the same.
 3. The workers are being exchanged anyway: the restart is superseded, and not made up for later.
 4. Components are on their way: nothing more begins, one after the other; all begin at once where the strategy is Parallel.
-5. All that began serve: the next in the order begins, or the restart is complete.
+5. The same, by a restart of before that had not ended: these begin first, since a new id takes nothing from what serves.
+6. All that began serve: the next in the order begins, or the restart is complete.
 
 Pods that are still to be made need no restart: their template has the id from the start.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,8 +78,7 @@ def decide(
         return RestartPlan(ids, previous if _ended(previous) else None)
     id_ = desired["id"]
     ids |= {name: id_ for name, part in parts.items() if not part.exists}
-    if previous is not None and previous.get("observedID") != id_:
-        previous = None
+    before, previous = previous, previous if previous is not None and previous.get("observedID") == id_ else None
     if _ended(previous):
         return RestartPlan(ids, previous)
     if rolling:
@@ -87,19 +87,32 @@ def decide(
     order = _order(strategy.get("order") or (), parts)
     waiting = [name for name in order if ids.get(name) != id_]
     moving = [name for name in order if ids.get(name) == id_ and not parts[name].serves]
+    unfinished = _unfinished(waiting, before, parts)
     one_by_one = strategy.get("type") != RestartStrategyType.PARALLEL
-    beginning = ([] if moving else waiting[:1]) if one_by_one else waiting
+    beginning = ([] if moving else (unfinished or waiting)[:1]) if one_by_one else waiting
     ids |= dict.fromkeys(beginning, id_)
     phase = RestartPhase.RESTARTING if moving or beginning else RestartPhase.COMPLETED
-    return _step(ids, previous, id_, phase, (*moving, *beginning))
+    return _step(ids, previous, id_, phase, dict.fromkeys((*moving, *beginning, *unfinished)))
+
+
+def _unfinished(waiting: Sequence[str], before: Mapping[str, Any] | None, parts: Mapping[str, Part]) -> list[str]:
+    """Of the components that wait for their id, those that are still on their way by an id of before.
+
+    `before` is the status, of this restart or the one before it: it says which they are. Where it says nothing, as after a
+    restart that was taken out, all that have an id and do not serve may be.
+    """
+    if _ended(before):
+        return []
+    may_be = parts.keys() if before is None else before.get("inProgress") or ()
+    return [name for name in waiting if name in may_be and parts[name].id and not parts[name].serves]
 
 
 def _step(
-    ids: Mapping[str, str], previous: Mapping[str, Any] | None, id_: str, phase: str, moving: Sequence[str]
+    ids: Mapping[str, str], previous: Mapping[str, Any] | None, id_: str, phase: str, moving: Iterable[str]
 ) -> RestartPlan:
     status: dict[str, Any] = {"observedID": id_, "phase": str(phase)}
-    if moving:
-        status["inProgress"] = sorted(moving)
+    if names := sorted(moving):
+        status["inProgress"] = names
     entered = "" if previous is not None and previous.get("phase") == phase else str(phase)
     return RestartPlan(ids, status, entered)
 
@@ -144,7 +157,7 @@ def _of_component(component: KubeObject | None, observed: Observed) -> Part:
     if component is None:
         return Part(False)
     id_ = _id_in(component["spec"].get("podTemplate"))
-    workload = observed.workloads.get(objects.name(component))
+    workload = observed.staying(objects.name(component))
     if workload is None:
         return Part(True, id_)
     spec = workload.get("spec") or {}
