@@ -17,7 +17,7 @@ from dynamo_pod_builder.render.workloads.deployment import margin
 class Replicas:
     """A worker DCD as it stands: replicas asked for, pods available and ready, and when it was made (RFC 3339).
 
-    `left` are pods that there are, whether they serve or not.
+    `left` are pods that there are, whether they serve or not; `share` is what its generation serves of all desired replicas.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Replicas:
     ready: int
     created: str = ""
     left: int = 0
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +74,17 @@ def scaled(old: Sequence[Replicas], desired: int) -> dict[str, int]:
 def _without(old: Sequence[Replicas], fewer: int) -> dict[str, int]:
     """Replicas of the old generations when there are `fewer`: first go pods that do not serve, whatever their generation.
 
-    An update that never served, and its correction, leave one generation that serves, and it is not the newest. Of pods
-    that are alike the newest stay: they are the closest to what was last known to work.
+    An update that never served, and its correction, leave one generation that serves, and it is not the newest. Of several
+    that serve in part the one that serves most stays, with all its components. Of pods that are alike the newest stay: they
+    are the closest to what was last known to work.
     """
-    oldest_first = sorted(old, key=lambda part: part.created)
-    targets = {part.name: part.replicas for part in oldest_first}
-    for part in oldest_first:
+    first = sorted(old, key=lambda part: (part.share, part.created))
+    targets = {part.name: part.replicas for part in first}
+    for part in first:
         gone = min(fewer, max(0, part.replicas - part.available))
         targets[part.name] -= gone
         fewer -= gone
-    for part in oldest_first:
+    for part in first:
         gone = min(fewer, targets[part.name])
         targets[part.name] -= gone
         fewer -= gone

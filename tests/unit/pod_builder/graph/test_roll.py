@@ -8,7 +8,7 @@ import pytest
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.reconcilers.graph.report import conclude
-from dynamo_pod_builder.reconcilers.graph.serving import RECHECK
+from dynamo_pod_builder.reconcilers.graph.serving import RECHECK, USELESS
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import roll
 from dynamo_pod_builder.status.graph import graph_status
 from dynamo_pod_builder.status.pods import END_WITHIN
@@ -172,6 +172,72 @@ def test_a_correction_has_the_node_of_a_worker_that_never_served(failed_for):
     assert ("uid-of-w-bad" in plan.rollout.kept) is (failed_for == 5)
 
 
+def test_of_two_old_generations_that_serve_in_part_the_one_that_serves_most_stays():
+    """A correction finds the update before it half done: the only prefill worker of either may not go for the other."""
+    there = {
+        "p-old": (OLD_PREFILL, 1),
+        "d-old": (component("d-old", "old", 3, component="D"), 3),
+        "p-bad": (BROKEN_PREFILL, 1),
+        "d-bad": (component("d-bad", "bad", 2, component="D"), 2),
+    }
+    desired = [PREFILL, component("d-new", "new", 4, component="D")]
+    assert moves(rolled(desired, there, RUNNING))[1] == {"p-bad": 0, "d-bad": 0}
+
+
+@pytest.mark.parametrize("failed_for", [5, 3600])
+def test_of_two_old_generations_the_one_that_served_a_moment_ago_stays(failed_for):
+    """Its only decode worker fails a probe, just as an update that never served is corrected."""
+
+    def failing(ago: float) -> KubeObject:
+        since = timestamp(MOMENT - timedelta(seconds=ago))
+        condition = {"type": "Ready", "status": "False", "lastTransitionTime": since}
+        return {"metadata": {"name": "p", "uid": f"p-{ago}"}, "status": {"conditions": [condition]}}
+
+    world = observed(
+        *(stored(each) for each in (OLD_PREFILL, OLD_DECODE)),
+        *(stored(each, created="2026-01-01T00:00:05Z") for each in (BROKEN_PREFILL, BROKEN_DECODE)),
+        of=stored_graph(status={"rollingUpdate": RUNNING}),
+        workloads={
+            "p-old": deployment("p-old"),
+            "d-old": deployment("d-old", 1, 0),
+            "p-bad": deployment("p-bad"),
+            "d-bad": deployment("d-bad", 1, 0),
+        },
+        pods={"d-old": [failing(failed_for)], "d-bad": [failing(3600)]},
+    )
+    plan = roll(desiring(PREFILL, DECODE), world)
+    assert moves(plan)[1] == ({} if failed_for == 5 else {"p-old": 0, "d-old": 0})
+    assert plan.rollout.again == (USELESS.seconds - 5 if failed_for == 5 else None)
+
+
+@pytest.mark.parametrize(
+    ("waited", "quota", "words"),
+    [
+        (599, "", ()),
+        (600, "", ("Worker: no node has had room for new pods for 10 minutes, and no other old pod may go",)),
+        (0, "exceeded quota: gpus", ("Worker: its namespace's quota leaves no room for new pods, and no other",)),
+    ],
+)
+def test_an_update_that_no_margin_lets_go_on_says_what_to_do(waited, quota, words):
+    """Fewer than four replicas have no margin: in a cluster that is full it waits until someone acts."""
+    since = timestamp(MOMENT - timedelta(seconds=waited))
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
+    pod = {"metadata": {"name": "new-1", "uid": "new-1"}, "status": {"conditions": [condition]}}
+    new, old = deployment("g-new", 1, 0), deployment("g-old", 2)
+    if quota:
+        refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": quota}
+        new["status"]["conditions"].append(refused)
+    world = observed(
+        *(stored(each) for each in (component("g-new", "new", 1), TWO_OLD)),
+        workloads={"g-new": new, "g-old": old},
+        pods={} if quota else {"g-new": [pod]},
+    )
+    rollout = roll(desiring(TWO), world).rollout
+    assert [each[: len(start)] for each, start in zip(rollout.waits, words, strict=True)] == list(words)
+    assert all(each.endswith("Recreate in the annotations of its pod template") for each in rollout.waits)
+    assert rollout.again == (1 if waited == 599 else None)
+
+
 @pytest.mark.parametrize(
     ("desired", "there", "waited", "kept"),
     [
@@ -211,6 +277,23 @@ def test_a_worker_that_is_no_longer_desired_serves_until_the_new_ones_do(desired
     assert list(plan.rollout.kept) == kept
     assert plan.rollout.completed == (bool(there) and all(ready for _, ready in there.values()))
     assert sorted(plan.rollout.components) == sorted(each["metadata"]["labels"][labels.COMPONENT] for each in desired)
+
+
+@pytest.mark.parametrize(("ready_for", "kept"), [(1, ["uid-of-w-old"]), (60, [])])
+def test_such_a_worker_serves_until_frontends_have_admitted_the_new_ones(ready_for, kept):
+    """None of them takes turns with an old one, which all would wait for."""
+    gone = component("w-old", "old", component="Other")
+    since = timestamp(MOMENT - timedelta(seconds=ready_for))
+    conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
+    world = observed(
+        *(stored(each) for each in (NEW, gone)),
+        of=stored_graph(status={"rollingUpdate": RUNNING}),
+        workloads={"g-new": deployment("g-new"), "w-old": deployment("w-old")},
+        pods={"g-new": [{"metadata": {"name": "new-1", "uid": "new-1"}, "status": {"conditions": conditions}}]},
+    )
+    rollout = roll(desiring(NEW), world).rollout
+    assert (rollout.completed, list(rollout.kept)) == (not kept, kept)
+    assert rollout.again == (4 if kept else None)
 
 
 @pytest.mark.parametrize(

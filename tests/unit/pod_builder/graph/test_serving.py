@@ -14,6 +14,7 @@ from dynamo_pod_builder.reconcilers.graph.serving import (
     serving,
 )
 from dynamo_pod_builder.rollout import Replicas, step
+from dynamo_pod_builder.status.pods import UNSCHEDULABLE
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -147,10 +148,13 @@ def test_what_counts_of_a_new_generation(available, pods, old, expected):
 
 def test_which_old_generations_serve_and_how_long_they_keep_their_nodes():
     waits = decode("PodScheduled", "False", NO_ROOM.seconds - 1)
-    assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, 1, frozenset({"old"}))
+    assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, 1, {"old": 1.0})
     waits = decode("PodScheduled", "False", NO_ROOM.seconds)
-    assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, None, frozenset({"old"}), no_room=True)
-    assert counted({}, old={"g-p-old": 0, "g-d-old": 1}).old == frozenset()
+    crowded = {"D": UNSCHEDULABLE}
+    assert counted({"g-d-new": 0}, waits) == ServingPods(
+        {"P": 0, "D": 0}, None, {"old": 1.0}, no_room=True, crowded=crowded
+    )
+    assert counted({}, old={"g-p-old": 0, "g-d-old": 1}).old == {}
 
 
 WAITS = decode("PodScheduled", "False", 30)
@@ -163,12 +167,33 @@ def failing(ago: float, *others: KubeObject) -> dict[str, list[KubeObject]]:
     return {**WAITS, "g-d-old": [pod("Ready", "False", ago), *others]}
 
 
+def replacement(ago: float) -> KubeObject:
+    """A pod that was created so many seconds ago, and has no node."""
+    created = timestamp(NOW - timedelta(seconds=ago))
+    return {"metadata": {"name": "p", "uid": "p", "creationTimestamp": created}, "status": {"phase": "Pending"}}
+
+
 #: What is available of the old generation, pods of both; whether the old ones make way, and when that may be another answer.
 MAKES_WAY = {
     "it serves": ({"g-p-old": 1, "g-d-old": 1}, WAITS, (False, NO_ROOM.seconds - 30)),
     "no pod of it is there": (OLD_FAILS, WAITS, (True, NO_ROOM.seconds - 30)),
     "one of its components has failed for long": (OLD_FAILS, failing(LONG_AGO), (True, NO_ROOM.seconds - 30)),
     "a probe has failed": (OLD_FAILS, failing(5), (False, USELESS.seconds - 5)),
+    "another pod has taken the place of its last one, and has no node yet": (
+        OLD_FAILS,
+        {**WAITS, "g-d-old": [replacement(5)]},
+        (False, USELESS.seconds - 5),
+    ),
+    "such a pod has waited for long": (
+        OLD_FAILS,
+        {**WAITS, "g-d-old": [replacement(LONG_AGO)]},
+        (True, NO_ROOM.seconds - 30),
+    ),
+    "its node does not report any more": (
+        OLD_FAILS,
+        {**WAITS, "g-d-old": [pod("Ready", "Unknown", 5)]},
+        (False, USELESS.seconds - 5),
+    ),
     "its workload has not counted a pod yet": (OLD_FAILS, failing(LONG_AGO, OLD_FITS), (False, NO_ROOM.seconds - 30)),
     "a worker of its engine is ready, and the leader is not": (
         OLD_FAILS,

@@ -20,6 +20,7 @@ from dynamo_shared.api.untrusted.times import moment
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.requeue import earliest
+from dynamo_pod_builder.status.pods import UNSCHEDULABLE
 from dynamo_pod_builder.status.workload import QUOTA_EXCEEDED, readiness, ready_replicas
 
 #: How long after a pod is ready its frontends have admitted it.
@@ -47,12 +48,16 @@ class ServingPods:
     pods: Mapping[str, int]
     #: Seconds until there may be more without an event; None where an event reports it.
     again: float | None = None
-    #: Hashes of the old generations that serve.
-    old: frozenset[str] = frozenset()
+    #: By hashes of the old generations that serve, the share of the desired replicas that each does.
+    old: Mapping[str, float] = field(default_factory=dict)
     #: Whether new pods have waited for a node for as long as the old ones may keep theirs.
     no_room: bool = False
     #: Whether all old pods go, since no generation of them serves and new ones lack their room.
     makes_way: bool = False
+    #: Whether all old pods stay, since of several generations none serves just now, and one did a moment ago.
+    holds: bool = False
+    #: Components whose new pods have no room, and why, where that has lasted.
+    crowded: Mapping[str, str] = field(default_factory=dict)
     #: Names of pods that are ready, and that frontends cannot know yet, by component.
     unregistered: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -67,18 +72,28 @@ def serving(
     if not leftovers:
         return ServingPods(available)
     pods = {name: observed.pods_of(workload) for name, workload in workloads.items()}
-    lacking_room = (filter(_lacks_room, each) for each in pods.values())
-    waits = [wait for each in lacking_room for wait in _until(each, "PodScheduled", "False", NO_ROOM, observed.now)]
+    lacking = {
+        name: _until(filter(_lacks_room, each), "PodScheduled", "False", NO_ROOM, observed.now)
+        for name, each in pods.items()
+    }
+    crowded = {name: why for name, each in lacking.items() if (why := _crowded(each, workloads[name]))}
+    waits = [wait for each in lacking.values() for wait in each]
     no_room = any(wait <= 0 for wait in waits)
-    generations = _old_generations(leftovers, available, observed, no_room=no_room)
-    old = frozenset(name for name, parts in generations.items() if all(wait is None for wait in parts))
-    if not old and (waits or any(map(_exceeds_quota, workloads.values()))):
+    desired = {name: objects.replicas(child) for name, child in workers.items()}
+    generations = _old_generations(leftovers, available, desired, observed)
+    old = {name: each.share for name, each in generations.items() if each.serves}
+    useless = [each.useless_in(no_room=no_room) for each in generations.values() if not each.serves]
+    # Which of them is of use is not known: of one, no other goes in its place.
+    holds = not old and len(generations) > 1 and any(each.recovers for each in generations.values())
+    if not old and (waits or QUOTA_EXCEEDED in crowded.values()):
         # No node is kept for a generation that does not serve.
-        useless = [min(wait for wait in parts if wait is not None) for parts in generations.values()]
         again = earliest(*(wait for wait in (*waits, *useless) if 0 < wait < inf))
-        return ServingPods(available, again, old, no_room=no_room, makes_way=all(wait <= 0 for wait in useless))
+        makes_way = all(wait <= 0 for wait in useless)
+        return ServingPods(available, again, old, no_room=no_room, makes_way=makes_way, holds=holds, crowded=crowded)
     if no_room:
-        return ServingPods(available, None, old, no_room=True)
+        return ServingPods(available, None, old, no_room=True, crowded=crowded)
+    if holds:
+        waits += [wait for wait in useless if 0 < wait < inf]
     unregistered = {name: _unregistered(each, leftovers.get(name, ()), observed) for name, each in pods.items()}
     if not old:
         # Nothing serves that could be kept for longer.
@@ -89,14 +104,17 @@ def serving(
         fresh = [wait for pod in others if (wait := _until_admitted(pod, observed)) is not None]
         available[name] = max(0, available[name] - len(fresh) - len(unknown))
         waits += [*fresh, *([RECHECK] if unknown else ())]
-    desired = {name: objects.replicas(child) for name, child in workers.items()}
     named = {name: each for name, each in unregistered.items() if each}
-    return ServingPods(paired(available, desired), earliest(*waits), old, unregistered=named)
+    together = paired(available, desired)
+    holds = holds and together != desired
+    return ServingPods(together, earliest(*waits), old, holds=holds, crowded=crowded, unregistered=named)
 
 
-def _exceeds_quota(workload: KubeObject | None) -> bool:
-    """Whether pods of a workload are not created, since the namespace has as many as it may."""
-    return workload is not None and readiness(workload).reason == QUOTA_EXCEEDED
+def _crowded(waits: Sequence[float], workload: KubeObject | None) -> str:
+    """Why new pods of a component have no room, where another moment does not help: a word as conditions have it, or ""."""
+    if workload is not None and readiness(workload).reason == QUOTA_EXCEEDED:
+        return QUOTA_EXCEEDED
+    return UNSCHEDULABLE if any(wait <= 0 for wait in waits) else ""
 
 
 def _lacks_room(pod: KubeObject) -> bool:
@@ -138,25 +156,54 @@ def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str
     }
 
 
-def _old_generations(
-    leftovers: Mapping[str, Sequence[KubeObject]], available: Mapping[str, int], observed: Observed, *, no_room: bool
-) -> dict[str, list[float | None]]:
-    """Of each old generation that has replicas, by its hash: when its components make way, None for those that serve. Seconds.
+@dataclass(slots=True)
+class _Old:
+    """An old generation that has replicas."""
 
-    `available` is what the new generation has of each component.
-    """
-    generations: dict[str, list[float | None]] = defaultdict(list)
+    #: Of each component that does not serve, the seconds until it makes way.
+    waits: list[float] = field(default_factory=list)
+    #: Whether the new generation has taken the place of one of its components: the others have no counterparts.
+    is_replaced: bool = False
+    #: Of the desired replicas those that serve, by the component that has the fewest.
+    share: float = 1.0
+
+    @property
+    def serves(self) -> bool:
+        return not self.waits and not self.is_replaced
+
+    @property
+    def recovers(self) -> bool:
+        """Whether it served a moment ago, as far as is known."""
+        return not self.is_replaced and all(wait > 0 for wait in self.waits)
+
+    def useless_in(self, *, no_room: bool) -> float:
+        """Seconds until it makes way; 0 or less where it does."""
+        return min([*self.waits, *([0.0 if no_room else inf] if self.is_replaced else ())])
+
+
+def _old_generations(
+    leftovers: Mapping[str, Sequence[KubeObject]],
+    available: Mapping[str, int],
+    desired: Mapping[str, int],
+    observed: Observed,
+) -> dict[str, _Old]:
+    """Each old generation that has replicas, by its hash. `available` is what the new generation has of each component."""
+    generations: dict[str, _Old] = defaultdict(_Old)
     replicas: dict[str, int] = defaultdict(int)
     for component, part in leftovers.items():
         for dcd in part:
             name = generation_of(dcd)
+            generation = generations[name]
             replicas[name] += objects.replicas(dcd)
+            if (whole := desired.get(component, 0)) > 0:
+                serve, _ = ready_replicas(observed.staying(objects.name(dcd)))
+                generation.share = min(generation.share, serve / whole)
             if objects.replicas(dcd) > 0:
-                generations[name].append(_until_useless(objects.name(dcd), observed))
+                wait = _until_useless(objects.name(dcd), observed)
+                generation.waits += [] if wait is None else [wait]
             elif available.get(component):
-                # The new generation has taken its place, and the others of this one have no counterparts.
-                generations[name].append(0.0 if no_room else inf)
-    return {name: parts for name, parts in generations.items() if replicas[name]}
+                generation.is_replaced = True
+    return {name: each for name, each in generations.items() if replicas[name]}
 
 
 def _until_useless(dcd: str, observed: Observed) -> float | None:
@@ -169,7 +216,14 @@ def _until_useless(dcd: str, observed: Observed) -> float | None:
     ]
     if any(objects.is_true(pod, "Ready") for pod in pods):
         return inf
-    return max(_until(pods, "Ready", "False", USELESS, observed.now), default=0.0)
+    since = (_unready_since(pod) for pod in pods if is_there(pod))
+    return max(((each + USELESS - observed.now).total_seconds() for each in since if each is not None), default=0.0)
+
+
+def _unready_since(pod: KubeObject) -> datetime | None:
+    """When a pod was ready for the last time. One that took the place of another has no word of that before it has a node."""
+    ready = objects.condition(pod, "Ready") or {}
+    return moment(ready.get("lastTransitionTime") or objects.created_at(pod))
 
 
 def generation_of(dcd: KubeObject) -> str:

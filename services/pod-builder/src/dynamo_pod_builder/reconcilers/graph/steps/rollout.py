@@ -20,17 +20,17 @@ from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
+from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_UNAVAILABLE, DEPLOYMENT_STRATEGY
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
-from dynamo_pod_builder.reconcilers.graph.serving import ServingPods, generation_of, serving
+from dynamo_pod_builder.reconcilers.graph.serving import NO_ROOM, ServingPods, generation_of, serving
 from dynamo_pod_builder.reconcilers.requeue import earliest
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, scaled, step
 from dynamo_pod_builder.status.pods import NAMED, recheck_after, summary, troubles
-from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
+from dynamo_pod_builder.status.workload import QUOTA_EXCEEDED, ready_replicas, replicas_left
 
 IN_PROGRESS, COMPLETED = "InProgress", "Completed"
 
@@ -45,8 +45,11 @@ def roll(plan: Plan, observed: Observed) -> Plan:
     children: list[KubeObject] = []
     drain: list[tuple[KubeObject, int]] = []
     moving: list[str] = []
+    stands: list[str] = []
     # Where one of them waits for a checkpoint, none of its generation can take over yet.
     waits = not workers.keys().isdisjoint(plan.starts.waiting)
+    # What serves is deleted at the end, and may be of components that nothing takes turns with.
+    is_needed = any(objects.replicas(dcd) for part in leftovers.values() for dcd in part)
     finished = True
     for child in plan.desired:
         component = objects.labels(child).get(labels.COMPONENT, "")
@@ -58,17 +61,24 @@ def roll(plan: Plan, observed: Observed) -> Plan:
             continue
         moving.append(component)
         next_ = _held(child, old, new, plan, observed) if waits and old else _next(child, old, new, observed)
-        finished = finished and next_.done
+        desired = objects.replicas(child)
+        serves = not is_needed or new.pods.get(component, desired) >= desired
+        finished = finished and next_.done and serves
         children.append({**child, "spec": {**child["spec"], "replicas": next_.new}})
         targets = [(dcd, next_.old[objects.name(dcd)]) for dcd in old]
-        drain += [(dcd, target) for dcd, target in targets if objects.replicas(dcd) != target]
+        moved = [(dcd, target) for dcd, target in targets if objects.replicas(dcd) != target]
+        drain += moved
+        if component in new.crowded and not moved and any(target for _, target in targets):
+            stands.append(component)
     plan = plan.having(children)
     if finished:
         components: Sequence[str] = sorted(workers) if active else ()
         status = _ended(previous, components, observed.now)
         rollout = Rollout(components=components, status=status, completed=bool(components))
     else:
-        rollout = replace(_under_way(workers, leftovers, moving, new, observed), drain=drain)
+        rollout = _under_way(workers, leftovers, moving, new, observed)
+        waits = (*rollout.waits, *(_waits_for_room(component, new.crowded[component]) for component in sorted(stands)))
+        rollout = replace(rollout, drain=drain, waits=waits)
     return replace(plan, rollout=rollout)
 
 
@@ -103,6 +113,19 @@ def _under_way(
 def _waits_to_register(component: str, pods: Sequence[str]) -> str:
     named = ", ".join(pods[:NAMED]) + (f" and {len(pods) - NAMED} more" if len(pods) > NAMED else "")
     return f"{component}: {named} ready, but not registered with Dynamo: no DynamoWorkerMetadata of that name"
+
+
+def _waits_for_room(component: str, crowded: str) -> str:
+    if crowded == QUOTA_EXCEEDED:
+        problem, remedy = "its namespace's quota leaves no room for new pods", "raise the quota"
+    else:
+        minutes = round(NO_ROOM.total_seconds() / 60)
+        problem, remedy = f"no node has had room for new pods for {minutes} minutes", "free room on nodes, or add some"
+    return (
+        f"{component}: {problem}, and no other old pod may go before a new one serves: {remedy}; or let old pods go first, "
+        f"with a higher {DEPLOYMENT_MAX_UNAVAILABLE} or with {DEPLOYMENT_STRATEGY}: {RECREATE} in the annotations of its "
+        "pod template"
+    )
 
 
 def _ending(old: Sequence[KubeObject], observed: Observed) -> list[KubeObject]:
@@ -142,14 +165,17 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
     if _is_recreated(child):
         return replace_all(desired, current, before)
     # Pods of a generation that does not serve go first, though some of its components have all of theirs.
+    shares = [new.old.get(generation_of(dcd)) for dcd in old]
     before = [
-        part if generation_of(dcd) in new.old else replace(part, available=0)
-        for part, dcd in zip(before, old, strict=True)
+        replace(part, available=0) if share is None else replace(part, share=share)
+        for part, share in zip(before, shares, strict=True)
     ]
     component = objects.labels(child)[labels.COMPONENT]
     current = replace(current, available=new.pods.get(component, current.available))
     next_ = step(desired, current, before, *margins(component, desired, _template_annotations(child)))
-    return replace(next_, old=dict.fromkeys(next_.old, 0)) if new.makes_way else next_
+    if new.makes_way:
+        return replace(next_, old=dict.fromkeys(next_.old, 0))
+    return replace(next_, old={part.name: part.replicas for part in before}) if new.holds else next_
 
 
 def _held(
