@@ -57,6 +57,15 @@ def test_what_runs_pods_leaves_while_it_is_being_deleted(made, deleted):
     assert all_serve(parts) is not bool(deleted)
 
 
+@pytest.mark.parametrize("deleted", [{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}])
+def test_a_component_leaves_while_its_workload_is_being_deleted(deleted):
+    """With `--cascade=foreground` it is there, and ready, until its pods are gone: what ran the graph before serves on."""
+    there, running = stored(component("graph-one")), deployment("graph-one")
+    running["metadata"].update(finalizers=["foregroundDeletion"], **deleted)
+    parts = desired_parts(desiring(component("graph-one")), observed(there, workloads={"graph-one": running}))
+    assert all_serve(parts) is not bool(deleted)
+
+
 @pytest.mark.parametrize(("status", "new"), [(None, True), ({}, True), ({"observedGeneration": 1}, False)])
 def test_a_graph_is_new_until_it_has_a_status(status, new):
     assert is_new(stored_graph(status=status)) == new
@@ -279,6 +288,31 @@ async def test_a_domain_that_is_not_there_is_news_with_the_status_that_says_so()
         announced = Announced()
         await GraphReport(statuses, announced, PodEvents(None)).write(desiring(SET), outcome)  # type: ignore[arg-type]
         assert [each.reason for each in announced.facts if each.action == "Schedule"] == lines
+
+
+async def test_events_are_asked_for_of_what_the_status_reports_alone():
+    """Not of an old generation, whose pods go whether they start or not."""
+
+    class Kube:
+        def __init__(self) -> None:
+            self.selectors: list[str] = []
+
+        async def list(self, *_: Any, field_selector: str) -> list[KubeObject]:
+            self.selectors.append(field_selector)
+            return []
+
+    def unstarted(name: str) -> KubeObject:
+        return {"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}}
+
+    kube, names = Kube(), ("g-new", "g-old")
+    world = observed(
+        *(stored(each) for each in (NEW, OLD)),
+        workloads={name: deployment(name, 1, 0) for name in names},
+        pods={name: [unstarted(f"{name}-1")] for name in names},
+    )
+    events = PodEvents(kube)  # type: ignore[arg-type]
+    await GraphReport(Written(), Announced(), events).write(desiring(NEW), CarryOutResult(world))  # type: ignore[arg-type]
+    assert kube.selectors == ["regarding.uid=g-new-1,type=Warning"]
 
 
 @pytest.mark.parametrize("refused", [None, REFUSED], ids=["written", "an object is refused"])

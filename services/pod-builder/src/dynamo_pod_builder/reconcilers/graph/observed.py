@@ -54,17 +54,18 @@ class Observed:
     claimed: Mapping[str, RoleClaims] = field(default_factory=dict)
     #: GPUs that its components ask for, of those of which that is known.
     gpus: Mapping[str, GpuShape] = field(default_factory=dict)
+    #: Component deployments of the graph, by name: each step asks for them, some of them again and again.
+    components: Mapping[str, KubeObject] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        there = self._of(DYNAMO_COMPONENT_DEPLOYMENTS)
+        object.__setattr__(self, "components", {objects.name(each): each for each in there})
 
     @property
     def status(self) -> KubeObject:
         """Status of the graph; empty before its first one."""
         status_: KubeObject = self.graph.get("status", {})
         return status_
-
-    @property
-    def components(self) -> dict[str, KubeObject]:
-        """Component deployments of the graph, by name."""
-        return {objects.name(each): each for each in self._of(DYNAMO_COMPONENT_DEPLOYMENTS)}
 
     @property
     def sets(self) -> list[KubeObject]:
@@ -79,7 +80,7 @@ class Observed:
 
     def staying(self, component: str) -> KubeObject | None:
         """What runs the pods of a component deployment, by its name; None where these go, since one of both is being deleted."""
-        workload, dcd = self.workloads.get(component), self.children.get((DYNAMO_COMPONENT_DEPLOYMENTS.id, component))
+        workload, dcd = self.workloads.get(component), self.components.get(component)
         return None if any(each is not None and objects.is_deleting(each) for each in (workload, dcd)) else workload
 
     def pods_of(self, workload: KubeObject | None) -> Sequence[KubeObject]:

@@ -104,15 +104,18 @@ def _of_components(plan: Plan, observed: Observed) -> dict[str, list[Generation]
         if component is None:
             continue
         workload = observed.workloads.get(name)
+        # Where nothing could be rendered, what is there already is all that there is to report.
+        is_current = name in current or plan.children is None
+        # What keeps others from serving is not reported: they go.
+        explained = is_current and not readiness(workload).ready
         generation = Generation(
             name,
             workload,
-            # Where nothing could be rendered, what is there already is all that there is to report.
-            current=name in current or plan.children is None,
+            current=is_current,
             failure=failure_of(dcd) if dcd is not None else None,
-            troubles=troubles(observed.pods_of(workload), observed.now),
+            troubles=troubles(observed.pods_of(workload), observed.now) if explained else (),
             observed=dcd is not None and is_observed(dcd),
-            leaving=_leaving(dcd),
+            leaving=_leaving(dcd) or _leaving(workload),
         )
         parts.setdefault(component, []).append(generation)
     return parts

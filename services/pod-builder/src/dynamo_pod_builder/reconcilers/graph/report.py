@@ -96,10 +96,12 @@ class GraphReport:
         return earliest(wait, next_reconcile(plan, outcome))
 
     async def _explained(self, concluded: status.GraphOutcome, observed: Observed) -> dict[str, list[Generation]]:
-        """With what Events say of pods that do not start."""
+        """With what Events say of pods that do not start, but for those that go."""
         namespace = objects.namespace(observed.graph)
 
         async def explained(part: Generation) -> Generation:
+            if not part.current:
+                return part
             lacking = stateful_set_lacking(part.workload, observed.pods_of(part.workload))
             causes = await self.pod_events.explain(namespace, part.troubles, part.workload, lacking)
             return replace(part, troubles=causes)
