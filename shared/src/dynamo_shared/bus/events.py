@@ -67,6 +67,7 @@ class EventPublisher:
         self._outbox: deque[_QueuedEvent] = deque()
         self._wake = asyncio.Event()
         self._sending = asyncio.Lock()
+        metrics.EVENT_PUBLISHERS.add(self)
 
     @property
     def waiting(self) -> int:
@@ -122,7 +123,6 @@ class EventPublisher:
             subject, cloudevents.encode(event), headers=cloudevents.mirrored_headers(event), msg_id=event.id
         )
         self._outbox.append(_QueuedEvent(subject.rpartition(".")[0], message))
-        metrics.EVENTS_WAITING.set(len(self._outbox))
         self._wake.set()
 
     async def flush(self, timeout: float) -> bool:
@@ -210,7 +210,6 @@ class EventPublisher:
         if done:
             # While this waited, a full outbox may have dropped its oldest: take out by identity, never by position.
             self._outbox = deque(outgoing for outgoing in self._outbox if id(outgoing) not in done)
-            metrics.EVENTS_WAITING.set(len(self._outbox))
         if trouble is not None:
             raise trouble
 

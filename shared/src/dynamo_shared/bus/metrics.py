@@ -1,6 +1,10 @@
 """Every metric of the bus, in one place. They are those of the process, in prometheus_client's own registry."""
 
 import math
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+from weakref import WeakSet
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -46,3 +50,14 @@ STATE_LATENCY = Histogram(
 )
 
 COMMANDS_HANDLED = Counter("dynamo_commands_handled", "Commands, by what became of them", ["service", "verb", "result"])
+
+
+def _total_of(gauge: Gauge, figure: Callable[[Any], int]) -> WeakSet[Any]:
+    """Publishers whose figures a gauge is the sum of, while they exist: a process has one of each service."""
+    counted: WeakSet[Any] = WeakSet()
+    gauge.set_function(lambda: float(sum(map(figure, counted))))
+    return counted
+
+
+EVENT_PUBLISHERS = _total_of(EVENTS_WAITING, attrgetter("waiting"))
+STATE_PUBLISHERS = _total_of(STATE_WAITING, attrgetter("backlog"))

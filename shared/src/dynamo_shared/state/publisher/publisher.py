@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from dynamo_shared.aio import Backoff, either
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
-from dynamo_shared.bus import streams
+from dynamo_shared.bus import metrics, streams
 from dynamo_shared.bus.protocol import Bus, BusHealth
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state.messages import ChangeType
@@ -60,6 +60,7 @@ class StatePublisher:
         backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         correction = Correction(stream, desired, truth, backoff, clock)
         self._sender = Sender(stream, desired, correction, refusals, backoff=backoff, clock=clock)
+        metrics.STATE_PUBLISHERS.add(self)
         self._audit = Audit(stream, desired, markers, correction, resources=self._resources, clock=clock)
 
     @property

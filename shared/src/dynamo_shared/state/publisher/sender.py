@@ -67,8 +67,6 @@ class Sender:
         while True:
             await self._outbox.wake.wait()
             self._outbox.wake.clear()
-            # Once a turn: counting at each object would cost as much as a third of sending it.
-            metrics.STATE_WAITING.set(len(self._outbox))
             while self._troubled:
                 await self._repair()
             await self._send_ready()
