@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import structlog
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.owned_fields import managers_of
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION
 from dynamo_shared.api.resources import GROUP, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, coverage, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from dynamo_shared.kube.field_ownership import claim_fields, managers_of
+from dynamo_shared.kube.field_ownership import claim_fields
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.child_steps import (
@@ -255,7 +256,7 @@ class Applier:
         """The field manager of `spec.replicas`, which STATE leaves out; "" where that is this one, or unknown."""
         with contextlib.suppress(NotFound):
             now = await self._kube.get(resource, resources.key_of(observed))
-            writer = next(iter(managers_of(now, "f:spec", "f:replicas")), "")
+            writer = next(iter(managers_of(now, "spec", "replicas")), "")
             return "" if writer == self._kube.field_manager else writer
         return ""
 

@@ -3,14 +3,14 @@
 The API server records who owns which field before it calls admission, so what admission fills in has no owner.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from dynamo_shared.api.conversion.kept import Path
 from dynamo_shared.api.conversion.pieces import put
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.untrusted.reading import below, items, mapping, nodes
+from dynamo_shared.api.owned_fields import owned_fields
+from dynamo_shared.api.untrusted.reading import items, mapping, nodes
 from dynamo_shared.api.validation.roles import pods_of_role
 from dynamo_shared.api.validation.rule_set import COMPONENT
 
@@ -20,8 +20,8 @@ def without_filled_in(obj: KubeObject, old: KubeObject) -> KubeObject:
 
     Without a record of owners all stays. Reads any junk.
     """
-    owned = [mapping(mapping(each).get("fieldsV1")) for each in items(below(obj, ("metadata", "managedFields")))]
-    if not any(owned):
+    owners = [each for each in owned_fields(obj) if each.fields]
+    if not owners:
         return obj
     before = {repr(place): nodes(each.get("multinode")) for place, each in _components(old)}
     for place, component in _components(obj):
@@ -33,7 +33,7 @@ def without_filled_in(obj: KubeObject, old: KubeObject) -> KubeObject:
             if isinstance(name, str) and replicas is not None and replicas == pods_of_role(name, then):
                 steps: Path = ["roles", {"name": name}, "replicas"]
                 places = ([*each, *steps] for each in _in_both_versions(place))
-                if not any(_has(fields, path) for path in places for fields in owned):
+                if not any(each.has(path) for path in places for each in owners):
                     obj = put(obj, [[[*place, *steps]]])
     return obj
 
@@ -55,13 +55,3 @@ def _in_both_versions(place: Path) -> list[Path]:
         return [place]
     name = place[-1] if isinstance(place[-1], str) else place[-1]["name"]
     return [["spec", "components", {"name": name}], ["spec", "services", name]]
-
-
-def _has(fields: dict[str, Any], path: Path) -> bool:
-    """Whether a set of fields (`FieldsV1` of Kubernetes) has one."""
-    for step in path:
-        key = f"f:{step}" if isinstance(step, str) else f"k:{json.dumps(step, separators=(',', ':'))}"
-        if key not in fields:
-            return False
-        fields = mapping(fields[key])
-    return True

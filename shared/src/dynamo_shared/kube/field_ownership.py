@@ -1,6 +1,4 @@
-"""Who owns which field, as Kubernetes remembers it in `metadata.managedFields`.
-
-From created to applied: server-side apply takes over the fields that we wrote with POST.
+"""From created to applied: server-side apply takes over the fields that we wrote with POST.
 
 A create is refused where the name is taken, which an apply is not, so children are created. But what a manager wrote by
 create counts as an "Update", and apply removes only what the same manager applied. So before the first apply the entry is
@@ -10,26 +8,10 @@ rewritten, as client-go's csaupgrade does it.
 from collections.abc import Collection
 from typing import Any
 
-from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube.client import KubeClient
 
 Entry = dict[str, Any]
-
-
-def managers_of(obj: KubeObject, *path: str) -> list[str]:
-    """Field managers of a field, such as `f:spec`, `f:replicas`, the latest first; "" for one without a name.
-
-    The watcher leaves managedFields out of what it publishes: `obj` is as the API server gives it.
-    """
-    managers = []
-    for entry in obj["metadata"].get("managedFields") or ():
-        place: Any = entry.get("fieldsV1") or {}
-        for step in path:
-            place = place.get(step) if isinstance(place, dict) else None
-        if place is not None:
-            managers.append((entry.get("time", ""), entry.get("manager", "")))
-    return [manager for _, manager in sorted(managers, reverse=True)]
 
 
 async def claim_fields(client: KubeClient, resource: Resource, key: ObjectKey, *, of_predecessor: str = "") -> None:

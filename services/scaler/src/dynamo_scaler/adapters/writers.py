@@ -3,13 +3,12 @@
 The watcher leaves managedFields out of what it publishes, so these functions take an object as the API server gives it.
 """
 
-import json
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.kube.field_ownership import managers_of
+from dynamo_shared.api.owned_fields import managers_of
 from dynamo_shared.newest import Newest
 
 FIELD_MANAGER = "dynamo-scaler"
@@ -28,13 +27,13 @@ def of_adapter(adapter: KubeObject) -> str:
     Kubernetes leaves a 0 out of a Scale, takes the field for removed, and then tracks no later writer either (it only
     goes on tracking fields with an owner).
     """
-    return next(iter(managers_of(adapter, "f:spec", "f:replicas")), "") or UNKNOWN_WRITER
+    return next(iter(managers_of(adapter, "spec", "replicas")), "") or UNKNOWN_WRITER
 
 
 def of_component(graph: KubeObject, component: str) -> list[str]:
     """Field managers of `replicas` of a graph's component, the latest first; none where the number is not set."""
-    item = "k:" + json.dumps({"name": component}, separators=(",", ":"), ensure_ascii=False)
-    return [each or UNKNOWN_WRITER for each in managers_of(graph, "f:spec", "f:components", item, "f:replicas")]
+    writers = managers_of(graph, "spec", "components", {"name": component}, "replicas")
+    return [each or UNKNOWN_WRITER for each in writers]
 
 
 @dataclass(slots=True)

@@ -5,18 +5,15 @@ keeps in an annotation has no path there: what was taken away comes back with th
 does what v1beta1 has in a list that is one value, as containers are: of that the API server keeps all or nothing.
 """
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
 from dynamo_shared.api.conversion.convert import KINDS, NotConvertible, convert
 from dynamo_shared.api.conversion.graph import ALPHA, BETA
 from dynamo_shared.api.conversion.kept import Path, unsayable
 from dynamo_shared.api.conversion.pieces import put
+from dynamo_shared.api.owned_fields import Leaf, OwnedFields, owned_fields, path_of
 from dynamo_shared.api.resources import GROUP
-from dynamo_shared.api.untrusted.reading import items, mapping
-
-Leaf = tuple[str, ...]
+from dynamo_shared.api.untrusted.reading import mapping
 
 
 def without_released(obj: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
@@ -35,10 +32,10 @@ def without_released(obj: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]
     except NotConvertible:
         return obj
     places = [path for path, _ in unsayable(other)]
-    owned_there = any(_is_of_spec(leaf) for fields in _entries(obj, there).values() for leaf in _leaves(fields, ()))
+    owned_there = any(_is_of_spec(leaf) for owned in _entries(obj, there).values() for leaf in owned.leaves())
     result = obj
     for leaf in gone:
-        path = _path(leaf)
+        path = path_of(leaf)
         place = next((each for each in places if path and path[: len(each)] == each), None)
         if path and place is None and not owned_there and _is_of_spec(leaf):
             place = _part(path)
@@ -81,52 +78,19 @@ def _released(obj: dict[str, Any], old: dict[str, Any]) -> set[Leaf]:
     version = str(obj.get("apiVersion"))
     now, before = _entries(obj, version), _entries(old, version)
     released: set[Leaf] = set()
-    for name, fields in before.items():
-        if name[1] == "Apply" and name in now and now[name] != fields:
-            released |= set(_leaves(fields, ())) - set(_leaves(now[name], ()))
+    for name, owned in before.items():
+        if owned.operation == "Apply" and name in now and now[name].fields != owned.fields:
+            released |= set(owned.leaves()) - set(now[name].leaves())
     if released:
-        for fields in now.values():
-            released -= {leaf[:steps] for leaf in _leaves(fields, ()) for steps in range(1, len(leaf) + 1)}
+        for owned in now.values():
+            released -= {leaf[:steps] for leaf in owned.leaves() for steps in range(1, len(leaf) + 1)}
     return released
 
 
-def _entries(obj: dict[str, Any], api_version: str) -> dict[tuple[str, str], Any]:
-    """Fields by manager and operation, of those who wrote in this version; of subresources none."""
+def _entries(obj: dict[str, Any], api_version: str) -> dict[tuple[str, str], OwnedFields]:
+    """What is owned, by manager and operation, of those who wrote in this version; of subresources none."""
     return {
-        (str(each.get("manager")), str(each.get("operation"))): each.get("fieldsV1")
-        for each in items(mapping(obj.get("metadata")).get("managedFields"))
-        if isinstance(each, dict) and each.get("apiVersion") == api_version and not each.get("subresource")
+        (each.manager, each.operation): each
+        for each in owned_fields(obj)
+        if each.api_version == api_version and not each.subresource
     }
-
-
-def _leaves(fields: Any, above: Leaf) -> Iterator[Leaf]:
-    """Paths of a set of fields (`FieldsV1` of Kubernetes), their steps as they stand there."""
-    children = {name: each for name, each in fields.items() if name != "."} if isinstance(fields, dict) else {}
-    if above and (not children or "." in fields):
-        yield above
-    for name, each in children.items():
-        yield from _leaves(each, (*above, name))
-
-
-def _path(leaf: Leaf) -> Path | None:
-    """Steps as pieces have them; None where one is by value or by position."""
-    path: Path = []
-    for step in leaf:
-        kind, _, name = step.partition(":")
-        if kind == "f":
-            path.append(name)
-        elif kind == "k" and (key := _key(name)):
-            path.append(key)
-        else:
-            return None
-    return path
-
-
-def _key(text: str) -> dict[str, str]:
-    """What an item of a list is known by: a name. Empty for any other key, which no list of these kinds has."""
-    try:
-        key = json.loads(text)
-    except ValueError:
-        return {}
-    is_name = isinstance(key, dict) and len(key) == 1 and all(isinstance(each, str) for each in key.values())
-    return key if is_name else {}

@@ -7,6 +7,7 @@ from pathlib import Path
 from dynamo_shared.aio import Backoff
 from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.owned_fields import managers_of
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey
 from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.discovery import install_crds
@@ -54,8 +55,6 @@ async def _with_its_converter(client: KubeClient, manifest: KubeObject) -> KubeO
     definition = await get_if_present(client, CUSTOM_RESOURCE_DEFINITIONS, key)
     if definition is None:
         return manifest
-    for entry in definition["metadata"].get("managedFields") or ():
-        if entry["manager"] == CONVERSION_MANAGER and "f:conversion" in entry.get("fieldsV1", {}).get("f:spec", {}):
-            spec = {name: value for name, value in manifest["spec"].items() if name != "conversion"}
-            return {**manifest, "spec": spec}
-    return manifest
+    if CONVERSION_MANAGER not in managers_of(definition, "spec", "conversion"):
+        return manifest
+    return {**manifest, "spec": {name: value for name, value in manifest["spec"].items() if name != "conversion"}}
