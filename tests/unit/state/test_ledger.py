@@ -1,12 +1,16 @@
 """What STATE is known to have: what is remembered of a subject, counts, and what a list lacks."""
 
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
+from dynamo_shared.bus import streams
+from dynamo_shared.state import messages
 from dynamo_shared.state.publisher import ledger
 from dynamo_shared.state.publisher.ledger import LastMessage, Ledger
 from dynamo_shared.state.versions import Version
 from dynamo_shared.wire.subjects import state_subject
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.building.memory_bus import MemoryBus
 
 VERSIONS = st.builds(Version, st.text(), st.integers(), st.text())
 MESSAGES = st.builds(LastMessage, st.integers(min_value=0), VERSIONS, st.booleans(), st.integers())
@@ -49,6 +53,22 @@ def test_what_a_list_lacks_is_missing_unless_it_is_known_to_be_gone() -> None:
         observed.set(PODS.id, subject(name), message(number, deleted=name == "gone"))
     lacking = list(observed.missing(PODS, {ObjectKey("ns", "listed")}))
     assert lacking == [(ObjectKey("ns", "lacking"), message(2).version)]
+
+
+async def test_what_is_read_replaces_nothing_newer_and_nothing_of_other_resources() -> None:
+    bus, observed = MemoryBus(), Ledger()
+    await bus.declare(streams.STATE)
+    await bus.publish(subject("a"), b"{}", headers=messages.tombstone_headers(message(1).version))
+    await bus.publish(subject("b"), b"{}", headers=messages.tombstone_headers(message(2).version))
+    elsewhere = state_subject("default", DEPLOYMENTS.id, ObjectKey("ns", "a"))
+    observed.set(PODS.id, subject("a"), message(5))
+    observed.set(PODS.id, subject("c"), message(6, deleted=True))
+    observed.set(DEPLOYMENTS.id, elsewhere, message(7, deleted=True))
+    await observed.load(bus, "default", [PODS])
+    known = {name: observed.get(PODS, subject(name)) for name in "abc"}
+    assert [each and each.sequence for each in known.values()] == [5, 2, 6]
+    assert observed.get(DEPLOYMENTS, elsewhere) == message(7, deleted=True)
+    assert (observed.count(PODS), observed.count(DEPLOYMENTS), observed.total()) == (1, 0, 1)
 
 
 def test_the_oldest_tombstones_are_forgotten(monkeypatch) -> None:

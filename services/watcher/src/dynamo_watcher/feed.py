@@ -26,7 +26,8 @@ FLUSH_WITHIN = 2.0
 class Feed:
     """Keeps STATE equal to what the API server has of the watched resources. Run it where this replica is the leader.
 
-    1. It learns what STATE has, lists everything, publishes what differs, and tombstones for what is gone.
+    1. It learns what STATE has of a resource, lists all of it, publishes what differs, and tombstones for what is gone.
+       What users change comes first: their changes do not wait until the rest has been read (`Watched.is_early`).
     2. It follows every resource.
     3. What others put into STATE it sets right from the API server (`StatePublisher`).
     4. Where STATE has lost messages it starts over, then reports that by a `resync` event.
@@ -64,28 +65,24 @@ class Feed:
     async def run(self) -> None:
         """Feeds until cancelled."""
         try:
-            # First: what was not read yet would look like another publisher's message.
-            await self._load()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(endless(self._publisher.run()), name="state-publisher")
                 tasks.create_task(endless(self._events.run()), name="event-publisher")
-                tasks.create_task(self._count(), name="object-count")
                 while True:
                     await self._until_lost()
                     log.warning("publishing everything again")
                     self._publisher.start_over()
                     self._rounds += 1
-                    await self._load()
         finally:
             await self._events.flush(FLUSH_WITHIN)
 
-    async def _load(self) -> None:
-        await self._publisher.load(entry.resource for entry in self._watched)
-
     async def _until_lost(self) -> None:
         followers = [self._follower(entry) for entry in self._watched]
-        tasks = [asyncio.create_task(follower.run(), name="follower") for follower in followers]
+        # First: what was not read yet would look like another publisher's message.
+        tasks = [asyncio.create_task(self._load(followers), name="load")]
+        tasks += [asyncio.create_task(follower.run(), name="follower") for follower in followers]
         tasks.append(asyncio.create_task(self._announce(followers), name="announce"))
+        tasks.append(asyncio.create_task(self._count(followers), name="object-count"))
         lost = asyncio.create_task(self._publisher.lost.wait(), name="lost")
         try:
             while not lost.done():
@@ -99,6 +96,12 @@ class Feed:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(lost, *tasks, return_exceptions=True)
+
+    async def _load(self, followers: Sequence[Follower]) -> None:
+        """Learns what STATE has; what was read is followed at once."""
+        by_resource = {follower.watched.resource: follower for follower in followers}
+        early, late = ([entry.resource for entry in self._watched if entry.is_early is each] for each in (True, False))
+        await self._publisher.load(early, late, loaded=lambda resource: by_resource[resource].loaded.set())
 
     async def _truth(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
         """An object as STATE shall have it. KubeError where the API server does not say."""
@@ -140,8 +143,9 @@ class Feed:
         resources = [follower.watched.resource.id for follower in followers]
         return ResyncData(reason="STATE was lost and has been filled again", resources=resources)
 
-    async def _count(self) -> None:
+    async def _count(self, followers: Sequence[Follower]) -> None:
         while True:
-            for entry in self._watched:
-                self._metrics.objects.labels(entry.resource.id).set(self._publisher.count(entry.resource))
+            for follower in followers:
+                if follower.loaded.is_set():
+                    self._metrics.objects.labels(follower.watched.resource.id).set(self._count_of(follower))
             await asyncio.sleep(COUNT_INTERVAL)

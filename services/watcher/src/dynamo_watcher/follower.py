@@ -106,11 +106,14 @@ class Follower:
         """what each namespace's list has, until all are complete"""
         self._swept = False
         self._served = True
+        self.loaded = asyncio.Event()
+        """to be set once the publisher knows what STATE has of the resource: nothing is followed before"""
         self.synced = asyncio.Event()
         """set once a complete list is in STATE"""
 
     async def run(self) -> None:
         """Follows until cancelled. Raises what ends it: one that ended in silence would leave STATE as it is."""
+        await self.loaded.wait()
         await endless(either(*(self._follow(namespace) for namespace in self._namespaces)))
 
     async def _follow(self, namespace: str) -> None:

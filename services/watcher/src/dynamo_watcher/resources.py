@@ -34,6 +34,11 @@ class Watched:
     #: What of an object goes to STATE; all of it where None.
     trim: Callable[[KubeObject], KubeObject] | None = None
 
+    @property
+    def is_early(self) -> bool:
+        """Whether what STATE has of it is read first at a start: what users change, a small part of all objects."""
+        return self.resource.group == GROUP and self.resource != resources.DYNAMO_WORKER_METADATAS
+
     def trimmed(self, obj: KubeObject) -> KubeObject:
         """An object as it goes to STATE."""
         return self.trim(obj) if self.trim is not None else obj

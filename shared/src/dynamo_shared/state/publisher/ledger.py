@@ -1,7 +1,8 @@
 """What STATE is known to have: for each subject the sequence and version of its last message."""
 
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from dynamo_shared.api.resources import ObjectKey, Resource
@@ -88,7 +89,10 @@ class Ledger:
         self._tombstones.pop(subject, None)
         if known.deleted:
             self._tombstones[subject] = resource_id
-        if len(self._tombstones) > REMEMBERED_TOMBSTONES:
+        self._bound_tombstones()
+
+    def _bound_tombstones(self) -> None:
+        while len(self._tombstones) > REMEMBERED_TOMBSTONES:
             oldest, owner = self._tombstones.popitem(last=False)
             self._tables[owner].drop(oldest)
 
@@ -128,15 +132,17 @@ class Ledger:
                 if subject not in self._tombstones:
                     yield resource_id, subject
 
-    async def load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
-        """Reads what STATE has of some resources."""
+    @contextmanager
+    def incomplete(self) -> Iterator[None]:
+        """While the block runs, STATE has more than is known of it."""
         self.loading = True
         try:
-            await self._load(bus, cluster, resources)
+            yield
         finally:
             self.loading = False
 
-    async def _load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
+    async def load(self, bus: Bus, cluster: str, resources: Collection[Resource]) -> None:
+        """Reads what STATE has of some resources."""
         read = Ledger()
         async for message in last_messages(bus, cluster, resources):
             if message is None:
@@ -145,12 +151,21 @@ class Ledger:
                 version, deleted = messages.version_in(message.headers), messages.is_tombstone(message.headers)
                 known = LastMessage(message.sequence, version, deleted, hash(message.payload))
                 read.set(resource_id, message.subject, known)
-        # What was acknowledged meanwhile, and not read.
-        for resource_id, table in self._tables.items():
-            for subject, text in table.texts():
-                if resource_id not in read._tables or read._tables[resource_id].get(subject) is None:
-                    read.set(resource_id, subject, _decode(text))
-        self._tables, self._tombstones = read._tables, read._tombstones
+        for resource in resources:
+            self._take_over(resource, read)
+        self._tombstones |= read._tombstones
+        self._bound_tombstones()
+
+    def _take_over(self, resource: Resource, read: "Ledger") -> None:
+        """What was read of a resource, and what was acknowledged meanwhile and not read."""
+        before = self._tables.pop(resource.id, None)
+        for subject, text in before.texts() if before is not None else ():
+            self._tombstones.pop(subject, None)
+            known, other = _decode(text), read.get(resource, subject)
+            if other is None or other.sequence < known.sequence:
+                read.set(resource.id, subject, known)
+        if (table := read._tables.get(resource.id)) is not None:
+            self._tables[resource.id] = table
 
 
 def resource_of(subject: str) -> str | None:

@@ -28,7 +28,7 @@ from dynamo_shared.wire import subjects
 class StatePublisher:
     """Publishes the objects of one cluster. `run` must be running for anything to leave.
 
-    Where STATE may have objects already, `load` comes before `run`, which checks STATE against what was read or put.
+    Where STATE may have objects already, `load` comes before what is put. `run` checks STATE against what was read or put.
 
     `declares`: streams that it creates where they are missing, at the start, at each audit, and where STATE is lost.
     `truth` gives an object as it is now, or None; without it, what is put here is the truth. It may raise:
@@ -126,14 +126,25 @@ class StatePublisher:
         self._outbox.add(tombstone(subject, resource, version, received or self._clock()))
         return True
 
-    async def load(self, resources: Iterable[Resource]) -> None:
-        """Reads what STATE has, so that only what differs is published. Waits until the bus answers."""
-        resources = list(resources)
-        self._resources |= {resource.id: resource for resource in resources}
-        await self._stream.retried(self._stream.declare)
-        await self._stream.retried(self._stream.adopt)
-        await self._ledger.load(self._stream.bus, self._cluster, resources)
-        await self._stream.retried(self._audit.set_baseline)
+    async def load(
+        self, *stages: Iterable[Resource], loaded: Callable[[Resource], None] = lambda _resource: None
+    ) -> None:
+        """Reads what STATE has, so that only what differs is published. Waits until the bus answers.
+
+        Of several stages one is read after the other. `loaded` is called with each resource that is read: from then on its
+        objects may be put and swept, while others are still read. STATE is checked once all are.
+        """
+        parts = [part for part in map(list, stages) if part]
+        self._resources |= {resource.id: resource for part in parts for resource in part}
+        with self._ledger.incomplete():
+            await self._stream.retried(self._stream.declare)
+            await self._stream.retried(self._stream.adopt)
+            # Before the reading: what is published while it goes on may be this publisher's own.
+            await self._stream.retried(self._audit.set_baseline)
+            for part in parts:
+                await self._ledger.load(self._stream.bus, self._cluster, part)
+                for resource in part:
+                    loaded(resource)
 
     async def sweep(self, resource: Resource, listed: Container[ObjectKey]) -> int:
         """Queues tombstones for objects that STATE has and a complete, consistent list of the resource lacks.
