@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 import pytest
 from dynamo_model_discovery.workers.differences import changes
 from dynamo_model_discovery.workers.publication import Clock, Publication
+from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.errors import BusClosedError
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.state import ObjectCache, StateReader
+from dynamo_shared.state.publisher import audit
 from dynamo_shared.wire import subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS, ModelCard, model_of, worker_of
 
@@ -133,11 +135,33 @@ async def test_a_lost_stream_is_filled_again_and_nothing_is_reported():
         bus.lose_data()
         await publication.state.audit()
         assert publication.state.lost.is_set()
-        publication.start_over()
+        await publication.start_over()
         await settled(publication)
         assert await events(bus) == []
         async with late_joiner(bus) as cache:
             assert {worker_of(obj).name for obj in cache.list(WORKERS)} == {"d/c/1", "d/c/2"}
+
+
+async def test_what_has_ended_ends_in_a_stream_that_was_set_back_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where more came back than is set right one by one, each check found STATE lost, and nothing of it ended."""
+    monkeypatch.setattr(audit, "MOST_SUSPECTS", 1)
+    bus = MemoryBus()
+    async with publishing(bus) as publication:
+        await publish(publication, ONE, TWO)
+        places = [subjects.state_subject("local", WORKERS.id, ObjectKey("team", each.name)) for each in (ONE, TWO)]
+        before = [await bus.last_message(streams.STATE, place) for place in places]
+        await publish(publication)
+        for message in before:
+            assert message is not None
+            await bus.publish(message.subject, message.payload, headers=message.headers)
+        await publication.state.scan()
+        assert publication.state.lost.is_set()
+        await publication.start_over()
+        await settled(publication)
+        async with late_joiner(bus) as cache:
+            assert cache.list(WORKERS) == []
+        await publication.state.scan()
+        assert not publication.state.lost.is_set()
 
 
 async def test_what_cannot_be_read_in_state_stops_nothing():

@@ -142,7 +142,7 @@ class _Active:
     async def _publish(self, steps: list[StateChange]) -> None:
         publication = self._publication
         if publication.state.lost.is_set():
-            publication.start_over()
+            await publication.start_over()
             self._marked = False
         if steps:
             # Each pod of the cluster comes here, and few are workers: where nothing is published, nothing is asked.

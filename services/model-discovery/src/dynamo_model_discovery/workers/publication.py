@@ -121,13 +121,19 @@ class Publication:
             await self.state.mark_synced(resource, version)
         self._mark = versions[WORKERS]
 
-    def start_over(self) -> None:
-        """Publishes everything again, after STATE was lost. No event: nothing happened to a worker."""
+    async def start_over(self) -> None:
+        """Publishes everything again, after STATE was lost. No event: nothing happened to a worker.
+
+        STATE may have what has ended since, as from a backup: that ends there, too.
+        """
         self.state.start_over()
         self._mark = ""
-        for resource, entries in ((WORKERS, self.view.workers.values()), (MODELS, self.view.models.values())):
-            for entry in entries:
+        await self.state.load(RESOURCES)
+        tables: tuple[Mapping[ObjectKey, PublishedEntry[Any]], ...] = (self.view.workers, self.view.models)
+        for resource, entries in zip(RESOURCES, tables, strict=True):
+            for entry in entries.values():
                 self.state.put(resource, entry.obj)
+            await self.state.sweep(resource, entries)
 
     async def _truth(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
         entries: Mapping[ObjectKey, PublishedEntry[Any]] = (
