@@ -9,7 +9,7 @@ from typing import Any
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing
-from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, AdapterKeeper
+from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, AdapterKeeper, WorkerModel
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime import WorkQueue
@@ -19,6 +19,7 @@ from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_shared.wire.specifications.discovery import AdapterData
 
 from tests.building.tasks import in_background
+from tests.building.waiting import until
 
 from .memory_workers import MemoryWorkers
 
@@ -176,6 +177,21 @@ async def test_adapters_on_one_worker_are_searched_in_one_answer():
                 await asyncio.sleep(0.01)
         assert world.count("GET") - before < 10
         assert world.count("POST") == 20
+
+
+async def test_an_answer_gets_no_newer_by_serving_other_adapters() -> None:
+    """Of three or more on a worker, each found the answer that the last one had used: the worker was not asked any more."""
+    world, (worker,) = World(), workers(1)
+    async with keeping(world, probe_interval=60.0) as keeper:
+        lost, *_ = [
+            keeper.set_desired(KEY, f"m{number}", [worker], Adapter(f"a{number}", "s3://1"), ())[worker.uid]
+            for number in range(3)
+        ]
+        await until(lambda: all(state.loaded for state in keeper.states()))
+        for world.now, model in ((20.0, "m1"), (40.0, "m2"), (60.0, "m0")):
+            await keeper._work(WorkerModel(model, worker.uid, KEY.namespace))
+            world.loras[worker.url].pop("a0", None)
+        assert not lost.loaded
 
 
 async def test_workers_that_are_gone_are_forgotten():

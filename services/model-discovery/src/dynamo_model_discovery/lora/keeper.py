@@ -219,9 +219,9 @@ class AdapterKeeper:
         return Result()
 
     async def _try(self, uid: str, state: AdapterState) -> None:
-        was, version = state.loaded, state.version
+        was, version, recent = state.loaded, state.version, self._recent(state)
         try:
-            listing = await settle(self._api, state, self._clock, self._recent(state))
+            listing = await settle(self._api, state, self._clock, recent)
         except LoraError as error:
             if state.failed(str(error), version):
                 self._announce("failed", uid, state)
@@ -231,7 +231,9 @@ class AdapterKeeper:
                 if was and not state.loaded:
                     self._changed(state.model)
                 return
-            self._remember(state.worker, listing)
+            if listing is not recent:
+                # One that was only looked up is as old as it was: others would keep it from being read again.
+                self._remember(state.worker, listing)
             if state.loaded and not was:
                 self._announce("loaded", uid, state)
             elif state.adapter is None and state.version == version:
