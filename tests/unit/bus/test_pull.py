@@ -1,11 +1,15 @@
 """Messages that come at an awkward moment."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from dynamo_shared.bus.nats import pull
 from nats.aio.msg import Msg
+
+from tests.building.tasks import in_background
+from tests.building.waiting import reached
 
 
 class Session:
@@ -19,6 +23,43 @@ class Session:
     async def _publish(self, _subject: str, _payload: bytes, reply: str) -> None:
         assert self.puller is not None
         self.puller._on_message(Msg(_client=self.client, subject=reply, data=b"news", headers=None))
+
+
+class Congested(Session):
+    """A session whose client has much to send: what is published now has to wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.publishing = asyncio.Event()
+        self.interests: set[object] = set()
+        self.client.listen = self._listen
+
+    async def _listen(self, subject: str, _handler: object) -> Any:
+        async def unsubscribe() -> None:
+            self.interests.discard(subject)
+
+        self.interests.add(subject)
+        return SimpleNamespace(unsubscribe=unsubscribe)
+
+    async def _publish(self, *_: Any, **__: Any) -> None:
+        self.publishing.set()
+        await asyncio.Event().wait()
+
+    def on_end(self, listener: object) -> None:
+        """As of a session."""
+        self.interests.add(listener)
+
+    def forget(self, listener: object) -> None:
+        """As of a session."""
+        self.interests.discard(listener)
+
+
+async def test_nothing_is_left_of_a_reading_that_was_cancelled_while_it_began() -> None:
+    session: Any = Congested()
+    async with in_background(pull.Puller(session, "STREAM", "consumer", 8).start()) as starting:
+        await reached(session.publishing, starting)
+        assert len(session.interests) == 2
+    assert session.interests == set()
 
 
 async def test_a_message_that_comes_while_more_is_asked_for_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,13 +87,17 @@ class Puller:
         self._subscription: NatsSubscription | None = None
 
     async def start(self) -> None:
-        """Begins to receive."""
+        """Begins to receive. Where that fails, or is cancelled, nothing of it is left."""
         self._session.on_end(self.interrupt)
         try:
             self._subscription = await self._session.client.listen(f"{self._inbox}.*", self._on_message)
             await self._ask()
-        except TRANSLATED as error:
-            raise translate(error) from error
+        except BaseException as error:
+            # What was asked for would wait here, without anyone who takes it, for as long as the connection lasts.
+            await self.stop()
+            if isinstance(error, TRANSLATED):
+                raise translate(error) from error
+            raise
 
     async def stop(self) -> None:
         """Stops receiving; what was received can still be taken with `take_ready`."""
