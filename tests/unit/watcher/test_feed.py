@@ -14,7 +14,7 @@ from dynamo_shared.bus import streams
 from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.kube.reflector import ObjectChange, Synced
 from dynamo_shared.state import ObjectCache, StateReader
-from dynamo_shared.state.publisher import audit
+from dynamo_shared.state.publisher import audit, outbox
 from dynamo_shared.wire import subjects
 from dynamo_watcher import app
 from dynamo_watcher.feed import Feed
@@ -25,7 +25,7 @@ from prometheus_client import CollectorRegistry
 from tests.building.leadership import Leadership
 from tests.building.memory_bus import MemoryBus
 from tests.building.tasks import in_background
-from tests.building.waiting import until
+from tests.building.waiting import turns, until
 from tests.unit.watcher.feeding import CLUSTER, Cluster, feeding
 
 
@@ -130,6 +130,24 @@ async def test_a_bus_that_comes_while_state_is_being_read_lost_nothing(monkeypat
             await until(lambda: names(cache, SERVICES) == ["s"])
     # One list of each resource.
     assert cluster.lists == lists + 2
+
+
+async def test_while_state_takes_nothing_no_more_is_kept_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All objects of a large cluster are more than the watcher has memory for."""
+    monkeypatch.setattr(outbox, "MOST_BYTES", 10_000)
+    bus, cluster = MemoryBus(), Cluster()
+    async with feeding(bus, cluster) as feed, reading(bus) as cache:
+        bus.disconnect()
+        for number in range(50):
+            cluster.put(DEPLOYMENTS, f"d-{number:02}")
+        cluster.put(DEPLOYMENTS, "d-00")
+        await turns(100)
+        assert 0 < feed._publisher.backlog < 10
+        bus.reconnect()
+        await until(lambda: len(names(cache)) == 50 and not feed._publisher.backlog)
+        cluster.put(DEPLOYMENTS, "d-50")
+        await until(lambda: len(names(cache)) == 51 and not feed._publisher.backlog)
+        assert feed._publisher._outbox._size == 0
 
 
 async def test_namespaces_are_one_resource_together() -> None:

@@ -123,6 +123,8 @@ class Follower:
             async for item in items:
                 if isinstance(item, ObjectChange):
                     self._publish(item)
+                    # Where NATS is away or slow, the API server waits, which has all of them.
+                    await self._publisher.room()
                 elif isinstance(item, Synced):
                     # What is listed may change as soon as the next item is asked for.
                     keys = item.versions if len(self._namespaces) == 1 else set(item.versions)

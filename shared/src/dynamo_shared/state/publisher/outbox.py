@@ -15,6 +15,12 @@ from dynamo_shared.state import messages
 from dynamo_shared.state.messages import ChangeType
 from dynamo_shared.state.versions import Version, version_of
 
+MOST_BYTES = 64 << 20
+"""Of what is not acknowledged yet. There may be far more objects than that, and NATS away when all of them come."""
+
+_AROUND = 2048
+"""Bytes of a message besides its payload: its headers, and what Python needs for them."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateMessage:
@@ -33,6 +39,11 @@ class StateMessage:
     def deleted(self) -> bool:
         """Whether it is a tombstone."""
         return not self.payload
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes, roughly."""
+        return len(self.payload) + _AROUND
 
 
 def object_message(
@@ -63,7 +74,9 @@ class Outbox:
         self._ready: deque[str] = deque()
         #: resource id -> subjects that have a slot
         self._open: Counter[str] = Counter()
-        self._closed = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._size = 0
+        """bytes of all that waits or is under way"""
         self.under_way = 0
         self.wake = asyncio.Event()
 
@@ -95,7 +108,10 @@ class Outbox:
             self._open[message.resource.id] += 1
             self._ready.append(message.subject)
             self.wake.set()
+        if slot.waiting is not None:
+            self._size -= slot.waiting.size
         slot.waiting = message
+        self._size += message.size
 
     def take(self) -> StateMessage:
         """The next message to send; it is under way until it is settled. IndexError where none is ready."""
@@ -109,35 +125,47 @@ class Outbox:
     def retry(self, message: StateMessage) -> None:
         """Lets a message that is under way wait again, unless a newer one does."""
         slot = self._slots[message.subject]
-        slot.waiting = slot.waiting or message
+        if slot.waiting is None:
+            slot.waiting = message
+            self._size += message.size
 
     def settle(self, message: StateMessage) -> None:
         """A message is under way no more: its subject is free for the next one."""
         slot = self._slots[message.subject]
         slot.under_way = None
         self.under_way -= 1
+        self._size -= message.size
         if slot.waiting is not None:
             self._ready.append(message.subject)
         else:
             self._close(message)
+        self._settled.set()
         self.wake.set()
 
     def clear(self) -> None:
         """Forgets what waits. What is under way is settled in its time."""
         for slot in list(self._slots.values()):
             waiting, slot.waiting = slot.waiting, None
-            if waiting is not None and slot.under_way is None:
+            if waiting is None:
+                continue
+            self._size -= waiting.size
+            if slot.under_way is None:
                 self._close(waiting)
         self._ready.clear()
-        self._closed.set()
+        self._settled.set()
 
     def _close(self, message: StateMessage) -> None:
         del self._slots[message.subject]
         self._open[message.resource.id] -= 1
-        self._closed.set()
 
     async def flushed(self, resource: Resource) -> None:
         """Returns when nothing of the resource waits for its acknowledgement."""
         while self._open[resource.id]:
-            self._closed.clear()
-            await self._closed.wait()
+            self._settled.clear()
+            await self._settled.wait()
+
+    async def room(self) -> None:
+        """Returns when more may be added, as a rule at once."""
+        while self._size > MOST_BYTES:
+            self._settled.clear()
+            await self._settled.wait()

@@ -163,6 +163,10 @@ class StatePublisher:
         """Returns when nothing of the resource waits for its acknowledgement."""
         await self._outbox.flushed(resource)
 
+    async def room(self) -> None:
+        """Returns when so little waits that more may be put, as a rule at once. Who may put very much asks for it."""
+        await self._outbox.room()
+
     def start_over(self) -> None:
         """Forgets what STATE was known to have: from now on everything that is put is published again."""
         for part in (self._ledger, self._markers, self._refusals, self._outbox):
