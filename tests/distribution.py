@@ -63,7 +63,7 @@ LONG = (
 
 #: Files that share what no other file uses, a control plane or renderings of the chart: one process makes it, once.
 GROUPS = (
-    ("tests/charts/test_objects.py", "tests/charts/test_rendering.py"),
+    tuple(f"tests/charts/test_{name}.py" for name in ("objects", "rendering", "roles", "scraping")),
     ("tests/admission/test_cases.py", "tests/admission/test_mutations.py"),
     tuple(
         f"{INTEGRATION}/{name}"

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,10 @@ import pytest
 import yaml
 from dynamo_ctl import settings
 from dynamo_ctl.commands.bootstrap.specification import load
-from dynamo_ctl.services import SERVICES
-from dynamo_dynadmin.rights import AS_CALLERS
 from dynamo_shared.api.crds.build import definition_of
-from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import ENABLE_METRICS
-from dynamo_shared.api.rights import SECURE_METRICS, RightScope
 
 from tests.charts import helm
-from tests.unit.render import building, test_gpu_memory, test_rank_telemetry
-from tools.generate.charts.rights import of_service, rules
 
-SIDECAR = {"name": "sidecar", "image": "img:1"}
 GOLDENS = Path(__file__).parent / "goldens"
 each_file = pytest.mark.parametrize("values", helm.VALUES, ids=lambda path: path.stem)
 
@@ -185,13 +176,6 @@ class UniqueKeys(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def test_who_creates_roles_installs_a_release_without_any() -> None:
-    given = "rbac.create=false,metrics.secure=true,dynadmin.enabled=true,imageBuilder.enabled=true"
-    kinds = {each["kind"] for each in helm.objects("--set", given)}
-    assert {"ServiceAccount", "Job", "Pod"} <= kinds
-    assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
-
-
 def test_services_have_no_budget_where_the_values_say_as_their_description_does() -> None:
     described = (helm.PLATFORM / "values.yaml").read_text().partition("  podDisruptionBudget:")[0].splitlines()[-1]
     assert "null, in place of the whole: no budget" in described
@@ -282,13 +266,6 @@ def test_pods_that_run_a_command_are_placed_as_the_services_are() -> None:
         assert pod["hostUsers"] is False, name
 
 
-def test_who_may_view_a_namespace_may_view_every_kind_there() -> None:
-    objects = helm.rendered(helm.PLATFORM / "ci" / "default.yaml")
-    readable = {each for rule in helm.one(objects, "ClusterRole", "view")["rules"] for each in rule["resources"]}
-    kinds = {each["spec"]["names"]["plural"] for each in helm.objects(chart=helm.CRDS, release="dynamo-crds")}
-    assert kinds <= readable
-
-
 @each_file
 def test_names_that_look_like_numbers_stay_text(values: Path) -> None:
     """A namespace may be called 20260, and the API server takes no number for a name or a label."""
@@ -313,267 +290,6 @@ def test_templates_ask_the_cluster_nothing_and_roll_no_dice() -> None:
     for file in helm.PLATFORM.rglob("templates/**/*"):
         for action in re.findall(r"{{.*?}}", file.read_text()) if file.is_file() else ():
             assert not re.search(r"\b(lookup|rand\w+|gen[A-Z]\w+|uuidv4|now)\b", action), (file, action)
-
-
-def test_roles_are_the_rights_of_the_services() -> None:
-    objects = helm.rendered(helm.PLATFORM / "ci" / "default.yaml")
-    cluster = {
-        o["metadata"]["name"].rpartition("platform-")[2]: o["rules"] for o in helm.of_kind(objects, "ClusterRole")
-    }
-    own = {"$CLUSTER_ROLE": "dynamo-system-dynamo-platform-admission", "$SSH_SECRET": "mpi-run-ssh-secret"}
-    for service in cluster.keys() & SERVICES.keys():
-        held = [
-            each
-            for each in of_service(service)
-            if each.place in (RightScope.SERVED, RightScope.CLUSTER) and each.part != SECURE_METRICS
-        ]
-        granted = {_flat(rule) for rule in cluster[service]}
-        declared = {(*rest, own.get(name, name)) for rule in rules(held) for *rest, name in _flat(rule)}
-        assert frozenset().union(*granted) == declared
-
-
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        ((), {"dynamo-platform-webhook", "mpi-run-ssh-secret"}),
-        (("--set", "webhook.secretName=tls,config.mpi.sshSecretName=keys"), {"tls", "keys"}),
-        (("--set", "config.server.webhook.secretName=tls"), {"tls", "mpi-run-ssh-secret"}),
-    ],
-)
-def test_services_read_and_write_the_secrets_alone_that_are_theirs(given: tuple[str, ...], names: set[str]) -> None:
-    """Pull secrets are listed, which has no names; a Secret that is made has none before."""
-    held = [
-        rule
-        for role in helm.of_kind(helm.objects(*given), "Role", "ClusterRole")
-        if role["metadata"]["name"].rpartition("platform-")[2] in SERVICES
-        for rule in role["rules"]
-        if "secrets" in rule["resources"]
-    ]
-    named = {name for rule in held for name in rule.get("resourceNames", ())}
-    assert named == names
-    assert {verb for rule in held if "resourceNames" not in rule for verb in rule["verbs"]} == {"create", "list"}
-
-
-def test_secure_metrics_are_read_by_whom_the_api_server_lets_in() -> None:
-    objects = helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml")
-    roles = {o["metadata"]["name"]: o["rules"] for o in helm.of_kind(objects, "ClusterRole")}
-    reader = next(rules for name, rules in roles.items() if name.endswith("metrics-reader"))
-    assert reader == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
-    services = [rules for name, rules in roles.items() if name.rpartition("platform-")[2] in SERVICES]
-    assert services
-    assert all("tokenreviews" in {each for rule in rules for each in rule["resources"]} for rules in services)
-    endpoint = helm.one(objects, "PodMonitor", "watcher")["spec"]["podMetricsEndpoints"][0]
-    assert endpoint["scheme"] == "https"
-    assert endpoint["authorization"] == {"credentials": {"name": "scraper", "key": "token"}}
-
-
-def test_labels_of_the_platforms_metrics_stay_theirs() -> None:
-    """Their `namespace` is the object's. Without honorLabels Prometheus writes that of the service's pod over it."""
-    monitors = {
-        each["metadata"]["name"].removeprefix("dynamo-platform-"): each["spec"]["podMetricsEndpoints"]
-        for each in helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor")
-    }
-    assert {name for name, ends in monitors.items() if all(each.get("honorLabels") for each in ends)} == (
-        {*SERVICES} & {*monitors}
-    )
-
-
-@pytest.mark.parametrize("port", ["http", "system", "metrics", ""])
-@pytest.mark.parametrize("claimed", ["victim", ""])
-def test_a_pod_of_a_graph_cannot_say_that_it_is_of_another_namespace(port: str, claimed: str) -> None:
-    """Planners leave out what is of other namespaces: a tenant's pod could choose the replicas of another tenant's graph."""
-    target = {
-        "namespace": "tenant",
-        "pod": "front-0",
-        "job": "graphs",
-        "endpoint": port or "9090",
-        "instance": "10.0.0.1:8000",
-    }
-    own = {"endpoint": "completions", "dynamo_namespace": "victim_chat", "model": "m"}
-    lie = {"namespace": claimed, "pod": "other", "exported_namespace": "victim"}
-    (endpoint,) = [each for each in graph_monitor()["podMetricsEndpoints"] if each.get("port", "") == port]
-    added = {each.get("targetLabel") for each in endpoint["relabelings"]} & {"dynamo_namespace"}
-    stored = stored_labels(endpoint, {**target, **dict.fromkeys(added, "tenant-chat")}, {**own, **lie})
-    assert (stored["namespace"], stored["pod"]) == ("tenant", "front-0")
-    if port in ("http", ""):
-        # Dashboards and planners read these as the runtime writes them.
-        assert own.items() <= stored.items()
-        plain = stored_labels(endpoint, {**target, "dynamo_namespace": "tenant-chat"}, {"model": "m"})
-        assert plain == {**target, "dynamo_namespace": "tenant-chat", "model": "m"}
-
-
-def graph_monitor() -> dict[str, Any]:
-    """Spec of the PodMonitor of graphs' pods."""
-    return dict(helm.one(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor", "graphs")["spec"])
-
-
-def stored_labels(endpoint: dict[str, Any], target: dict[str, str], scraped: dict[str, str]) -> dict[str, str]:
-    """Labels that Prometheus stores of a series (`mutateSampleLabels` of its scrape.go, then `metric_relabel_configs`)."""
-    if endpoint.get("honorLabels"):
-        result = {**target, **scraped}
-    else:
-        result = {name: value for name, value in scraped.items() if name not in target} | target
-        for name in sorted(scraped.keys() & target.keys()):
-            exported = f"exported_{name}"
-            while exported in result:
-                exported = f"exported_{exported}"
-            result |= {exported: scraped[name]} if scraped[name] else {}
-    result = {name: value for name, value in result.items() if value}
-    for rule in endpoint.get("metricRelabelings", ()):
-        if rule.get("action") == "labeldrop":
-            result = {name: value for name, value in result.items() if not re.fullmatch(rule["regex"], name)}
-        elif match := re.fullmatch(rule["regex"], result.get(rule["sourceLabels"][0], "")):
-            result[rule["targetLabel"]] = match[1]
-    return result
-
-
-def test_the_frontends_path_of_metrics_can_be_another() -> None:
-    path = "metrics.graphPodMonitor.frontendPath=/internal/metrics"
-    objects = helm.objects("--values", helm.PLATFORM / "ci" / "monitoring.yaml", "--set", path)
-    endpoints = helm.one(objects, "PodMonitor", "graphs")["spec"]["podMetricsEndpoints"]
-    paths = {each.get("port", ""): each["path"] for each in endpoints if "path" in each}
-    assert paths == {"http": "/internal/metrics"}
-
-
-def test_pods_of_graphs_are_scraped_where_the_release_serves_them() -> None:
-    served = {"monitoring": {"any": True}, "namespaces": {"matchNames": ["team-a", "team-b"]}}
-    for values, selector in served.items():
-        monitor = helm.one(helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml"), "PodMonitor", "graphs")
-        assert monitor["spec"]["namespaceSelector"] == selector, values
-
-
-@pytest.mark.parametrize(
-    ("component", "scraped"),
-    [
-        (building.component("Frontend", "frontend"), {8000}),
-        (building.component("Worker", "worker"), {9090, 19090}),
-        (building.component("Prefill", "prefill"), {9090, 19090}),
-        (
-            building.component("Worker", "worker", frontendSidecar=SIDECAR["name"], sidecars=[SIDECAR]),
-            {8000, 9090, 19090},
-        ),
-        (building.component("Planner", "planner"), {9085}),
-        (building.component("Epp", "epp", eppConfig={"configMapRef": {"name": "c", "key": "k"}}), {9090}),
-        (building.component("Processor", None), set()),
-        (building.component("Frontend", "frontend", annotations={ENABLE_METRICS: "false"}), set()),
-    ],
-    ids=["frontend", "worker", "prefill", "worker with sidecar", "planner", "epp", "no type", "switched off"],
-)
-def test_the_ports_of_a_graphs_pod_that_are_scraped(component: dict[str, Any], scraped: set[int]) -> None:
-    config = replace(building.CONFIG, inference_pools=True)
-    template = building.deployment(component, config)["spec"]["template"]
-    assert scrapes(template["metadata"]["labels"], template["spec"]) == scraped
-
-
-def test_routers_are_scraped_without_declaring_a_port() -> None:
-    assert scrapes({labels.METRICS_ENABLED: "true", labels.COMPONENT_TYPE: "default"}, {"containers": []}) == {9090}
-
-
-def test_each_engine_of_a_failover_group_is_scraped() -> None:
-    component = test_gpu_memory.worker(test_gpu_memory.WITHIN_FAILOVER)
-    assert scrapes(
-        {labels.METRICS_ENABLED: "true", labels.COMPONENT_TYPE: "worker"}, test_gpu_memory.pod(component)
-    ) == {9090, 9091}
-
-
-def test_each_rank_of_sglang_is_scraped() -> None:
-    component = test_rank_telemetry.engine(test_rank_telemetry.ON, gpus=test_rank_telemetry.MOST)
-    rendered = building.pod(component, backendFramework="sglang")
-    assert scrapes({labels.METRICS_ENABLED: "true", labels.COMPONENT_TYPE: "worker"}, rendered) == {
-        9090,
-        *test_rank_telemetry.row(test_rank_telemetry.MOST).values(),
-    }
-
-
-def scrapes(object_labels: dict[str, str], pod: dict[str, Any]) -> set[int]:
-    """Ports of a pod that Prometheus scrapes, by the rules of the Prometheus operator for PodMonitors."""
-    monitor = graph_monitor()
-    if not monitor["selector"]["matchLabels"].items() <= object_labels.items():
-        return set()
-    known = {
-        f"__meta_kubernetes_pod_label_{re.sub(r'[^a-zA-Z0-9_]', '_', key)}": object_labels[key] for key in object_labels
-    }
-    declared = [port for container in pod["containers"] for port in container.get("ports", ())]
-    results = set()
-    for endpoint in monitor["podMetricsEndpoints"]:
-        rules = endpoint["relabelings"]
-        kept = [rule for rule in rules if rule.get("action") == "keep"]
-        if not all(re.fullmatch(rule["regex"], known.get(rule["sourceLabels"][0], "")) for rule in kept):
-            continue
-        if "port" in endpoint:
-            results |= {port["containerPort"] for port in declared if port["name"] == endpoint["port"]}
-        else:
-            (address,) = [rule for rule in rules if rule.get("targetLabel") == "__address__"]
-            for given in ("10.0.0.1", "10.0.0.1:8080"):
-                results.add(
-                    int(re.sub(address["regex"], address["replacement"].replace("${1}", r"\1"), given).split(":")[1])
-                )
-    return results
-
-
-def _flat(rule: dict[str, Any]) -> frozenset[tuple[str, str, str, str]]:
-    return frozenset(
-        (group, resource, verb, name)
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-        for name in rule.get("resourceNames", ("",))
-    )
-
-
-def test_dynadmin_may_act_as_its_callers_and_services_may_bind_the_cluster_roles_of_the_settings() -> None:
-    objects = helm.rendered(helm.PLATFORM / "ci" / "dynadmin.yaml")
-    granted = {
-        o["metadata"]["name"].rpartition("platform-")[2]: {each for rule in o["rules"] for each in _flat(rule)}
-        for o in helm.of_kind(objects, "ClusterRole")
-    }
-    assert {verb for *_, verb, _ in granted["dynadmin"]} == {"impersonate", "create"}
-    assert ("authentication.k8s.io", "userextras/example.org/tenant", "impersonate", "") in granted["dynadmin"]
-    bound = {service: {name for *_, verb, name in rules_ if verb == "bind"} for service, rules_ in granted.items()}
-    assert {service: names for service, names in bound.items() if names} == {
-        "pod-builder": {"planner-pods", "epp-pods"},
-        "profiler": {"profiling-jobs"},
-    }
-
-
-@pytest.mark.parametrize(
-    ("settings", "constrained"),
-    [
-        (("--kube-version", "1.36.0"), True),
-        (("--kube-version", "1.35.4"), False),
-        (("--kube-version", "1.35.4", "--set", "dynadmin.constrainedImpersonation=true"), True),
-        (("--kube-version", "1.36.0", "--set", "dynadmin.constrainedImpersonation=false"), False),
-    ],
-)
-def test_users_are_impersonated_for_the_requests_of_dynadmin_only(settings: tuple[str, ...], constrained: bool) -> None:
-    objects = helm.objects("--values", helm.PLATFORM / "ci" / "dynadmin.yaml", *settings)
-    role = helm.one(objects, "ClusterRole", "dynadmin")
-    granted = {each for rule in role["rules"] for each in _flat(rule)}
-    plain = {resource for _, resource, verb, _ in granted if verb == "impersonate"}
-    as_users = {resource for _, resource, verb, _ in granted if verb == "impersonate:user-info"}
-    tenant = "userextras/example.org/tenant"
-    assert ("users" in plain, tenant in plain) == (not constrained, not constrained)
-    assert as_users == ({"users", "groups", "uids", tenant} if constrained else set())
-    sent = {
-        (resource, verb.rpartition(":")[2]) for _, resource, verb, _ in granted if verb.startswith("impersonate-on:")
-    }
-    requests = {(right.plural, verb) for right in AS_CALLERS for verb in right.verbs}
-    assert sent == (requests if constrained else set())
-
-
-def test_the_image_builder_runs_jobs_in_its_namespace_alone() -> None:
-    objects = helm.rendered(helm.PLATFORM / "ci" / "image-builder.yaml")
-    (namespace,) = helm.of_kind(objects, "Namespace")
-    assert namespace["metadata"]["name"] == "images"
-    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-    granted = {
-        (o["kind"], o["metadata"].get("namespace", "")): {each[:3] for rule in o["rules"] for each in _flat(rule)}
-        for o in helm.of_kind(objects, "ClusterRole", "Role")
-        if o["metadata"]["name"].endswith("platform-image-builder")
-    }
-    declared = [each for each in of_service("image-builder") if each.place is RightScope.BUILDS]
-    assert granted["Role", "images"] == {each[:3] for rule in rules(declared) for each in _flat(rule)}
-    assert not any(resource in ("jobs", "pods") for _, resource, _ in granted["ClusterRole", ""])
 
 
 def test_the_users_of_nats_are_in_an_entry_of_their_release(tmp_path: Path) -> None:
@@ -629,13 +345,6 @@ def test_servers_collect_garbage_before_their_memory_ends(
     (container,) = helm.one(rendered, "StatefulSet", server)["spec"]["template"]["spec"]["containers"]
     environment = {each["name"]: each.get("value") for each in container["env"]}
     assert environment.get("GOMEMLIMIT") == expected
-
-
-def test_namespace_mode_has_roles_only() -> None:
-    objects = helm.rendered(helm.PLATFORM / "ci" / "namespaces.yaml")
-    assert helm.of_kind(objects, "ClusterRole", "ClusterRoleBinding") == []
-    namespaces = {o["metadata"]["namespace"] for o in helm.of_kind(objects, "Role")}
-    assert namespaces == {"team-a", "team-b", helm.NAMESPACE}
 
 
 def test_definitions_are_kept_and_complete() -> None:
