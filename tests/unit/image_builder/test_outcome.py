@@ -72,6 +72,37 @@ def test_a_failure_says_what_to_do(pod: KubeObject, reason: str, words: str) -> 
     assert words in observed.message
 
 
+def drained(pod: KubeObject, **status: str) -> KubeObject:
+    """A pod that was ended from outside: conditions as the API server and the kubelet write them."""
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "evicting"}
+    return {**pod, "status": {**pod["status"], "conditions": [target], **status}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason", "words"),
+    [
+        (drained(ended("build", "", 137, reason="Error")), "EvictionByEvictionAPI", "was lost: evicting"),
+        (drained(ended("fetch", "", 137, reason="Error")), "EvictionByEvictionAPI", "was lost: evicting"),
+        (drained(ended("build", "", 137), reason="Evicted", message="disk"), "Evicted", "was lost: disk"),
+        (drained(ended("build", "", 143), reason="Terminated", message="shutdown"), "Terminated", "lost: shutdown"),
+        (drained(ended("build", "digest=\n#5 ERROR: /bin/false", 1)), "BuildFailed", "correct it in the archive"),
+    ],
+)
+def test_a_build_whose_node_is_drained_is_not_the_archives_fault(pod: KubeObject, reason: str, words: str) -> None:
+    """Its containers are killed, and their statuses stay."""
+    observed = observe(job("Failed", reason="BackoffLimitExceeded", message="Job has reached its limit"), [pod], NOW)
+    assert observed.reason == reason
+    assert words in observed.message
+
+
+def test_no_setting_raises_the_memory_of_fetching() -> None:
+    """Who raised `resources` raised those of BuildKit, and nothing changed."""
+    observed = observe(job("Failed", reason="BackoffLimitExceeded"), [ended("fetch", "", 137, reason="OOMKilled")], NOW)
+    assert observed.reason == "OutOfMemory"
+    assert "pack it with gzip" in observed.message
+    assert "platform.imageBuilder.resources" not in observed.message
+
+
 def test_a_failure_without_a_pod_has_the_words_of_the_job() -> None:
     observed = observe(job("Failed", message="Job has reached its limit"), [], NOW)
     assert (observed.reason, observed.message) == ("BuildFailed", "Job has reached its limit")

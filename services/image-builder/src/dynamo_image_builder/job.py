@@ -12,6 +12,8 @@ from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 from dynamo_image_builder.builds import Build
 
 FETCH, BUILDER = "fetch", "build"
+#: What fetching and unpacking may take: both read an archive piece by piece.
+FETCH_MEMORY = "256Mi"
 #: The user of BuildKit's rootless image.
 USER = 1000
 _WORKSPACE = "/workspace"
@@ -88,7 +90,7 @@ def _fetch(build: Build, settings: ImageBuilder) -> KubeObject:
         "command": ["python3", "-c", source("fetch.py")],
         "env": variables,
         "volumeMounts": [{"name": "workspace", "mountPath": _WORKSPACE}],
-        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": FETCH_MEMORY}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

@@ -13,12 +13,14 @@ from dynamo_shared.api.untrusted.times import moment
 from dynamo_shared.api.untrusted.words import last_of, quoted, redacted
 
 from dynamo_image_builder.builds import DIGEST
-from dynamo_image_builder.job import BUILDER, FETCH
+from dynamo_image_builder.job import BUILDER, FETCH, FETCH_MEMORY
 
 #: A Job without a pod for so long has been refused one. Seconds.
 POD_WITHIN = 15.0
 #: Of the log that a status has. Characters.
 LOG_LIMIT = 3000
+#: Reasons of pods that a kubelet or the control plane ended, whatever their containers ended with.
+_LOST = ("Evicted", "NodeLost", "Shutdown", "Terminated", "Preempting")
 #: Waiting is nothing to report for these.
 _ORDINARY = frozenset({"", "ContainerCreating", "PodInitializing"})
 #: What the log of a failed build has, the reason that this means, and what to do.
@@ -137,9 +139,14 @@ def _said(pods: Sequence[KubeObject]) -> tuple[str, str] | None:
 def _cause(pods: Sequence[KubeObject], log: str) -> tuple[str, str] | None:
     """Why a build failed, and what to do."""
     for pod in pods:
+        # First: what ends a pod kills its containers, which then look as if the build had failed.
+        if lost := _lost(pod):
+            return lost
         for name, end in _states(pod, "terminated"):
             if not end.get("exitCode"):
                 continue
+            if end.get("reason") == "OOMKilled" and name == FETCH:
+                return "OutOfMemory", f"the archive takes more than {FETCH_MEMORY} of memory to unpack: pack it with gzip"
             if end.get("reason") == "OOMKilled":
                 return "OutOfMemory", f"container {name} ran out of memory: raise platform.imageBuilder.resources"
             if name == FETCH:
@@ -158,9 +165,27 @@ def _cause(pods: Sequence[KubeObject], log: str) -> tuple[str, str] | None:
                 "BuildFailed",
                 f"{_last_error(log) or f'the builder ended with code {code}'}; correct it in the archive",
             )
-        if (reason := pod.get("status", {}).get("reason")) in ("Evicted", "NodeLost", "Shutdown"):
-            return reason, f"the build's pod was lost: {quoted(pod['status'].get('message') or reason)}"
     return None
+
+
+def _lost(pod: KubeObject) -> tuple[str, str] | None:
+    """Why a pod was ended from outside; None where its containers ended by themselves."""
+    status = pod.get("status") or {}
+    reason, message = str(status.get("reason") or ""), status.get("message")
+    if reason not in _LOST:
+        drained = objects.condition(pod, "DisruptionTarget")
+        # A container that left a message ended before that.
+        if drained is None or not objects.is_true(pod, "DisruptionTarget") or any(_messages(pod)):
+            return None
+        reason, message = str(drained.get("reason") or "DisruptionTarget"), drained.get("message")
+    return reason, f"the build's pod was lost: {quoted(str(message or reason))}"
+
+
+def _messages(pod: KubeObject) -> Iterator[str]:
+    """What the containers of a pod left."""
+    for _, end in _states(pod, "terminated"):
+        if message := end.get("message"):
+            yield str(message)
 
 
 def _last_error(log: str) -> str:
