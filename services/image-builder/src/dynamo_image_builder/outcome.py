@@ -146,7 +146,10 @@ def _cause(pods: Sequence[KubeObject], log: str) -> tuple[str, str] | None:
             if not end.get("exitCode"):
                 continue
             if end.get("reason") == "OOMKilled" and name == FETCH:
-                return "OutOfMemory", f"the archive takes more than {FETCH_MEMORY} of memory to unpack: pack it with gzip"
+                return (
+                    "OutOfMemory",
+                    f"the archive takes more than {FETCH_MEMORY} of memory to unpack: pack it with gzip",
+                )
             if end.get("reason") == "OOMKilled":
                 return "OutOfMemory", f"container {name} ran out of memory: raise platform.imageBuilder.resources"
             if name == FETCH:
