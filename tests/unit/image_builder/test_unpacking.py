@@ -7,6 +7,7 @@ import random
 import tarfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dynamo_image_builder import fetch
@@ -37,6 +38,27 @@ def test_a_size_below_zero_gives_no_room_for_more(tmp_path: Path) -> None:
         unpack(file, tmp_path / "context", tmp_path / "dockerfile", 1000)
     assert caught.value.reason == "InvalidArchive"
     assert "-1000000 bytes" in caught.value.message.encode().decode()
+
+
+def test_what_is_unpacked_is_forgotten_and_hard_links_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """200,000 members with long headers do not fit into the memory of the build's pod."""
+    kept: list[int] = []
+    file, extract = tmp_path / "archive", tarfile.TarFile.extract
+    with tarfile.open(file, "w:gz") as written:
+        for name in ("Dockerfile", *(f"src/{number}" for number in range(9))):
+            written.addfile(tarfile.TarInfo(name), io.BytesIO())
+        link = tarfile.TarInfo("src/again")
+        link.type, link.linkname = tarfile.LNKTYPE, "src/0"
+        written.addfile(link)
+
+    def counted(archive: tarfile.TarFile, *arguments: Any, **options: Any) -> None:
+        kept.append(len(archive.members))  # type: ignore[attr-defined]
+        extract(archive, *arguments, **options)
+
+    monkeypatch.setattr(tarfile.TarFile, "extract", counted)
+    unpack(file, tmp_path / "context", tmp_path / "dockerfile", 1000)
+    assert kept == [0] * 11
+    assert (tmp_path / "context" / "src" / "again").samefile(tmp_path / "context" / "src" / "0")
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])

@@ -122,7 +122,9 @@ def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
     left, files = limit * UNPACKED, 0
     try:
         with _workspace(), tarfile.open(file, "r:*") as archive:
-            for member in archive:
+            while member := archive.next():
+                # It keeps all that it has read, with headers of any length, and the pod's memory would end before MAX_FILES.
+                archive.members.clear()  # type: ignore[attr-defined]
                 if member.size < 0:
                     raise ValueError(f"{member.name!r} has {member.size} bytes")
                 left, files = left - member.size, files + 1
