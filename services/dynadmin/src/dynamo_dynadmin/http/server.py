@@ -309,13 +309,14 @@ class HttpServer:
         )
 
     async def _share(self, request: web.Request, answer: web.StreamResponse) -> None:
-        """Let pages of the named origins read the answer."""
-        origin = request.headers.get("Origin", "")
-        if origin and origin in self._settings.cors_origins:
+        """Let pages of the named origins read the answer. A cache keeps it for one origin, also where it is for none."""
+        if not self._settings.cors_origins:
+            return
+        vary(answer.headers, "Origin")
+        if (origin := request.headers.get("Origin", "")) in self._settings.cors_origins:
             # Without credentials: other origins bring a token, and never a session.
             answer.headers["Access-Control-Allow-Origin"] = origin
             answer.headers["Access-Control-Expose-Headers"] = _EXPOSED
-            vary(answer.headers, "Origin")
 
     def _finish(self, request: web.Request, answer: web.StreamResponse, identifier: str) -> None:
         self._stamp(answer, identifier)
