@@ -6,5 +6,6 @@ import "./route.ts";
 import "./words.ts";
 import "./deploy.ts";
 import "./draft.ts";
+import "./left.ts";
 import "./talk.ts";
 import "./replay.ts";

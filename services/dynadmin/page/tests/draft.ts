@@ -102,3 +102,18 @@ test("a manifest that cannot be read is something to correct, until it can be", 
   draft.mistype("/manifest", "");
   deepEqual(draft.errors, []);
 });
+
+test("what is deployed is where it was when the person asked for it", async () => {
+  const { draft, asked } = await begun(INTENT);
+  asked[0].answer(answerTo(asked[0].body));
+  await turn();
+  draft.kept = [{ pointer: "/spec/replicas", value: 9 }];
+  const deployed = draft.deploy();
+  draft.open("b", { intent: { ...INTENT, mode: "objective" }, kept: [] });
+  asked.at(-1).answer(answerTo(asked.at(-1).body));
+  await turn();
+  const { path, body, answer } = asked.at(-1);
+  deepEqual([path, body.spec], ["/api/v1/namespaces/a/deployments", { replicas: 9 }]);
+  answer({});
+  deepEqual(await deployed, { namespace: "a", collection: "deployments", name: "q" });
+});

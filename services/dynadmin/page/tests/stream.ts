@@ -1,4 +1,5 @@
 import { get, hooks, send, words } from "../src/api/client.ts";
+import { forget, rights } from "../src/api/session.ts";
 import { follow } from "../src/api/stream.ts";
 import { deepEqual, equal, test } from "./check.ts";
 
@@ -103,4 +104,43 @@ test("a stream that begins again does so without the event that is not known", a
   const observed = world(frames(["resync", {}]), frames(["unauthorized", { detail: "no" }]));
   await follow("/a", { ...nothing, headers: { "Last-Event-ID": "old" } }, new AbortController().signal);
   deepEqual(observed.after, ["old", undefined]);
+});
+
+test("what had come already is not given to a reader that has gone on", async () => {
+  world(frames(["ADDED", 1], ["ADDED", 2], ["unauthorized", { detail: "no" }]));
+  const stop = new AbortController();
+  const observed = [];
+  await follow("/a", { again: true, onEvent: ({ data }) => { observed.push(data); stop.abort(); }, onLine: (line) => observed.push(line) }, stop.signal);
+  deepEqual(observed, ["connecting", "live", "1"]);
+  world(frames(["ADDED", 1]));
+  const late = new AbortController();
+  const following = follow("/a", { again: true, onEvent: () => observed.push("event"), onLine: (line) => observed.push(line) }, late.signal);
+  late.abort();
+  await following;
+  deepEqual(observed, ["connecting", "live", "1", "connecting"]);
+});
+
+test("rights are asked for again after a minute, and after a failure", async () => {
+  const answers = [{ logs: false }, { logs: true }, null, { logs: false }];
+  let asked = 0;
+  globalThis.window = { setTimeout: () => 0, clearTimeout: () => {} };
+  globalThis.fetch = async () => {
+    const answer = answers[asked++];
+    return new Response(JSON.stringify(answer ?? { detail: "away" }), { status: answer ? 200 : 503, headers: { "Content-Type": "application/json" } });
+  };
+  const now = Date.now;
+  let passed = 0;
+  Date.now = () => now() + passed;
+  try {
+    forget();
+    deepEqual([(await rights("a")).logs, (await rights("a")).logs, asked], [false, false, 1]);
+    passed = 60_001;
+    deepEqual([(await rights("a")).logs, asked], [true, 2]);
+    passed = 120_002;
+    equal(words(await rights("a").catch((error) => error)), "away");
+    deepEqual([(await rights("a")).logs, asked], [false, 4]);
+  } finally {
+    Date.now = now;
+    forget();
+  }
 });

@@ -39,17 +39,20 @@ export async function namespaces(): Promise<string[]> {
   return (await get<Schemas["Namespaces"]>("/namespaces")).items.map((each) => each.name);
 }
 
-const known = new Map<string, Promise<Rights>>();
+/** How long an answer about rights counts, milliseconds: as long as the service remembers it. */
+const COUNTS = 60_000;
+const known = new Map<string, { asked: number; answer: Promise<Rights> }>();
 
-/** What the user may do in a namespace; asked once. */
+/** What the user may do in a namespace; asked again after a minute, since rights change. */
 export function rights(namespace: string): Promise<Rights> {
-  let pending = known.get(namespace);
-  if (!pending) {
-    pending = get<Rights>(`/namespaces/${namespace}/me/access`);
-    pending.catch(() => known.delete(namespace));
-    known.set(namespace, pending);
-  }
-  return pending;
+  const before = known.get(namespace);
+  if (before && Math.abs(Date.now() - before.asked) < COUNTS) return before.answer;
+  const entry = { asked: Date.now(), answer: get<Rights>(`/namespaces/${namespace}/me/access`) };
+  known.set(namespace, entry);
+  entry.answer.catch(() => {
+    if (known.get(namespace) === entry) known.delete(namespace);
+  });
+  return entry.answer;
 }
 
 export function forget(): void {

@@ -37,9 +37,12 @@ export async function follow(path: string, options: Follow, stop: AbortSignal): 
       if (last) headers["Last-Event-ID"] = last;
       const response = await send(options.method ?? "GET", path, { ...options, headers, signal: attemptStop.signal });
       window.clearTimeout(silent);
+      if (stop.aborted) return;
       options.onOpen?.(last !== "");
       options.onLine?.("live", "");
       for await (const event of events(response, attemptStop)) {
+        // What had come already is of no use to a reader that has gone on to something else.
+        if (stop.aborted) return;
         // What ends a stream does not show that the next one lasts.
         if (event.event !== "error" && event.event !== "resync") attempt = 0;
         if (event.event === "resync") {

@@ -164,12 +164,13 @@ export class Draft {
     this.changed();
   }
 
-  /** Deploy it; the object's collection and name. ApiProblem. */
-  async deploy(): Promise<{ collection: string; name: string }> {
-    const { round } = this;
+  /** Deploy it; where the object is. ApiProblem. */
+  async deploy(): Promise<{ namespace: string; collection: string; name: string }> {
+    // As it is now: the person may go on, in another namespace or with another kind, before there is an answer.
+    const { round, namespace, collection } = this;
     try {
       const { name } = await this.send("");
-      return { collection: this.collection, name };
+      return { namespace, collection, name };
     } catch (error) {
       this.refused(error, round);
       this.changed();
@@ -179,15 +180,17 @@ export class Draft {
 
   /** With kept changes the object itself is sent; else the intent, which also says whether GPUs fit. */
   private async send(dryRun: "" | "server"): Promise<{ body: Deployed | null; name: string }> {
+    const { kept } = this;
     const path = `/namespaces/${this.namespace}`;
-    if (!this.kept.length) {
+    const objects = `${path}/${this.collection}`;
+    if (!kept.length) {
       const { body } = await call<Deployed>("POST", `${path}/deploy`, { body: this.intent, query: { dryRun } });
       return { body, name: body.manifest.metadata.name };
     }
     // Of the intent as it is now: the answer that is shown may be of one before the last letter.
     const { body } = await this.translated(this.intent);
-    const manifest = applied(body.manifest, this.kept);
-    await call("POST", `${path}/${this.collection}`, { body: manifest, query: { dryRun: dryRun ? true : undefined } });
+    const manifest = applied(body.manifest, kept);
+    await call("POST", objects, { body: manifest, query: { dryRun: dryRun ? true : undefined } });
     return { body: null, name: manifest.metadata.name };
   }
 

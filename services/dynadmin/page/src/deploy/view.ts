@@ -7,9 +7,10 @@ import { format, parse, type Kind } from "../logic/route.ts";
 import { Part, properties, state } from "../parts/part.ts";
 import { say } from "../parts/toasts.ts";
 import { branches } from "../parts/tree.ts";
-import { Draft, type Said } from "./draft.ts";
+import { Draft } from "./draft.ts";
 import { fieldAt } from "./fields.ts";
 import { fitting } from "./fit.ts";
+import { leave, taken } from "./left.ts";
 import type { Edit, Form } from "./form.ts";
 import { PRESETS } from "./presets.ts";
 import "./estimate.ts";
@@ -21,9 +22,6 @@ const MODES = [
   { mode: "objective", title: "An objective", about: "Name the times that users should get. Profiling finds the graph." },
   { mode: "graph", title: "A graph by hand", about: "Say which engine runs, on how many GPUs, with how many replicas." },
 ];
-
-/** What the form had when a session ended: the same person has it again after the sign-in. */
-let left: (Said & { user: string }) | null = null;
 
 class Deploy extends Part {
   static override properties = { ...properties("namespace", "user"), ...state("rights", "capabilities", "busy", "estimated") };
@@ -39,26 +37,34 @@ class Deploy extends Part {
     super.connectedCallback();
     document.title = "Deploy a model · Dynadmin";
     get<Schemas["Capabilities"]>("/capabilities").then((answer) => (this.capabilities = answer)).catch(() => undefined);
+    this.every(10_000, () => {
+      if (this.hasUpdated) this.askRights();
+    });
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.draft.close();
     // A person who goes elsewhere is done with it.
-    left = parse(location.hash).view === "deploy" ? { ...this.draft.said, user: this.user } : null;
+    leave(parse(location.hash).view === "deploy" ? { ...this.draft.said, user: this.user } : null);
   }
 
   override willUpdate(changed: Map<string, unknown>): void {
     if (!changed.has("namespace")) return;
-    const { namespace } = this;
     this.rights = null;
+    this.askRights();
+    const left = this.hasUpdated ? null : taken(this.user);
+    this.draft.open(this.namespace, left ?? undefined);
+    // Once it can be shown.
+    if (left?.isPart) void this.updateComplete.then(() => say("The form is as you left it, but for variables, arguments and commands: they may be secrets, and were not kept while you signed in", true));
+  }
+
+  private askRights(): void {
+    const { namespace } = this;
     rights(namespace).then((answer) => {
       // The person may be in another namespace by now.
       if (namespace === this.namespace) this.rights = answer;
     }, () => undefined);
-    const isBack = !this.hasUpdated && left?.user === this.user;
-    this.draft.open(namespace, isBack ? left! : undefined);
-    if (isBack) left = null;
   }
 
   private drawn(): void {
@@ -187,9 +193,9 @@ class Deploy extends Part {
     if (this.forbidden) return;
     this.busy = true;
     try {
-      const { collection, name } = await this.draft.deploy();
+      const { namespace, collection, name } = await this.draft.deploy();
       say(`${name} is being deployed`);
-      location.hash = format({ namespace: this.namespace, kind: collection as Kind, name });
+      location.hash = format({ namespace, kind: collection as Kind, name });
     } catch (error) {
       say(words(error), true);
       await this.updateComplete;

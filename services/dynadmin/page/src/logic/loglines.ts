@@ -20,15 +20,15 @@ export class LogLines {
   private lines: Kept[] = [];
   private next = 0;
   private recent = new Set<string>();
-  /** Time of the newest line: where a stream goes on. */
+  /** Id of the last line: where a stream goes on. */
   last = "";
 
   /** Take a line; a repetition of one that is known changes nothing. */
   take(line: LogLine, id: string, notice: boolean): boolean {
+    if (id) this.last = id;
     const key = `${line.time}\0${line.pod}\0${line.container}\0${line.text}`;
     if (this.recent.has(key)) return false;
     this.recent.add(key);
-    if (id > this.last) this.last = id;
     this.lines.push({ ...line, key: this.next++, notice });
     if (this.lines.length > KEPT) {
       for (const gone of this.lines.splice(0, KEPT / 10)) this.recent.delete(`${gone.time}\0${gone.pod}\0${gone.container}\0${gone.text}`);

@@ -1,4 +1,4 @@
-// Logs of all pods of an object, merged and followed. What is lost in between is read again by the time of the last line.
+// Logs of all pods of an object, merged and followed. What is lost in between is read again by the id of the last line.
 import { html, nothing, type TemplateResult } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { words, type KubeObject } from "../api/client.ts";

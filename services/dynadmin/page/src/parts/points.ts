@@ -20,6 +20,7 @@ class Points extends Part {
   private loaded: Schemas["Candidates"] | null = null;
   private problem = "";
   private chosen = 0;
+  private round = 0;
 
   override willUpdate(changed: Map<string, unknown>): void {
     const phase = (changed.get("request") as KubeObject | undefined)?.status?.phase;
@@ -27,12 +28,14 @@ class Points extends Part {
   }
 
   private async refresh(): Promise<void> {
+    const { stop } = this;
+    const round = ++this.round;
     try {
-      this.loaded = await get<Schemas["Candidates"]>(`${this.path}/candidates`, { signal: this.stop });
-      this.problem = "";
+      const loaded = await get<Schemas["Candidates"]>(`${this.path}/candidates`, { signal: stop });
+      // Of an earlier phase it is, where it was asked for before.
+      if (round === this.round) [this.loaded, this.problem] = [loaded, ""];
     } catch (error) {
-      const { stop } = this;
-      if (stop.aborted) return;
+      if (stop.aborted || round !== this.round) return;
       this.problem = words(error);
       if (passes(error)) window.setTimeout(() => stop.aborted || void this.refresh(), AGAIN);
     }

@@ -49,12 +49,13 @@ class Tree extends Part {
 
   private async refresh(): Promise<void> {
     if (!this.path || Date.now() - this.asked < APART) return;
-    this.asked = Date.now();
+    const asked = (this.asked = Date.now());
     try {
-      this.loaded = await get<Schemas["Tree"]>(`${this.path}/tree`, { signal: this.stop });
-      this.problem = "";
+      const loaded = await get<Schemas["Tree"]>(`${this.path}/tree`, { signal: this.stop });
+      // An answer that was asked for later may be here already.
+      if (asked === this.asked) [this.loaded, this.problem] = [loaded, ""];
     } catch (error) {
-      if (!this.stop.aborted) this.problem = words(error);
+      if (!this.stop.aborted && asked === this.asked) this.problem = words(error);
     }
   }
 

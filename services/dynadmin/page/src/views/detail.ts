@@ -43,8 +43,7 @@ class Detail extends Part {
   override connectedCallback(): void {
     super.connectedCallback();
     this.every(10_000, () => {
-      // A page that could not ask says otherwise that the person may do nothing.
-      if (this.hasUpdated && !this.rights) this.askRights();
+      if (this.hasUpdated) this.askRights();
       this.requestUpdate();
     });
   }
@@ -60,6 +59,7 @@ class Detail extends Part {
       .catch(() => undefined);
   }
 
+  /** Ask again from time to time: rights change, and one that could not ask says that the person may do nothing. */
   private askRights(): void {
     rights(this.namespace).then((answer) => (this.rights = answer), () => undefined);
   }

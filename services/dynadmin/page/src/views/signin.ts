@@ -2,6 +2,7 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { get, words } from "../api/client.ts";
 import { signIn } from "../api/session.ts";
+import { carry } from "../deploy/left.ts";
 import { icon } from "../parts/icons.ts";
 import { Part, properties, state } from "../parts/part.ts";
 
@@ -27,7 +28,7 @@ class SignIn extends Part {
         <div class="brand">${icon("logo")} Dynadmin</div>
         <h1 tabindex="-1">Sign in</h1>
         <p>Everything that you do here is done with your own rights in the cluster.</p>
-        ${this.provider ? html`<a class="button accent wide" href=${this.provider}>Sign in with your organisation</a><p class="or">or</p>` : nothing}
+        ${this.provider ? html`<a class="button accent wide" href=${this.provider} @click=${carry}>Sign in with your organisation</a><p class="or">or</p>` : nothing}
         <label class="field">
           <span>Token</span>
           <textarea name="token" rows="4" required autocomplete="off" spellcheck="false" aria-describedby="token-help token-error" aria-invalid=${this.refused ? "true" : "false"}></textarea>
