@@ -13,10 +13,12 @@ from urllib.parse import parse_qs
 import pytest
 from dynamo_dynadmin.api.logs import following
 from dynamo_dynadmin.api.logs.following import CONTAINERS, OF_A_CALLER, OF_ALL, WAITING_BYTES, CallerLogs, LogFollower
+from dynamo_dynadmin.api.logs.position import LogPosition
 from dynamo_dynadmin.api.logs.reading import LogPart
 from dynamo_dynadmin.api.logs.sources import SIMULATED, ContainerStart, LogSelection, is_simulated, starts
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub
+from dynamo_shared.aio import ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube import KubeError, NotFound
@@ -167,12 +169,20 @@ class Stream:
     """A stream that a test reads."""
 
     def __init__(
-        self, logs: Logs, *pods: KubeObject, part: LogPart = TAIL, of_callers: Counter[str] | None = None
+        self,
+        logs: Logs,
+        *pods: KubeObject,
+        part: LogPart = TAIL,
+        last: str = "",
+        of_callers: Counter[str] | None = None,
     ) -> None:
         hub = Hub(cast("Any", None), "c", [PODS])
         self.pods = Pods(hub, *pods)
         of_caller = CallerLogs(Counter() if of_callers is None else of_callers, "ann")
-        self.follower: Any = LogFollower(cast("Any", logs), hub, "n", self.pods, part, of_caller=of_caller)
+        position = LogPosition.of(last)
+        self.follower: Any = LogFollower(
+            cast("Any", logs), hub, "n", self.pods, part, of_caller=of_caller, position=position
+        )
         self._lines = self.follower.lines()
 
     async def __aenter__(self) -> Stream:
@@ -285,9 +295,65 @@ async def test_a_log_of_a_pod_that_is_gone_is_not_read_again(monkeypatch: pytest
 async def test_a_reader_that_comes_back_gets_what_it_does_not_have() -> None:
     last = at(2, "").strip()
     logs = Logs(a=[[at(2, "old"), at(3, "new"), asyncio.Event()]])
-    async with Stream(logs, pod("a", RUNNING), part=TAIL.after(last)) as stream:
+    async with Stream(logs, pod("a", RUNNING), last=last) as stream:
         assert await stream.read(1) == ["a new"]
-    assert parse_qs(logs.queries[0].split()[1])["sinceTime"] == ["2026-01-01T00:00:02Z"]
+        assert stream.follower.position == at(3, "").strip(), "of one log, the time says it all"
+    assert since_of(logs.queries) == ["2026-01-01T00:00:02Z"]
+
+
+def since_of(queries: list[str]) -> list[str]:
+    """Since when logs were read; `all` or the number of last lines for those without a time."""
+    asked = [parse_qs(each.split()[1]) for each in queries]
+    return [(each.get("sinceTime") or each.get("tailLines") or ["all"])[0] for each in asked]
+
+
+async def test_a_reader_that_comes_back_gets_older_lines_of_other_containers() -> None:
+    """All of one log was sent, and of others nothing, or the beginning: lines older than the newest were lost."""
+    logs = Logs(
+        a=[[at(5, "five"), asyncio.Event()], [at(5, "five"), at(6, "six"), asyncio.Event()]],
+        b=[[at(1, "one"), asyncio.Event()], [at(1, "one"), at(2, "two"), asyncio.Event()]],
+        c=[[asyncio.Event()], [at(3, "three"), asyncio.Event()]],
+        d=[[asyncio.Event()], [at(4, "four"), asyncio.Event()]],
+    )
+    three = [pod("a", RUNNING), pod("b", RUNNING), pod("c", RUNNING)]
+    async with Stream(logs, *three) as stream:
+        assert sorted(await stream.read(2)) == ["a five", "b one"]
+        stream.pods.change(pod("d", RUNNING))
+        await turns(100)
+        last = stream.follower.position
+    logs.queries.clear()
+    async with Stream(logs, *three, pod("d", RUNNING), last=last) as stream:
+        assert sorted(await stream.read(4)) == ["a six", "b two", "c three", "d four"]
+    assert since_of(logs.queries) == ["2026-01-01T00:00:05Z", "2026-01-01T00:00:01Z", "5", "all"]
+
+
+async def test_a_log_that_was_read_to_its_end_is_not_sent_again() -> None:
+    logs = Logs(a=[[at(1, "one")], [at(1, "one")]], b=[[asyncio.Event()], [at(9, "nine"), asyncio.Event()]])
+    async with Stream(logs, pod("a", ENDS), pod("b", RUNNING)) as stream:
+        assert await stream.read(2) == ["a one", f"a {ENDED}"]
+        reading = asyncio.ensure_future(stream.read(1))
+        await turns(100)
+        last = stream.follower.position
+        await ended(reading)
+    async with Stream(logs, pod("a", ENDS), pod("b", RUNNING), last=last) as stream:
+        assert sorted(await stream.read(2)) == [f"a {ENDED}", "b nine"]
+
+
+async def test_times_of_several_zones_are_compared_as_times() -> None:
+    """Some runtimes write logs in the zone of their node."""
+    later = "2026-01-01T02:00:03.000000000+02:00"
+    logs = Logs(a=[[f"{later} new", asyncio.Event()]])
+    async with Stream(logs, pod("a", RUNNING), last="2026-01-01T12:00:02.000000000+12:00") as stream:
+        assert await stream.read(1) == ["a new"]
+        assert stream.follower.position == later
+    assert since_of(logs.queries) == ["2026-01-01T00:00:02Z"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "2026-13-01T00:00:00Z", f"{at(1, '').strip()}~QQ", f"{at(1, '').strip()}~\xe4"]
+)
+def test_an_id_that_is_not_of_a_line_is_not_valid(text: str) -> None:
+    assert LogPosition.of(text) is None
 
 
 async def test_of_the_containers_before_these_there_is_nothing_to_follow() -> None:
@@ -329,7 +395,7 @@ async def test_few_bytes_of_lines_wait_for_a_slow_reader() -> None:
     async with Stream(logs, pod("a", RUNNING), pod("b", RUNNING)) as stream:
         assert sorted(await stream.read(2))[0] == f"a {text}"
         await turns(1000)
-        assert sum(getsizeof(each.text) for each in stream.follower._lines._queue) <= WAITING_BYTES
+        assert sum(getsizeof(line.text) for _, line in stream.follower._lines._queue) <= WAITING_BYTES
         stream.pods.change(pod("a", ENDS), pod("b", ENDS))
         lines = await stream.read(2 * count)
     assert set(lines) == {f"{name} {each}" for name in "ab" for each in (text, ENDED)}

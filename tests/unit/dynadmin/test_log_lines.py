@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from dynamo_dynadmin.api import logs
-from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log, time_of
+from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, nanoseconds, read_log, time_of
 from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSource
 from dynamo_shared.api.resources import ObjectKey
 
@@ -74,6 +74,21 @@ async def test_words_of_a_node_have_no_time(text: str) -> None:
 def test_a_time_at_the_end_of_all_times_is_not_valid(text: str) -> None:
     """A reader sends any Last-Event-ID."""
     assert time_of(text) is None
+    assert nanoseconds(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1970-01-01T00:01:00.123456789Z", 60_123_456_789),
+        ("1970-01-01T02:01:00.5+02:00", 60_500_000_000),
+        ("1970-01-01T00:01:00Z", 60_000_000_000),
+        ("1969-12-31T00:00:00Z", None),
+        ("2300-01-01T00:00:00Z", None),
+    ],
+)
+def test_times_have_nanoseconds(text: str, expected: int | None) -> None:
+    assert nanoseconds(text) == expected
 
 
 @pytest.mark.parametrize(("limit", "most"), [("_LINES", 2), ("_LONGEST", 250)])

@@ -12,7 +12,8 @@ from dynamo_shared.kube import NotFound
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
 from dynamo_dynadmin.api.logs.following import CONTAINERS, CallerLogs, LogFollower
-from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log, time_of
+from dynamo_dynadmin.api.logs.position import LogPosition
+from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log
 from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, is_simulated, starts
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.turns import AtOnce
@@ -93,7 +94,8 @@ class Logs:
 
     async def _follow(self, call: Call, kind: Kind, selection: LogSelection, part: LogPart) -> web.StreamResponse:
         last = call.request.headers.get("Last-Event-ID", "")
-        if last and time_of(last) is None:
+        position = LogPosition.of(last) if last else None
+        if last and position is None:
             raise ProblemError("bad-request", "Last-Event-ID is not one of this stream")
         acts = [
             ResourceAttributes("list", PODS, call.namespace),
@@ -101,12 +103,13 @@ class Logs:
         ]
         pods = _Pods(self._hub, self._details, call, kind, selection)
         of_caller = CallerLogs(self._followed, call.caller.limited_as)
-        follower = LogFollower(call.kube, self._hub, call.namespace, pods, part.after(last), of_caller=of_caller)
+        follower = LogFollower(call.kube, self._hub, call.namespace, pods, part, of_caller=of_caller, position=position)
         async with self._streams.opened(call, acts) as stream:
             async with Pulse(follower.lines(), stream, lambda: self._streams.heartbeat) as lines:
                 async for line in lines:
                     if line is not None:
-                        await stream.send("log" if line.time else "notice", line.row(), line.time)
+                        event, identity = ("log", follower.position) if line.time else ("notice", "")
+                        await stream.send(event, line.row(), identity)
             await stream.send("end", {"detail": "there is nothing more to follow"})
         return stream.response
 

@@ -11,7 +11,8 @@ from dynamo_shared.aio import Backoff, ended
 from dynamo_shared.api.resources import PODS
 from dynamo_shared.kube import KubeClient
 
-from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log
+from dynamo_dynadmin.api.logs.position import ALL_LINES, LAST_LINES, LogPosition, key_of
+from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, nanoseconds, read_log
 from dynamo_dynadmin.api.logs.sources import ContainerStart
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub, Resync, changes
@@ -74,18 +75,34 @@ class LogFollower:
     Each start of a container is read once: `part` says which lines of the starts that there are when the stream begins, and
     later ones are read whole. A container that has not started has a notice with the reason. A log that breaks off is read
     on where it was.
+
+    A reader that comes back has the lines up to its `position`. A start that this does not name has had all its lines sent, or
+    is a later one: its lines that are newer than all of those are due.
     """
 
     def __init__(
-        self, kube: KubeClient, hub: Hub, namespace: str, pods: FollowedPods, part: LogPart, *, of_caller: CallerLogs
+        self,
+        kube: KubeClient,
+        hub: Hub,
+        namespace: str,
+        pods: FollowedPods,
+        part: LogPart,
+        *,
+        of_caller: CallerLogs,
+        position: LogPosition | None = None,
     ) -> None:
         self._kube = kube
         self._hub = hub
         self._namespace = namespace
         self._pods = pods
         self._part = part
+        self._begun_at = position
+        self._newest = position.newest if position is not None else ""
+        self._newest_at = nanoseconds(self._newest) or 0
+        self._places: dict[bytes, int] = {}
+        """of the logs that are read, or whose lines wait: what was taken of each"""
         self._of_caller = of_caller
-        self._lines: asyncio.Queue[ContainerLine | None] = asyncio.Queue(_WAITING)
+        self._lines: asyncio.Queue[tuple[bytes, ContainerLine | None] | None] = asyncio.Queue(_WAITING)
         self._bytes, self._room = 0, asyncio.Event()
         self._known: set[ContainerStart] = set()
         """the containers as they are now"""
@@ -100,13 +117,26 @@ class LogFollower:
         """Lines as they come, until the object is gone and its logs are read. Raises what `starts` of the pods raises."""
         work = asyncio.create_task(self._run(), name="logs")
         try:
-            while (line := await self._lines.get()) is not None:
+            while (item := await self._lines.get()) is not None:
+                key, line = item
+                if line is None:
+                    self._places.pop(key, None)
+                    continue
                 self._bytes -= getsizeof(line.text)
                 self._room.set()
+                if line.at and key in self._places:
+                    self._places[key] = line.at
+                    if line.at > self._newest_at:
+                        self._newest, self._newest_at = line.time, line.at
                 yield line
             await work
         finally:
             await ended(work)
+
+    @property
+    def position(self) -> str:
+        """Where a reader is that has the lines up to the last one."""
+        return str(LogPosition(self._newest, self._places))
 
     async def _run(self) -> None:
         failure: BaseException | None = None
@@ -120,12 +150,12 @@ class LogFollower:
             raise failure
 
     async def _start_readings(self, readings: asyncio.TaskGroup) -> None:
-        part = self._part
+        part: LogPart | None = self._part
         while True:
             with self._hub.reading(PODS, self._namespace) as reader:
                 try:
                     goes_on = await self._list(readings, part)
-                    part = LogPart()
+                    part = None
                     if not goes_on or self._part.previous:
                         return
                     async for batch in changes(reader, lambda: _LIST_AGAIN):
@@ -137,8 +167,8 @@ class LogFollower:
                     # Changes were lost. The list has what came of them.
                     continue
 
-    async def _list(self, readings: asyncio.TaskGroup, part: LogPart) -> bool:
-        """Read what has started. Whether anything may still start."""
+    async def _list(self, readings: asyncio.TaskGroup, part: LogPart | None) -> bool:
+        """Read what has started, `part` of it, or without one all of it. Whether anything may still start."""
         starts = await self._pods.starts()
         self._running = {_the_start(each) for each in starts or () if each.runs}
         starts = [_the_start(each) for each in starts] if starts is not None else None
@@ -151,7 +181,7 @@ class LogFollower:
             if each in self._handled:
                 continue
             self._handled.add(each)
-            if each.reason and not part.previous:
+            if each.reason and not self._part.previous:
                 await self._say(each, each.reason)
             elif self._reading >= CONTAINERS:
                 await self._say(each, _TOO_MANY)
@@ -159,25 +189,42 @@ class LogFollower:
                 await self._say(each, refusal)
             else:
                 self._reading += 1
-                readings.create_task(self._read(each, part)).add_done_callback(self._left)
+                due = self._due(each, part) if part is not None else LogPart()
+                self._places[key_of(each)] = due.since or (LAST_LINES if due.tail else ALL_LINES)
+                readings.create_task(self._read(each, due)).add_done_callback(self._left)
         return starts is not None
+
+    def _due(self, start: ContainerStart, part: LogPart) -> LogPart:
+        """What of a start that there is when the stream begins the reader does not have."""
+        if self._begun_at is None:
+            return part
+        place = self._begun_at.places.get(key_of(start), self._newest_at)
+        if place == ALL_LINES:
+            return LogPart()
+        # A caller who asked for no lines of before has those since the newest.
+        return part.after(self._newest_at if place == LAST_LINES and part.tail == "0" else place)
 
     def _left(self, _: asyncio.Task[None]) -> None:
         self._reading -= 1
         self._of_caller.leave()
 
     async def _read(self, start: ContainerStart, part: LogPart) -> None:
-        """Read a log to its end."""
+        """Read a log to its end, and say that all its lines wait to be sent."""
+        await self._read_to_its_end(start, part)
+        await self._lines.put((key_of(start), None))
+
+    async def _read_to_its_end(self, start: ContainerStart, part: LogPart) -> None:
         backoff, since, failure = Backoff(_FIRST_WAIT, _LONGEST_WAIT), part.since, ""
+        key = key_of(start)
 
         async def keep(line: ContainerLine) -> None:
             nonlocal since
-            if line.time and line.time <= part.since:
+            if line.at and line.at <= part.since:
                 return  # the API server knows seconds, and the reader has these lines
-            if line.time > since:
-                since = line.time
+            if line.at > since:
+                since = line.at
                 backoff.reset()
-            await self._put(line)
+            await self._put(key, line)
 
         while True:
             query = part.query(start.source.container, follow=True)
@@ -205,15 +252,15 @@ class LogFollower:
         return start not in self._running
 
     async def _say(self, start: ContainerStart, text: str) -> None:
-        await self._put(ContainerLine(start.source, "", text))
+        await self._put(key_of(start), ContainerLine(start.source, "", text))
 
-    async def _put(self, line: ContainerLine) -> None:
+    async def _put(self, key: bytes, line: ContainerLine) -> None:
         size = getsizeof(line.text)
         while self._bytes and self._bytes + size > WAITING_BYTES:
             self._room.clear()
             await self._room.wait()
         self._bytes += size
-        await self._lines.put(line)
+        await self._lines.put((key, line))
 
 
 def _the_start(each: ContainerStart) -> ContainerStart:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from dynamo_dynadmin.api.logs.sources import LogSource
 _LONGEST_LINE = 16384
 #: Bytes that are split into lines at once.
 _CHUNK = 8192
+_SECOND = 1_000_000_000
+_FRACTION = re.compile(r"\.([0-9]{1,9})")
 
 
 class ContainerLine(NamedTuple):
@@ -23,6 +26,8 @@ class ContainerLine(NamedTuple):
     source: LogSource
     time: str
     text: str
+    at: int = 0
+    """the time in nanoseconds since 1970: nodes write it in zones of their own"""
 
     def row(self) -> dict[str, str]:
         """The line as the API shows it."""
@@ -40,11 +45,11 @@ class LogPart(NamedTuple):
 
     tail: str = ""
     since_seconds: str = ""
-    since: str = ""
-    """time of the last line that the reader has"""
+    since: int = 0
+    """time of the last line that the reader has, nanoseconds since 1970; 0 for none"""
     previous: bool = False
 
-    def after(self, time: str) -> LogPart:
+    def after(self, time: int) -> LogPart:
         """What is left once the line of this time has been read; the same if none has been."""
         return LogPart(since=time, previous=self.previous) if time else self
 
@@ -53,9 +58,10 @@ class LogPart(NamedTuple):
         parameters = {"container": container, "timestamps": "true"}
         if follow:
             parameters["follow"] = "true"
-        if self.since and (moment := time_of(self.since)) is not None:
+        if self.since:
             # Whole seconds: a little too much, of which what is known is left out.
-            parameters["sinceTime"] = moment.replace(microsecond=0).isoformat().replace("+00:00", "Z")
+            moment = datetime.fromtimestamp(self.since // _SECOND, UTC)
+            parameters["sinceTime"] = moment.isoformat().replace("+00:00", "Z")
         elif self.since_seconds:
             parameters["sinceSeconds"] = self.since_seconds
         if self.tail and not self.since:
@@ -77,9 +83,8 @@ async def read_log(
             async for line in _lines_of(content):
                 time, _, text = line.partition(" ")
                 # A node that cannot read a log says so in a line without a time.
-                await keep(
-                    ContainerLine(source, time, text) if time_of(time) is not None else ContainerLine(source, "", line)
-                )
+                at = nanoseconds(time)
+                await keep(ContainerLine(source, time, text, at) if at is not None else ContainerLine(source, "", line))
     except KubeError as error:
         return f"{source.pod.name}/{source.container}: {error.message[:500]}"
     return ""
@@ -118,3 +123,13 @@ def time_of(text: str) -> datetime | None:
         return moment.astimezone(UTC)
     except OverflowError:
         return None
+
+
+def nanoseconds(text: str) -> int | None:
+    """A time as nanoseconds since 1970. None for what is not a valid time, or not one between 1970 and 2262."""
+    if (moment := time_of(text)) is None:
+        return None
+    fraction = _FRACTION.search(text)
+    digits = fraction[1].ljust(9, "0") if fraction is not None else "0"
+    since = int(moment.replace(microsecond=0).timestamp()) * _SECOND + int(digits)
+    return since if _SECOND <= since < 1 << 63 else None
