@@ -10,11 +10,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import PODS, ObjectKey
@@ -23,6 +26,7 @@ from dynamo_shared.kube.config import load
 from dynamo_shared.kube.credentials import LoginCredentials, TokenFile
 from dynamo_shared.kube.oidc import token_expiry
 from dynamo_shared.runtime.endpoints import serving
+from dynamo_shared.x509 import make_authority, make_leaf, subject
 
 from tests.building.tables import rows
 from tests.building.waiting import turns, until
@@ -275,6 +279,39 @@ async def test_an_exec_plugin_may_give_a_certificate(write: Any, plugin: Any, au
     assert connection.tls is not None
 
 
+@pytest.mark.parametrize(("lasts", "stale"), [(30, True), (3600, False)])
+async def test_a_certificate_of_an_exec_plugin_says_when_it_ends(
+    write: Any, plugin: Any, lasts: float, stale: bool
+) -> None:
+    """The plugin was run again only after the API server had refused a request."""
+    now = time.time()
+    signer, key = make_authority(now, 86400, "plugins")
+    uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    private = cast(ec.EllipticCurvePrivateKey, load_pem_private_key(key, None))
+    leaf, leaf_key = make_leaf(signer, private, subject("ann"), names=(), now=now, validity=lasts, uses=uses)
+    certificate = leaf.public_bytes(Encoding.PEM).decode()
+    user = plugin(clientCertificateData=certificate, clientKeyData=leaf_key.decode())
+    user["exec"]["command"] = _without_token(Path(user["exec"]["command"]))
+    assert (await load(write(user), environ={})).credentials.stale() == stale
+
+
+async def test_a_login_that_gives_what_has_ended_is_not_repeated_for_each_request() -> None:
+    """The plugin's clock is wrong, or this one's: the API server says whether it counts."""
+    runs = 0
+
+    async def login() -> Any:
+        nonlocal runs
+        runs += 1
+        return f"Bearer {runs}", time.time() - 1, None
+
+    credentials = LoginCredentials(login, "Bearer 0", time.time() - 1)
+    assert credentials.stale()
+    assert await credentials.refresh()
+    assert not credentials.stale()
+    assert await credentials.refresh(force=True), "after a refusal"
+    assert (credentials.authorization, runs) == ("Bearer 2", 2)
+
+
 async def test_the_key_of_a_login_that_fails_leaves_no_file(
     write: Any, plugin: Any, authority: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -380,7 +417,16 @@ async def test_oidc_tokens_are_renewed_over_verified_tls_and_kept(write: Any, au
 
 @pytest.mark.parametrize(
     ("authorization", "expected"),
-    [(None, None), ("Basic abc", None), ("Bearer abc", None), ("Bearer a.b.c", None), ("Bearer a.!.c", None)],
+    [
+        (None, None),
+        ("Basic abc", None),
+        ("Bearer abc", None),
+        ("Bearer a.b.c", None),
+        ("Bearer a.!.c", None),
+        (f"Bearer {jwt(10**400)}", None),
+        (f"Bearer a.{'W1tb' * 2000}.c", None),
+    ],
+    ids=["none", "basic", "opaque", "not JSON", "not base64", "a number beyond all", "nested too deep"],
 )
 def test_tokens_without_expiry(authorization: str | None, expected: float | None) -> None:
     assert token_expiry(authorization) == expected

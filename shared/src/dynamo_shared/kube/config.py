@@ -134,11 +134,15 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
         try:
             await loader.load_and_set(settings)
             tls = _tls(settings)
+            # What a plugin does not say of its certificate, the certificate does. Files of a user are read again when the API
+            # server refuses the last ones.
+            certificate_ends = _end_of(settings.cert_file) if settings.cert_file and "exec" in loader._user else None
         finally:
             library._cleanup_temp_files()
         expiry = getattr(loader, "exec_plugin_expiry", None)
-        expires_at = expiry.timestamp() if expiry is not None else token_expiry(settings.authorization)
-        return settings, expires_at, tls
+        credential_ends = expiry.timestamp() if expiry is not None else token_expiry(settings.authorization)
+        ends = [each for each in (credential_ends, certificate_ends) if each is not None]
+        return settings, min(ends, default=None), tls
 
     async def renew() -> tuple[str | None, float | None, ssl.SSLContext | None]:
         async with asyncio.timeout(LOGIN_TIMEOUT_SECONDS):
@@ -181,6 +185,14 @@ def _connection(
         credentials=credentials,
         namespace=namespace,
     )
+
+
+def _end_of(certificate: str) -> float:
+    """When a certificate ends, in seconds since the epoch. ValueError where the file has none."""
+    # It takes some MiB, and only plugins that give certificates need it.
+    from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415
+
+    return load_pem_x509_certificate(Path(certificate).read_bytes()).not_valid_after_utc.timestamp()
 
 
 def _tls(settings: LoadedConfiguration) -> ssl.SSLContext | None:

@@ -180,7 +180,9 @@ class LoginCredentials(Credentials):
 
     async def _try(self, *, forced: bool) -> None:
         try:
-            self.authorization, self._expires_at, self.tls = await self._login()
+            self.authorization, ends, self.tls = await self._login()
+            # What has ended when it comes: the plugin or a clock is wrong. The server says which, not a login for each request.
+            self._expires_at = None if ends is not None and time.time() >= ends else ends
             self._failure = ""
         except asyncio.CancelledError:
             self._failure = "the client was closed"

@@ -54,7 +54,7 @@ def token_expiry(authorization: str | None) -> float | None:
     parts = authorization.removeprefix("Bearer ").split(".")
     if len(parts) != 3:
         return None
-    with contextlib.suppress(binascii.Error, ValueError, msgspec.DecodeError):
+    with contextlib.suppress(binascii.Error, ValueError, OverflowError, RecursionError, msgspec.DecodeError):
         claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
         if isinstance(claims, dict) and isinstance(claims.get("exp"), int | float):
             return float(claims["exp"])
