@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from dynamo_dynadmin.identity import tokens as tokens_module
 from dynamo_dynadmin.identity.login import safe_path
 from dynamo_dynadmin.identity.oidc import Issuer
-from dynamo_dynadmin.identity.provider import WAITING, IssuerUnavailable, Provider
+from dynamo_dynadmin.identity.provider import WAITING, IssuerUnavailable, Provider, unprotected
 from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
 from dynamo_shared.runtime.settings.dynadmin import Oidc
@@ -122,6 +122,21 @@ async def published(**paths: Any) -> AsyncIterator[Oidc]:
         for name, handle in paths.items():
             app.router.add_route("*", f"/{name}", handle)
         yield Oidc(issuer=url, audience=AUDIENCE)
+
+
+@pytest.mark.parametrize(
+    ("urls", "names"),
+    [
+        ({}, []),
+        ({"issuer": "https://sso.test", "jwks_uri": "https://sso.test/keys"}, []),
+        ({"issuer": "https://sso.test", "jwks_uri": "http://sso.test/keys"}, ["jwksUri"]),
+        ({"issuer": "http://sso.test", "jwks_uri": "http://10.0.0.1:8080/keys"}, ["issuer", "jwksUri"]),
+        ({"issuer": "http://localhost:8080", "jwks_uri": "http://[::1]:8080/keys"}, []),
+        ({"issuer": "http://127.0.0.1", "jwks_uri": "http://localhost.test/keys"}, ["jwksUri"]),
+    ],
+)
+def test_keys_that_come_without_tls_are_named(urls: dict[str, str], names: list[str]) -> None:
+    assert unprotected(Oidc(audience=AUDIENCE, **cast("Any", urls))) == names
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from dynamo_dynadmin.http.streaming import Streams
 from dynamo_dynadmin.identity.access import Access
 from dynamo_dynadmin.identity.login import Logins
 from dynamo_dynadmin.identity.oidc import Issuer
-from dynamo_dynadmin.identity.provider import Provider
+from dynamo_dynadmin.identity.provider import Provider, unprotected
 from dynamo_dynadmin.identity.session import Sessions, key_of
 from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.metrics import DynadminMetrics
@@ -115,6 +115,11 @@ class DynadminService:
         kube = context.kube.acting_as(NAME)
         hub = Hub(context.bus, platform.cluster_name, READS)
         key = await asyncio.to_thread(key_of, settings.session_key_file)
+        for name in unprotected(settings.oidc):
+            log.warning(
+                "keys of the OIDC issuer come without TLS: who is on the way can be any user; name an https URL",
+                setting=f"platform.dynadmin.oidc.{name}",
+            )
         provider = Provider(settings.oidc)
         issuer = Issuer(settings.oidc, provider)
         tokens = Tokens(kube, settings.audiences, issuer if settings.oidc.issuer else None)

@@ -11,6 +11,7 @@ from urllib.parse import quote_plus, urlsplit
 
 import aiohttp
 import jwt
+from dynamo_shared.api.untrusted.addresses import parsed
 from dynamo_shared.runtime.outbound import read_at_most
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 
@@ -32,6 +33,18 @@ class Endpoints(NamedTuple):
     authorization: str
     token: str
     keys: str
+
+
+def unprotected(settings: Oidc) -> list[str]:
+    """Settings by which keys come from another machine without TLS: who is on the way may put keys in, and be any user."""
+    urls = {"issuer": settings.issuer, "jwksUri": settings.jwks_uri}
+    return [name for name, url in urls.items() if urlsplit(url).scheme == "http" and not _is_here(url)]
+
+
+def _is_here(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    address = parsed(host)
+    return host == "localhost" if address is None else address.is_loopback
 
 
 class IssuerRefused(Exception):
