@@ -65,11 +65,18 @@ class Call:
 
     request: web.Request
     route: Route
-    id: str
     caller: Caller
     kube: KubeClient
-    warnings: list[str] = field(default_factory=list)
-    """those of the request"""
+
+    @property
+    def id(self) -> str:
+        """The id of the request."""
+        return self.request[TURN].id
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the answer warns of."""
+        return self.request[TURN].warnings
 
     @property
     def namespace(self) -> str:

@@ -259,7 +259,7 @@ class HttpServer:
             kube = kube.for_identity(
                 caller.identity, request=turn.id, field_manager=manager_of(caller), warned=turn.warnings.append
             )
-        return Call(request, route, turn.id, caller, kube, turn.warnings)
+        return Call(request, route, caller, kube)
 
     def _limit(self, caller: Caller) -> None:
         limit = self._limits.used(caller.limited_as)
