@@ -44,6 +44,29 @@ async def test_the_slow_bodies_of_strangers_leave_places_for_others() -> None:
             writer.close()
 
 
+CALL = cast("Any", SimpleNamespace(request=SimpleNamespace(transport=None), caller=SimpleNamespace(expires=None)))
+
+
+async def test_a_reader_for_whom_nothing_comes_has_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Much came to others in its namespace, and put the heartbeat off each time: pages and proxies gave the stream up."""
+    sent: list[bytes] = []
+
+    async def write(content: bytes) -> None:
+        sent.append(content)
+
+    async def check() -> None:
+        pass
+
+    since = time.monotonic()
+    opened = Stream(cast("Any", SimpleNamespace(write=write)), CALL, check, recheck=60, heartbeat=15)
+    for passed in range(0, 50, 5):
+        monkeypatch.setattr(time, "monotonic", lambda now=since + passed: now)
+        await opened.keep()
+        if passed == 30:
+            await opened.send("MODIFIED", {})
+    assert sent == [*[b": heartbeat\n\n"] * 2, b"event: MODIFIED\ndata: {}\n\n", b": heartbeat\n\n"]
+
+
 async def test_rights_of_a_stream_are_asked_for_again_also_where_the_clock_was_set_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -53,7 +76,7 @@ async def test_rights_of_a_stream_are_asked_for_again_also_where_the_clock_was_s
         asked.append(1)
 
     since, wall = time.monotonic(), time.time()
-    opened = Stream(ABSENT, cast("Any", SimpleNamespace(request=None, caller=SimpleNamespace(expires=None))), check, 60)
+    opened = Stream(ABSENT, CALL, check, recheck=60, heartbeat=3600)
     monkeypatch.setattr(time, "time", lambda: wall - 3600)
     monkeypatch.setattr(time, "monotonic", lambda: since + 61)
     assert opened.timeout(15) == 0.01

@@ -132,17 +132,14 @@ class SlowStream:
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, Any]] = []
-        self.beats = 0
+        self.kept = 0
 
     def timeout(self, _: float) -> float:
         return 0.0
 
     async def keep(self) -> None:
-        """It may stay."""
-
-    async def beat(self) -> None:
-        self.beats += 1
-        assert self.beats < 100, "the stream has no end"
+        self.kept += 1
+        assert self.kept < 1000, "the stream has no end"
         await asyncio.sleep(0)
 
     async def send(self, event: str, data: Any) -> None:

@@ -134,8 +134,6 @@ class _Follower:
                 )
                 if content:
                     await stream.write(content)
-                elif not batch:
-                    await stream.beat()
 
     def _concerns(self, entry: StoredObject) -> bool:
         return not self._key.name or entry.key.name == self._key.name

@@ -10,11 +10,11 @@ Item = TypeVar("Item")
 
 
 class Pulse(Generic[Item]):
-    """Items of a source as they come, None after each heartbeat. The source is closed at the end of the block.
+    """Items of a source as they come, None after each silence. The source is closed at the end of the block.
 
-    `heartbeat` says how many seconds of silence are one.
+    `heartbeat` says how many seconds that is.
 
-    A step of the source is never cut short by a heartbeat, so that nothing is lost between two of them.
+    A step of the source is never cut short by a silence, so that nothing is lost between two of them.
     """
 
     def __init__(self, source: AsyncGenerator[Item, None], stream: Stream, heartbeat: Callable[[], float]) -> None:
@@ -39,7 +39,6 @@ class Pulse(Generic[Item]):
             done, _ = await asyncio.wait({self._step}, timeout=self._stream.timeout(self._heartbeat()))
             await self._stream.keep()
             if not done:
-                await self._stream.beat()
                 yield None
                 continue
             step, self._step = self._step, None

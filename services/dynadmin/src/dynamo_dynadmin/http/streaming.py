@@ -112,7 +112,7 @@ class Streams:
         # Streams have limits of their own, and do not count as requests under way.
         call.request[TURN].leave()
         self._metrics.streams.set(len(self._open))
-        stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck)
+        stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck, self.heartbeat)
         try:
             await response.prepare(call.request)
             await stream.write(f"retry: {round(1000 * spread(RETRY))}\n\n".encode())
@@ -191,14 +191,22 @@ class Stream:
     """One open stream."""
 
     def __init__(
-        self, response: web.StreamResponse, call: Call, check: Callable[[], Awaitable[None]], recheck: float
+        self,
+        response: web.StreamResponse,
+        call: Call,
+        check: Callable[[], Awaitable[None]],
+        recheck: float,
+        heartbeat: float,
     ) -> None:
         self.response = response
         self._request = call.request
         self._check = check
         self._recheck = recheck
+        # Timers may be a little early.
+        self._silence = 0.9 * heartbeat
         self._expires = call.caller.expires
-        self._next = time.monotonic() + recheck
+        self._written = time.monotonic()
+        self._next = self._written + recheck
 
     def timeout(self, longest: float) -> float:
         """Seconds to wait for something to send, before `keep` has to be called."""
@@ -206,7 +214,10 @@ class Stream:
         return max(0.01, min(longest, lasts, self._next - time.monotonic()))
 
     async def keep(self) -> None:
-        """Ask again whether the stream may go on, where it is time. Ended where it may not."""
+        """Ask again whether the stream may go on, where it is time. Ended where it may not.
+
+        A reader for whom nothing was sent for a heartbeat gets a sign of life: much may come meanwhile that is not for it.
+        """
         if self._expires is not None and time.time() >= self._expires:
             raise StreamEnded("unauthorized", "the token has expired; log in again")
         if time.monotonic() >= self._next:
@@ -216,17 +227,16 @@ class Stream:
                 # Without an answer nothing more is shown.
                 raise StreamEnded("error", f"your rights cannot be asked for: {error}") from error
             self._next = time.monotonic() + self._recheck
+        if time.monotonic() - self._written >= self._silence:
+            await self.write(b": heartbeat\n\n")
 
     async def send(self, event: str, data: Any, identity: str = "") -> None:
         """An event; `data` is encoded unless it is JSON already."""
         await self.write(frame(event, data, identity))
 
-    async def beat(self) -> None:
-        """A sign of life."""
-        await self.write(b": heartbeat\n\n")
-
     async def write(self, content: bytes) -> None:
         """Bytes as they are. ConnectionError, also where the reader takes nothing for too long."""
+        self._written = time.monotonic()
         transport = self._request.transport
         if transport is not None and transport.get_write_buffer_size() + len(content) < NEVER_WAITS:
             await self.response.write(content)
