@@ -16,12 +16,16 @@ from dynamo_ctl import remote
 from dynamo_ctl.commands.deploy import deployment
 from dynamo_ctl.commands.events import by_api
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.remote import Remote, path_of
+from dynamo_ctl.remote import Remote, RequestRefused, path_of
 from dynamo_shared.runtime.endpoints import serving
+
+STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 
 
 class Answering:
     """Stands for a session whose server answers every request alike."""
+
+    content_type = "text/html"
 
     def __init__(self, content: bytes, status: int = 200) -> None:
         self.read = _returning(content)
@@ -89,7 +93,7 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: py
         asked.append(request.headers.get("Last-Event-ID", ""))
         if len(asked) == 2:
             return web.Response(status=503, text="no one there")
-        response = web.StreamResponse()
+        response = web.StreamResponse(headers=STREAM)
         await response.prepare(request)
         await response.write(f"id: {len(asked)}\nevent: event\ndata: {len(asked)}\n\n".encode())
         assert request.transport is not None
@@ -130,7 +134,7 @@ async def test_a_stream_goes_on_with_a_newer_token(monkeypatch: pytest.MonkeyPat
 
     async def stream(request: web.Request) -> web.StreamResponse:
         asked.append(request.headers["Authorization"])
-        response = web.StreamResponse()
+        response = web.StreamResponse(headers=STREAM)
         await response.prepare(request)
         await response.write(f"id: 1\nevent: event\ndata: {len(asked)}\n\n".encode())
         file.write_text("second")
@@ -147,6 +151,67 @@ async def test_a_stream_goes_on_with_a_newer_token(monkeypatch: pytest.MonkeyPat
         with pytest.raises(CtlError, match="log in again"):
             assert [event.data async for event in api.follow("/x")]
     assert asked == ["Bearer first", "Bearer second"]
+
+
+async def test_a_page_in_place_of_a_stream_is_reported() -> None:
+    """It was opened again and again, without a word."""
+    session = cast(aiohttp.ClientSession, Answering(b"<html>log in</html>"))
+    with pytest.raises(CtlError) as refused:
+        await anext(Remote("https://p.test/", "token", session).follow("/x"))
+    assert refused.value.code == ExitCode.UNREACHABLE
+    assert str(refused.value) == "https://p.test answers no stream of events: is it the platform's REST API?"
+
+
+async def test_an_event_that_is_not_json_is_reported() -> None:
+    class Garbled(Answering):
+        content_type = "text/event-stream"
+
+        @property
+        async def content(self) -> AsyncIterator[bytes]:
+            for line in (b"event: log\n", b"data: {\n", b"\n"):
+                yield line
+
+    session = cast(aiohttp.ClientSession, Garbled(b""))
+    async with Remote("https://p.test", "token", session).stream("GET", "/x") as events:
+        with pytest.raises(CtlError, match="an event that is not JSON"):
+            await anext(events)
+
+
+@pytest.mark.parametrize("errors", ["[1]", '[{"message": "no"}]', '"no"'])
+async def test_a_problem_of_another_api_is_shown_as_it_is(errors: str) -> None:
+    """A gateway between has a shape of its own: it ended as an internal error."""
+    content = f'{{"title": "Busy", "detail": "wait", "errors": {errors}}}'
+    session = cast(aiohttp.ClientSession, Answering(content.encode(), 502))
+    with pytest.raises(RequestRefused) as refused:
+        await Remote("https://p.test", "token", session).request("GET", "/namespaces")
+    assert str(refused.value) == f"the server answers 502: {content}"
+
+
+async def test_a_request_is_sent_again_with_a_newer_token_once(tmp_path: Path) -> None:
+    """A chat goes on for longer than tokens of some clouds last: it ended after a quarter of an hour."""
+    file, asked = tmp_path / "token", list[str]()
+    file.write_text("first")
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.headers["Authorization"])
+        if request.headers["Authorization"] == "Bearer second":
+            return web.json_response(await request.json())
+        file.write_text("second" if request.path.endswith("/x") else "third")
+        return web.json_response({"title": "no", "detail": "the token has expired"}, status=401)
+
+    application = web.Application()
+    application.router.add_post("/{path:.*}", answer)
+    async with (
+        serving(application, "127.0.0.1", 0) as port,
+        asyncio.timeout(60),
+        Remote.open(f"http://127.0.0.1:{port}", file, None) as api,
+    ):
+        assert await api.request("POST", "/x", {"a": 1}) == {"a": 1}
+        file.write_text("first")
+        api._token = "first"
+        with pytest.raises(CtlError, match="the token has expired"):
+            await api.request("POST", "/y", {})
+    assert asked == [f"Bearer {each}" for each in ("first", "second", "first", "third")]
 
 
 @pytest.mark.parametrize("status", [403, 503])
@@ -192,7 +257,7 @@ async def test_events_are_all_that_the_api_has() -> None:
 
     session = cast(aiohttp.ClientSession, Recorded(b'{"items": []}'))
     api = Remote("https://p.test", "token", session)
-    await by_api.events(api, "ns", "dgd", "g", asked.append, since=None, follow=False, as_json=False)
+    await by_api.events(api, "ns", "DGD", "g", asked.append, since=None, follow=False, as_json=False)
     assert asked == ["https://p.test/api/v1/namespaces/ns/deployments/g/events?limit=2000"]
 
 

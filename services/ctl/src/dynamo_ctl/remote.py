@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ AGAIN_AFTER = 3.0
 SERVER, TOKEN = "DYNAMO_SERVER_URL", "DYNAMO_TOKEN"
 #: The collections of the API, by the kinds that the command line has.
 COLLECTIONS = {"dgd": "deployments", "dcd": "components", "dgdr": "requests"}
+_STREAM = "text/event-stream"
 log = structlog.get_logger("dynamo.ctl")
 
 _LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -110,7 +111,12 @@ class Remote:
     ) -> AsyncIterator[AsyncIterator[ServerSentEvent]]:
         """The events of a stream. Refused with every reason of a problem; CtlError where it does not answer."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_WITHIN, sock_read=ANSWER_WITHIN)
-        async with self._sent(method, path, body, {**headers, "Accept": "text/event-stream"}, timeout) as response:
+        async with self._sent(method, path, body, {**headers, "Accept": _STREAM}, timeout) as response:
+            if response.content_type != _STREAM:
+                # It would be followed without end.
+                raise CtlError(
+                    f"{self._url} answers no stream of events: is it the platform's REST API?", ExitCode.UNREACHABLE
+                )
             yield _events(response)
 
     async def follow(self, path: str) -> AsyncGenerator[ServerSentEvent]:
@@ -141,7 +147,11 @@ class Remote:
 
     async def _has_newer_token(self, error: CtlError) -> bool:
         """Whether there is another token than the one that was refused, which is taken then. CtlError where none is known."""
-        if self._renew is None or not isinstance(error, RequestRefused) or error.status != 401:
+        return isinstance(error, RequestRefused) and error.status == 401 and await self._renewed()
+
+    async def _renewed(self) -> bool:
+        """Take the token as it is now; whether it is another one. CtlError where none is known."""
+        if self._renew is None:
             return False
         before, self._token = self._token, await self._renew()
         return self._token != before
@@ -150,19 +160,31 @@ class Remote:
     async def _sent(
         self, method: str, path: str, body: Any, headers: Mapping[str, str], timeout: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response that was not refused. The same errors, of reading it, too."""
+        """A response that was not refused. The same errors, of reading it, too.
+
+        A token that has ended meanwhile is not refused where there is a newer one: a chat lasts longer than some do.
+        """
         given = {name.replace("_", "-"): value for name, value in headers.items()}
+
+        async def request(stack: AsyncExitStack) -> aiohttp.ClientResponse:
+            return await stack.enter_async_context(
+                self._session.request(
+                    method,
+                    f"{self._url}/api/v1{path}",
+                    json=body,
+                    headers={"Authorization": f"Bearer {self._token}", **given},
+                    timeout=timeout,
+                    allow_redirects=False,
+                    # A line of a stream is a whole object.
+                    read_bufsize=1 << 22,
+                )
+            )
+
         try:
-            async with self._session.request(
-                method,
-                f"{self._url}/api/v1{path}",
-                json=body,
-                headers={"Authorization": f"Bearer {self._token}", **given},
-                timeout=timeout,
-                allow_redirects=False,
-                # A line of a stream is a whole object.
-                read_bufsize=1 << 22,
-            ) as response:
+            async with AsyncExitStack() as stack:
+                response = await request(stack)
+                if response.status == 401 and await self._renewed():
+                    response = await request(stack)
                 if response.status >= 300:
                     raise _problem(response.status, await response.read())
                 yield response
@@ -195,6 +217,7 @@ def path_of(namespace: str, *parts: str, **query: Any) -> str:
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[ServerSentEvent]:
+    """The events of an answer. CtlError for one that cannot be read."""
     name, data, identity = "", "", ""
     async for raw in response.content:
         line = raw.decode("utf-8", "replace").rstrip("\r\n")
@@ -207,17 +230,24 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[ServerSentE
             identity = value
         elif not line:
             if name:
-                yield ServerSentEvent(name, json.loads(data or "null"), identity)
+                yield ServerSentEvent(name, _data(data), identity)
             name, data, identity = "", "", ""
+
+
+def _data(text: str) -> Any:
+    try:
+        return json.loads(text or "null")
+    except ValueError as error:
+        raise CtlError("the stream has an event that is not JSON", ExitCode.UNREACHABLE) from error
 
 
 def _problem(status: int, content: bytes) -> RequestRefused:
     try:
         problem = json.loads(content)
         title, detail = str(problem["title"]), str(problem["detail"])
+        errors = [f"{each['pointer'] or 'the whole'}: {each['detail']}" for each in problem.get("errors") or ()]
     except (ValueError, KeyError, TypeError):
         return RequestRefused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
-    errors = [f"{each['pointer'] or 'the whole'}: {each['detail']}" for each in problem.get("errors") or ()]
     # What another tool manages is changed in its repository: by this.
     patch = [f"the patch: {json.dumps(problem['patch'])}"] if problem.get("patch") else []
     return RequestRefused(status, "\n".join([*(errors or [f"{title}: {detail}"]), *patch]))

@@ -25,6 +25,7 @@ async def events(
     as_json: bool,
 ) -> None:
     """Events of an object and of all that it owns, oldest first."""
+    kind = kind.lower()
     if kind not in COLLECTIONS:
         raise CtlError(f"--kind {kind}: with --server one of {', '.join(COLLECTIONS)}", ExitCode.USAGE)
     earliest = datetime.now(UTC) - since if since is not None else None
