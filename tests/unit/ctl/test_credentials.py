@@ -1,5 +1,7 @@
 """Passwords that this machine makes up: random, kept, and for their owner alone."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,43 @@ def test_passwords_are_kept_and_only_their_owner_reads_them(tmp_path: Path) -> N
     assert all(len(each) == 40 and each[0].isalpha() and each.isalnum() for each in first.values())
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.fixture
+def strict_umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("strict_umask")
+def test_files_of_a_group_are_readable_for_it_whatever_the_umask(tmp_path: Path) -> None:
+    """Also those of an earlier call, which were for their owner alone; and the folder, without which none can be opened."""
+    arguments = ["nats-config", "--users", "watcher", "--dir"]
+    for folder, before in ((tmp_path / "new", []), (tmp_path / "old", [arguments])):
+        for each in (*before, [*arguments[:3], "--group-readable", "--dir"]):
+            assert CliRunner().invoke(app, [*each, str(folder)]).exit_code == 0
+        assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == {
+            "nats.conf": 0o640,
+            "watcher": 0o640,
+        }
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o750
+
+
+def test_a_secret_is_not_written_where_a_link_of_others_leads(tmp_path: Path) -> None:
+    """In a folder to which others may write. Nor does a file that was left behind lend its rights."""
+    (elsewhere := tmp_path / "elsewhere").write_text("")
+    (tmp_path / f".secret.{os.getpid()}").symlink_to(elsewhere)
+    credentials.write(tmp_path / "secret", "s3cret")
+    assert (elsewhere.read_text(), (tmp_path / "secret").is_symlink()) == ("", False)
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_is_left_of_a_secret_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    with pytest.raises(OSError, match="secret"):
+        credentials.write(tmp_path / "secret", "s3cret")
+    assert [each.name for each in tmp_path.iterdir()] == ["secret"]
 
 
 def test_a_configuration_for_a_server_with_passwords_from_its_environment() -> None:

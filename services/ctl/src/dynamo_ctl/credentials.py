@@ -6,7 +6,9 @@ One file a user, `<folder>/<user>`, kept over restarts, so that commands and int
 import os
 import secrets
 import string
+import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 #: 40 characters of 62: 238 bits.
@@ -22,7 +24,11 @@ def password() -> str:
 
 def kept(folder: Path, users: Iterable[str], *, mode: int = OWNER_ONLY) -> dict[str, str]:
     """The users' passwords; those that have none yet get one. `mode`: of the files."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if mode != OWNER_ONLY:
+            # Of any umask. Without this right no file in it can be read.
+            folder.chmod(0o750)
     return {user: _kept(folder / user, mode) for user in users}
 
 
@@ -34,12 +40,23 @@ def _kept(file: Path, mode: int) -> str:
     if not kept:
         kept = password()
         write(file, kept + "\n", mode=mode)
+    elif mode & ~file.stat().st_mode:
+        # Of an earlier call, for its owner alone.
+        file.chmod(mode)
     return kept
 
 
 def write(file: Path, text: str, *, mode: int = OWNER_ONLY) -> None:
     """Write a file that others cannot read; it is never there with less protection, nor in part."""
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as out:
-        out.write(text)
-    unfinished.replace(file)
+    # A new file for its owner: others may write to the folder, and lay out a link under a name that they can guess.
+    number, unfinished = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as out:
+            # Of any umask.
+            os.fchmod(number, mode)
+            out.write(text)
+        Path(unfinished).replace(file)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            Path(unfinished).unlink()
+        raise
