@@ -3,12 +3,14 @@
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
+from dynamo_ctl.commands.chat import conversation
 from dynamo_ctl.commands.chat.conversation import Talk
+from dynamo_ctl.errors import CtlError
 from dynamo_ctl.remote import ServerSentEvent
 
 CHAT = """
@@ -71,6 +73,20 @@ def test_lines_of_a_file(tmp_path_factory: pytest.TempPathFactory) -> None:
             [sys.executable, "-c", CHAT], stdin=given, capture_output=True, text=True, timeout=30, check=True
         )
     assert done.stdout == "begun\n[a]\n[b]\n"
+
+
+@pytest.mark.parametrize(("piece", "shown"), [("so", "so\n"), ("", "")])
+async def test_what_is_said_of_an_answer_that_breaks_off_has_a_line_of_its_own(
+    piece: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Broken:
+        async def say(self, _: str, write: Callable[[str], object]) -> dict[str, Any]:
+            write(piece)
+            raise CtlError("the connection ended")
+
+    with pytest.raises(CtlError):
+        await conversation.chat(cast("Any", Broken()), "?", as_json=False)
+    assert capsys.readouterr().out == shown
 
 
 async def test_a_piece_with_reasoning_and_text_is_shown_whole() -> None:

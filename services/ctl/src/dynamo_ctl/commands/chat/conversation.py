@@ -58,7 +58,20 @@ async def _say(talk: Talk, message: str, *, as_json: bool) -> None:
     if as_json:
         _write(json.dumps(await talk.say(message, lambda _: None)) + "\n")
         return
-    answer = await talk.say(message, _write)
+    begun = False
+
+    def write(text: str) -> None:
+        nonlocal begun
+        begun = begun or bool(text)
+        _write(text)
+
+    try:
+        answer = await talk.say(message, write)
+    except BaseException:
+        if begun:
+            # What is said of an answer that breaks off has a line of its own.
+            _write("\n")
+        raise
     _write("\n")
     sys.stderr.write(f"{_times(answer)}\n")
 
