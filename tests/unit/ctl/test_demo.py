@@ -156,3 +156,24 @@ def test_a_demo_that_stays_says_how_to_reach_it() -> None:
     ) in lines
     assert "Deploy a model in the browser: http://localhost:8082/" in lines
     assert "  sign in with the token that this prints: cat /d/page-token" in lines
+
+
+async def test_files_of_something_else_are_not_deleted(tmp_path: Path) -> None:
+    """`--dir .` next to a folder called demo deleted what was in it."""
+    (state := tmp_path / run.CLUSTER).mkdir()
+    (state / "mine.py").write_text("mine")
+    with pytest.raises(CtlError, match=r"demo has files that are not of a demonstration; move them"):
+        await run.demo([], tmp_path, 1.0, Console(file=io.StringIO()), leave=True)
+    assert [each.name for each in state.iterdir()] == ["mine.py"]
+
+
+@pytest.mark.parametrize("left", [run.MARKER, "kubernetes/pki/ca.crt", None])
+def test_what_a_demonstration_left_is_deleted(tmp_path: Path, left: str | None) -> None:
+    """Also one of a release that did not say that it was its own."""
+    state = tmp_path / run.CLUSTER
+    if left is not None:
+        (state / left).parent.mkdir(parents=True)
+        for each in (left, "platform.log"):
+            (state / each).write_text("x")
+    run.empty(state)
+    assert [each.name for each in state.iterdir()] == [run.MARKER]

@@ -34,6 +34,8 @@ from dynamo_ctl.running import announced, claimed
 NAMESPACE = "dynamo-demo"
 CLUSTER = "demo"
 EXAMPLES = "examples"
+#: In a folder of a demonstration: all that is in it may be deleted.
+MARKER = ".dynamo-demo"
 
 
 def find_manifests(given: Sequence[Path]) -> list[Path]:
@@ -55,9 +57,22 @@ async def demo(manifests: Sequence[Path], folder: Path, timeout: float, console:
     graphs = [graph for file in manifests for graph in _read(file)]
     state = folder / CLUSTER
     with claimed(folder):
-        shutil.rmtree(state, ignore_errors=True)
+        empty(state)
         await _show(graphs, folder, timeout, console, leave=leave)
         shutil.rmtree(state, ignore_errors=True)
+
+
+def empty(state: Path) -> None:
+    """Make the folder of a demonstration, or delete what is in it. CtlError where files of something else are there."""
+    # Releases without a marker left this.
+    is_own = (state / MARKER).exists() or (state / "kubernetes" / "pki").is_dir()
+    if state.exists() and not is_own and any(state.iterdir()):
+        raise CtlError(
+            f"{state} has files that are not of a demonstration; move them, or name another folder with --dir"
+        )
+    shutil.rmtree(state, ignore_errors=True)
+    state.mkdir()
+    (state / MARKER).touch()
 
 
 async def _show(graphs: Sequence[KubeObject], folder: Path, timeout: float, console: Console, *, leave: bool) -> None:
