@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-#: Levels that are read. Python's own limit is 1,000, for the decoder and for whatever called it together.
+#: Levels that are read of what the decoder gives up. That is Python's own limit: 1,000 levels in 3.11, for the decoder and for
+#: whatever called it together, and some 10,000 from 3.12 on. Up to there a reader meets them, and its own object fails.
 MOST_LEVELS = 128
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
