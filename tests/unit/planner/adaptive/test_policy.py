@@ -290,6 +290,20 @@ def test_values_that_are_not_numbers_and_unknown_workers_hold(graph: Follower) -
     assert (effects.decision, reason(effects)) == (None, Reason.HOLD_MISSING)
 
 
+def test_that_no_request_ended_does_not_say_that_none_came(busy: Follower) -> None:
+    """Routers until Dynamo 1.5 count nothing else: where requests last for minutes, pools went to their minimum under load."""
+    before = dict(busy.replicas)
+    none = Traffic(duration=10, requests=0, isl=3000, osl=200, ended=True)
+    works = ForwardPass(pool=Pool.DECODE, worker_id="a", wall_time=0.01, scheduled=EngineWork(num_decode_requests=9))
+    for _ in range(30):
+        effects = busy.step(0, traffic=none, forward_passes=(works,))
+        assert reason(effects) == Reason.HOLD_CONTRADICTION
+    assert busy.replicas == before
+    for _ in range(30):
+        effects = busy.step(0, traffic=none, forward_passes=(replace(works, wall_time=0.0),))
+    assert (reason(effects), sum(busy.replicas.values())) == (Reason.IDLE, 2)
+
+
 def test_engines_that_work_while_no_request_is_reported(busy: Follower) -> None:
     before = dict(busy.replicas)
     waits = ForwardPass(

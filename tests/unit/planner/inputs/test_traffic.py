@@ -186,13 +186,17 @@ async def test_an_older_frontend_has_another_counter():
     answers = healthy(total=series(7.0))
     del answers["started"]
     traffic = await traffic_of(answers)
-    assert traffic.requests == 7
+    assert (traffic.requests, traffic.ended) == (7, True)
 
 
 async def test_a_router_that_counts_what_it_begins_is_believed_before_one_that_counts_what_ended():
     """As from Dynamo 1.6 on: while load climbs, fewer requests end than come."""
     answers = {**healthy(routed=series(9.0)), "routed, started": series(30.0)}
-    assert (await traffic_of(answers, source=MetricsSource.ROUTER)).requests == 30
+    traffic = await traffic_of(answers, source=MetricsSource.ROUTER)
+    assert (traffic.requests, traffic.ended) == (30, False)
+    del answers["routed, started"]
+    traffic = await traffic_of(answers, source=MetricsSource.ROUTER)
+    assert (traffic.requests, traffic.ended) == (9, True)
 
 
 async def test_the_router_reports_how_often_the_cache_hits():

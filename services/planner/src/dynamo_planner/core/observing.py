@@ -39,7 +39,7 @@ class Missing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Requests that came within `duration` seconds; lengths are means in tokens.
+    """Requests that came (or, of older releases, `ended`) within `duration` seconds; lengths are means in tokens.
 
     No requests at all is a number, too: `requests` is 0 and the lengths are the last known ones, or 0.
     """
@@ -54,6 +54,8 @@ class Traffic:
     """mean time to first token, milliseconds: reported, never decided on by `reference`"""
     itl: float | None = None
     """mean inter-token latency, milliseconds"""
+    ended: bool = False
+    """whether requests are counted when they end: 0 says nothing of those that came, and growth shows as late as they last"""
 
 
 def hit_rate(rate: float | None) -> float:

@@ -36,6 +36,8 @@ def explain(
 ) -> Explanation:
     """The explanation of a tick that had all that it needs."""
     sentence = _sentence(reason, forecast, plans, final, horizon) + _held(plans, hold) + _pause(demand, observation.now)
+    if observation.traffic is not None and observation.traffic.ended:
+        sentence += "; this release counts requests when they end, so growth shows as late as they last"
     options = (option for pool, plan in plans.items() for option in _options(pool, plan, final[pool], promise))
     return Explanation(
         load_reason=reason.value,

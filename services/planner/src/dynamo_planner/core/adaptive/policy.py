@@ -157,6 +157,11 @@ class AdaptivePolicy:
             return _held(
                 Reason.HOLD_CONTRADICTION, "no request is reported, and engines have prompts to compute: replicas hold"
             )
+        if observation.traffic.requests == 0 and observation.traffic.ended and _works(observation):
+            return _held(
+                Reason.HOLD_CONTRADICTION,
+                "no request has ended, which is all that this release counts, and engines work: replicas hold",
+            )
         return None
 
     def _learn(self, traffic: Traffic, observation: Observation) -> None:
@@ -448,6 +453,11 @@ def _sample(config: PlannerConfig) -> float:
 def _asked(counts: PoolCounts) -> int:
     """Replicas that are asked for: those that start or wait for room will come, so they count."""
     return counts.expected if counts.expected is not None else counts.ready + counts.starting + counts.pending
+
+
+def _works(observation: Observation) -> bool:
+    """Whether an engine computes: the heartbeat of an idle one takes no time."""
+    return any(forward.wall_time > 0 for forward in observation.forward_passes)
 
 
 def _held(reason: Reason, message: str, *, needs_passes: bool = False) -> Explanation:

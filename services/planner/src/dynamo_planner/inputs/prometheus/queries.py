@@ -21,6 +21,7 @@ _MEANS = {
 }
 NAMESPACE = "dynamo_namespace"
 MODEL = "model"
+_STARTED = "_requests_started_total"
 _GENERATION = "(_[0-9a-f]{8})?"
 _BY_ROUTER, _BY_MODEL = "sum by (dynamo_component)", f"sum by ({MODEL})"
 # Of a router that several jobs scrape, as in `once`.
@@ -47,7 +48,12 @@ class Queries:
         """Names of the counters of requests, the better one first."""
         # Requests that ended are fewer than those that came, while load climbs. Older releases count nothing else.
         of = "component_router" if self.source is MetricsSource.ROUTER else "frontend"
-        return (f"dynamo_{of}_requests_started_total", f"dynamo_{of}_requests_total")
+        return (f"dynamo_{of}{_STARTED}", f"dynamo_{of}_requests_total")
+
+    @staticmethod
+    def counts_ended(counter: str) -> bool:
+        """Whether one of `counters` counts requests when they end: of routers until Dynamo 1.5, and of old frontends."""
+        return not counter.endswith(_STARTED)
 
     def requests(self, counter: str) -> str:
         """Requests that came within the window, a value for each series."""

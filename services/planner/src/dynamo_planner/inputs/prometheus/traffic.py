@@ -145,6 +145,7 @@ class TrafficReader:
             kv_hit_rate=_mean(reported.get("hits", ())),
             ttft=milliseconds(means["ttft"]),
             itl=milliseconds(means["itl"]),
+            ended=queries.counts_ended(counter),
         )
 
     def _not_believed(
