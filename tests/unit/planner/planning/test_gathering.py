@@ -16,15 +16,15 @@ from dynamo_shared.wire.discovered import WORKERS, ModelCard, WorkerData, as_obj
 from .test_runner import plan
 
 
-def worker(name: str, namespace: str, sequences: int) -> KubeObject:
+def worker(name: str, namespace: str, sequences: int, graph: str = "g") -> KubeObject:
     data = WorkerData(
         name=name,
         namespace=namespace,
         dynamo_namespace="ns-g",
         component="backend",
         role="decode",
-        graph_deployment="g" if namespace else "",
-        graph_component="D" if namespace else "",
+        graph_deployment=graph if namespace else "",
+        graph_component="D" if namespace and graph else "",
         models=[ModelCard(name="m", max_num_seqs=sequences)],
     )
     return as_object(data, uid=name, resource_version="1", created="2026-01-01T00:00:00Z")
@@ -35,12 +35,16 @@ def gatherer(cache: ObjectCache) -> ClusterGatherer:
     return ClusterGatherer(plan(), cache, traffic=traffic, listener=None, clock=lambda: 0.0, stack=AsyncExitStack())
 
 
-def test_workers_of_other_namespaces_are_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_of_other_graphs_are_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sample of each graph read the workers of all graphs of its namespace, for each of its pools."""
     cache = ObjectCache()
+    gathering.index(cache)
     for each in (
         worker("own", "ns", 64),
         worker("discovered", "", 32),
+        worker("of no known pod", "ns", 48, graph=""),
         *(worker(f"o{n}", "other", 1) for n in range(9)),
+        *(worker(f"g{n}", "ns", 1, graph=f"g{n}") for n in range(9)),
     ):
         cache.put(WORKERS, each)
     read: list[str] = []
@@ -51,7 +55,7 @@ def test_workers_of_other_namespaces_are_not_even_read(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(gathering, "worker_of", counted)
     able = gatherer(cache)._able(Pool.DECODE, ("ns-g",))
-    assert (able.max_num_seqs, sorted(read)) == (32, ["discovered", "own"])
+    assert (able.max_num_seqs, sorted(read)) == (32, ["discovered", "of no known pod", "own"])
 
 
 @pytest.mark.parametrize(("mode", "twice"), [("disagg", True), ("prefill", True), ("decode", True), ("agg", False)])

@@ -41,6 +41,10 @@ TRAFFIC, WORKERS, FORWARD_PASSES = "traffic", "workers", "forward_passes"
 MOST_GENERATIONS = 8
 #: Index of pods: `<namespace>/<graph>/<component>`.
 OF_COMPONENT = "of-planned-component"
+#: Index of discovered workers: as that of pods, or where a worker's pod does not say it, `<namespace>`, "" where it has none.
+OF_GRAPH = "of-planned-graph"
+
+_PLACE = ("namespace", "graphDeployment", "graphComponent")
 
 _NO_RUNTIME_NATS = InputUnavailable(
     why=Missing.UNREACHABLE,
@@ -57,8 +61,9 @@ class Gathered:
 
 
 def index(cache: ObjectCache) -> None:
-    """Pods are indexed by the component that they belong to."""
+    """Pods, and workers that were discovered, are indexed by the component that they belong to."""
     cache.add_index(PODS, OF_COMPONENT, _component_of)
+    cache.add_index(discovered.WORKERS, OF_GRAPH, _place_of)
 
 
 def pods_of(cache: ObjectCache, graph: ObjectKey, component: str) -> list[KubeObject]:
@@ -159,7 +164,7 @@ class ClusterGatherer:
         plan = self._plan
         workers = [
             worker
-            for worker in _workers_of(self._cache, plan.graph.namespace)
+            for worker in _workers_of(self._cache, plan.graph, plan.components[pool])
             if is_of_pool(
                 worker,
                 graph=plan.graph,
@@ -197,11 +202,18 @@ class ClusterGatherer:
         return {name.lower(): pool for pool, name in self._plan.components.items()}
 
 
-def _workers_of(cache: ObjectCache, namespace: str) -> Iterator[WorkerData]:
-    """Workers of a Kubernetes namespace, and those of which it is not known: others' are many, and never a graph's."""
-    for obj in (*cache.list(discovered.WORKERS, namespace), *cache.list(discovered.WORKERS, "")):
-        with suppress(ValueError):
-            yield worker_of(obj)
+def _workers_of(cache: ObjectCache, graph: ObjectKey, component: str) -> Iterator[WorkerData]:
+    """Workers of a component, and those that may be: others of a namespace are many, and are not read."""
+    for place in (f"{graph.namespace}/{graph.name}/{component}", graph.namespace, ""):
+        for obj in cache.by_index(discovered.WORKERS, OF_GRAPH, place):
+            with suppress(ValueError):
+                yield worker_of(obj)
+
+
+def _place_of(obj: KubeObject) -> list[str]:
+    worker = obj.get("spec") or {}
+    namespace, graph, component = (str(worker.get(name) or "") for name in _PLACE)
+    return [f"{namespace}/{graph}/{component}" if component else namespace]
 
 
 @asynccontextmanager
