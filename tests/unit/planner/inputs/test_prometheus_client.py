@@ -7,13 +7,14 @@ import json
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_planner.core.observing import Missing
-from dynamo_planner.inputs.prometheus.client import MAX_SERIES, PrometheusClient, PrometheusError
+from dynamo_planner.inputs.prometheus.client import MAX_SERIES, PrometheusClient, PrometheusConnections, PrometheusError
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 from dynamo_shared.runtime.endpoints import serving
 
@@ -79,6 +80,19 @@ async def test_values_come_with_labels_and_time(server):
     query = server.requests[0].query
     assert server.requests[0].path == "/api/v1/query"
     assert dict(query) == {"query": "sum(up) by (model)", "timeout": "3s", "time": "1700000000.500"}
+
+
+async def test_graphs_share_the_connections_to_the_platforms_prometheus():
+    """Each had four of its own: some hundred graphs took all that a Prometheus lets in."""
+    shared, options = PrometheusConnections(), PrometheusOptions(url="http://prometheus")
+    async with PrometheusClient.open(options, shared) as one, PrometheusClient.open(options, shared) as other:
+        assert one.connections is other.connections is shared
+    assert not shared.connector.closed, "others are asked for still"
+    async with PrometheusClient.open(replace(options, named_by_tenant=True), shared) as own:
+        assert own.connections is not shared, "those check where they lead to"
+    assert own.connections.connector.closed
+    await shared.close()
+    assert shared.connector.closed
 
 
 async def test_times_of_samples(server):

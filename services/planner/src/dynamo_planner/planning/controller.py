@@ -40,6 +40,7 @@ from dynamo_shared.wire.discovered import WORKERS
 from dynamo_planner.core.decision import Policy
 from dynamo_planner.core.policies import make_policy
 from dynamo_planner.inputs.outcome import InputError
+from dynamo_planner.inputs.prometheus.client import PrometheusConnections
 from dynamo_planner.inputs.prometheus.options import prometheus_options
 from dynamo_planner.metrics import READY_GPUS, PlanMetrics
 from dynamo_planner.planning import gathering
@@ -96,6 +97,8 @@ class Plans(Controller):
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         # A policy begins with fits to a profile, which take seconds: threads of their own, so that no tick waits for them.
         self._fits = Offload(above=0, at_once=FITS_AT_ONCE)
+        #: To the platform's Prometheus; made when planning begins.
+        self._connections: PrometheusConnections | None = None
         self._runners: dict[ObjectKey, _Running] = {}
         self._written: dict[str, float] = {}
         #: Plans that are over, of which the scaler could not learn yet.
@@ -264,7 +267,12 @@ class Plans(Controller):
         def make() -> Policy:
             return make_policy(plan.config, policy=plan.config.policy.value, profile=plan.profile, warmup=plan.warmup)
 
-        async with gatherer(plan, self.cache, self._prometheus(plan), self._listener, clock) as gather:
+        if self._connections is None:
+            self._connections = PrometheusConnections()
+        inputs = gatherer(
+            plan, self.cache, self._prometheus(plan), self._listener, clock, connections=self._connections
+        )
+        async with inputs as gather:
             await Runner(
                 plan,
                 make=lambda: self._in_turn("fit", plan.graph.namespace, lambda: self._fits.run(1, make)),
@@ -342,6 +350,8 @@ class Plans(Controller):
             await asyncio.Event().wait()
         finally:
             await self._release(lambda _: True)
+            if self._connections is not None:
+                await self._connections.close()
 
 
 def _task(graph: ObjectKey) -> Task:

@@ -28,7 +28,7 @@ from dynamo_planner.core.observing import (
 )
 from dynamo_planner.inputs.engines import engines_of, is_of_pool
 from dynamo_planner.inputs.outcome import InputUnavailable
-from dynamo_planner.inputs.prometheus.client import PrometheusClient
+from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusConnections
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 from dynamo_planner.inputs.prometheus.traffic import TrafficReader
 from dynamo_planner.inputs.runtime_feed import RuntimeFeed, watch_engines
@@ -223,10 +223,12 @@ async def gatherer(
     prometheus: PrometheusOptions,
     listener: NatsListener | None,
     clock: Callable[[], float],
+    *,
+    connections: PrometheusConnections | None = None,
 ) -> AsyncIterator[ClusterGatherer]:
-    """A gatherer with its connections."""
+    """A gatherer with its connections; `connections` are those to the platform's Prometheus."""
     namespace = plan.config.namespace or dynamo_namespace(plan.graph.namespace, plan.graph.name)
-    async with PrometheusClient.open(prometheus) as client, AsyncExitStack() as stack:
+    async with PrometheusClient.open(prometheus, connections) as client, AsyncExitStack() as stack:
         reader = TrafficReader(
             client,
             source=plan.config.throughput_metrics_source,

@@ -15,7 +15,9 @@ from dynamo_planner.core.observing import Missing
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 
 CONNECTIONS = 4
-"""At once to one Prometheus, for one graph."""
+"""At once to a Prometheus that a PlannerConfig names, for its graph."""
+SHARED_CONNECTIONS = 32
+"""At once to the platform's, for all graphs of this process: a Prometheus takes 512 in all, where nothing else is said."""
 TOKEN_BYTES = 64 << 10
 MAX_SERIES = 10_000
 """Series of one answer: of a size that may be sent, thirty times as many could be empty ones."""
@@ -83,27 +85,58 @@ class _QueryAnswer(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_QueryAnswer).decode
 
 
+class PrometheusConnections:
+    """Connections to one Prometheus, and how its certificate is checked. To be closed."""
+
+    def __init__(self, connector: aiohttp.BaseConnector | None = None) -> None:
+        """Those to the platform's, which all graphs share, unless a connector is given."""
+        self.connector = connector or aiohttp.TCPConnector(limit=SHARED_CONNECTIONS, keepalive_timeout=30)
+        self._tls: dict[tuple[bool, Path | None], ssl.SSLContext | bool] = {}
+        """by what options say: connections of one context alone are used again"""
+
+    async def tls(self, options: PrometheusOptions) -> ssl.SSLContext | bool:
+        """How to check the certificate; PrometheusError where the authorities cannot be read."""
+        if (known := self._tls.get(_checking(options))) is not None:
+            return known
+        made = await asyncio.to_thread(_tls, options)
+        return self._tls.setdefault(_checking(options), made)
+
+    def read_again(self, options: PrometheusOptions) -> None:
+        """Certificates may have been renewed: the next query reads the authorities again."""
+        self._tls.pop(_checking(options), None)
+
+    async def close(self) -> None:
+        """Close all of them."""
+        await self.connector.close()
+
+
 class PrometheusClient:
     """One Prometheus, asked for one graph."""
 
-    def __init__(self, options: PrometheusOptions, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, options: PrometheusOptions, session: aiohttp.ClientSession, connections: PrometheusConnections
+    ) -> None:
         self._options = options
         self._session = session
-        self._tls: ssl.SSLContext | bool | None = None
+        self.connections = connections
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, options: PrometheusOptions) -> AsyncIterator[Self]:
-        """A client with connections of its own."""
-        connector = (
-            outbound.connector(CONNECTIONS, options.forbidden)
-            if options.named_by_tenant
-            else aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=30)
+    async def open(cls, options: PrometheusOptions, shared: PrometheusConnections | None = None) -> AsyncIterator[Self]:
+        """A client with the shared connections; with its own where there are none, or a PlannerConfig names the Prometheus."""
+        if options.named_by_tenant:
+            connections = PrometheusConnections(outbound.connector(CONNECTIONS, options.forbidden))
+        else:
+            connections = shared or PrometheusConnections()
+        session = aiohttp.ClientSession(
+            connector=connections.connector,
+            connector_owner=connections is not shared,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # The environment's proxy would resolve names in our place.
+            trust_env=False,
         )
-        jar = aiohttp.DummyCookieJar()
-        # The environment's proxy would resolve names in our place.
-        async with aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=False) as session:
-            yield cls(options, session)
+        async with session:
+            yield cls(options, session, connections)
 
     @property
     def url(self) -> str:
@@ -136,15 +169,13 @@ class PrometheusClient:
         except TimeoutError as error:
             raise PrometheusError(f"{self.url} did not answer within {self._options.timeout:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            # Certificates may have been renewed meanwhile: the next query reads the authorities again.
-            self._tls = None
+            self.connections.read_again(self._options)
             raise PrometheusError(f"{self.url} cannot be asked: {_plain(error)}") from error
         return _series(body, kind, self.url)
 
     async def _get(self, path: str, promql: str, times: Mapping[str, str]) -> bytes:
         headers = await self._identity()
-        if self._tls is None:
-            self._tls = await asyncio.to_thread(_tls, self._options)
+        tls = await self.connections.tls(self._options)
         async with self._session.get(
             f"{self.url}{path}",
             params={
@@ -154,7 +185,7 @@ class PrometheusClient:
                 **times,
             },
             headers=headers,
-            ssl=self._tls,
+            ssl=tls,
             # A redirection could carry the token to another host.
             allow_redirects=False,
         ) as answer:
@@ -234,6 +265,10 @@ def _reason(body: bytes) -> str:
 def _kind_of(answer: _QueryAnswer) -> str:
     """The API's own names of errors only: a condition repeats nothing that any server could answer."""
     return f": {answer.errorType}" if answer.errorType in _KINDS_OF_ERRORS else ""
+
+
+def _checking(options: PrometheusOptions) -> tuple[bool, Path | None]:
+    return options.verify, options.ca_file
 
 
 def _tls(options: PrometheusOptions) -> ssl.SSLContext | bool:
