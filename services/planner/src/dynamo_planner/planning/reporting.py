@@ -24,8 +24,7 @@ REFUSED, UNANSWERED = "ScalerRefused", "ScalerUnanswered"
 AT_RISK = "PromiseAtRisk"
 """Planning works, and what it may use does not keep the promised share of requests."""
 
-#: Which answers are the same news: dates, waiting times and counts in them change with each.
-_NUMBERS = re.compile(r"\d+")
+_NUMBERS = re.compile(r"\d+(\.\d+)?")
 _AGAIN = "the same is asked for again within minutes, another plan at once"
 
 TROUBLES = {
@@ -78,6 +77,11 @@ def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
     return PlanningCondition(True, HOLDS if effects.decision is None else PLANNED, said)
 
 
+def without_numbers(text: str) -> str:
+    """What makes two texts the same news: times and counts in them change all the while."""
+    return _NUMBERS.sub("", text)
+
+
 class PlanReporter:
     """Reports ticks: each decision, and what holds planning up when it begins and when it ends."""
 
@@ -100,7 +104,7 @@ class PlanReporter:
         outcome = outcome_of(plan, ticked)
         advice = effects.decision.replicas if effects.decision is not None and plan.config.advisory else {}
         advised = (f"{pool.value} {count}" for pool, count in sorted(advice.items()))
-        untaken = _NUMBERS.sub("", acted.answer) if acted is not None and not acted.done else ""
+        untaken = without_numbers(acted.answer) if acted is not None and not acted.done else ""
         news = (outcome.reason, untaken, *sorted(missing_inputs(plan, ticked).values()), *advised)
         is_news = self._last.get(plan.uid) != news
         self._last[plan.uid] = news
