@@ -38,6 +38,19 @@ async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
     assert desk.intents("a") == {}
 
 
+async def test_what_a_budget_refused_is_not_gone_through_each_second() -> None:
+    """There may be thousands of them, and nothing is done about them but to forget them."""
+    desk = Desk(SIX).having("a", Prefill=3, Decode=3)
+    await refused(desk, desk.ask("a", Decode=5))
+    assert (desk.view.has_intents(), len(desk.view.with_intents())) == (True, 1)
+    assert desk.view.with_intents(held=True) == []
+    desk.clock[0] += SIX.intent_lifetime
+    await desk.resuming.check(held=True)
+    assert desk.intents("a").keys() == {"Decode"}
+    await desk.resuming.check()
+    assert not desk.view.has_intents()
+
+
 async def test_what_is_asked_for_again_is_kept_as_long_as_the_answer_says() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=3600)), intent_lifetime=100)).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))

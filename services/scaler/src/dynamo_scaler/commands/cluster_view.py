@@ -35,8 +35,8 @@ from dynamo_scaler.safety.holds import Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation
 
-#: Indexes of graphs with intents, and of graphs that are not being deleted.
-_INTENTS, _THERE = "intents", "there"
+#: Indexes of graphs with intents, all and those of which some is held, and of graphs that are not being deleted.
+_INTENTS, _HELD, _THERE = "intents", "held", "there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ClusterView:
         self.cache.add_index(
             DYNAMO_GRAPH_DEPLOYMENTS,
             _INTENTS,
-            lambda graph: [_INTENTS] if SCALING_INTENTS in graph["metadata"].get("annotations", {}) else [],
+            _intents_of,
         )
         self.cache.add_index(
             DYNAMO_GRAPH_DEPLOYMENTS,
@@ -82,9 +82,13 @@ class ClusterView:
                 known = self.pools(graph)
             yield from known or ()
 
-    def with_intents(self) -> list[KubeObject]:
-        """Graphs with intents."""
-        graphs = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _INTENTS)
+    def has_intents(self) -> bool:
+        """Whether a graph has intents."""
+        return bool(self.cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _INTENTS))
+
+    def with_intents(self, *, held: bool = False) -> list[KubeObject]:
+        """Graphs with intents; with intents that are held, if so. There may be thousands that a budget refused."""
+        graphs = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _HELD if held else _INTENTS)
         return [each for each in graphs if not objects.is_deleting(each)]
 
     def pools(self, graph: KubeObject) -> list[DesiredPool]:
@@ -229,3 +233,9 @@ class ClusterView:
         adapters = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(graph))
         kept = (each for each in adapters if not objects.is_deleting(each))
         return sorted(kept, key=lambda each: str(each["metadata"]["name"]))
+
+
+def _intents_of(graph: KubeObject) -> list[str]:
+    if SCALING_INTENTS not in objects.annotations(graph):
+        return []
+    return [_INTENTS, _HELD] if any(each.held for each in intents.read(graph).values()) else [_INTENTS]

@@ -31,6 +31,8 @@ from dynamo_scaler.safety.verdict import PoolVerdict
 EXPIRED = "Expired"
 #: How often intents are checked for what ends with time alone (a cooldown, a life time). Seconds.
 TICK = 1.0
+#: How often those are checked that nothing is done about but to forget them. Seconds.
+SWEEP = 30.0
 #: Changes come in groups: new pods, their status, the graph's. Seconds.
 SETTLE = 0.05
 #: While changes do not end, so much time passes between checks for each second that one takes.
@@ -52,26 +54,32 @@ class HeldScalings:
 
     async def run(self) -> None:
         """Run until cancelled. Failures are retried."""
+        swept = float("-inf")
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(TICK if self.scaling.view.with_intents() else None):
+                async with asyncio.timeout(TICK if self.scaling.view.has_intents() else None):
                     await self._changed.wait()
             self._changed.clear()
             await asyncio.sleep(SETTLE)
             started = time.monotonic()
             try:
-                await self.check()
+                sweeps = started - swept >= SWEEP
+                await self.check(held=not sweeps)
+                swept = started if sweeps else swept
                 await asyncio.sleep(min(TICK, REST * (time.monotonic() - started)))
             except KubeError as error:
                 log.warning("held scalings wait", error=str(error))
                 await asyncio.sleep(spread(TICK, least=1.0, most=3.0))
 
-    async def check(self) -> None:
-        """Carry out what may be, and forget what has ended. KubeError where the API server is away, or refused some of it."""
+    async def check(self, *, held: bool = False) -> None:
+        """Carry out what may be, and forget what has ended. KubeError where the API server is away, or refused some of it.
+
+        `held`: of graphs with scalings that are held, and not of those that only remember what was refused.
+        """
         if self.scaling.view.settings.advisory:
             return
         trouble: KubeError | None = None
-        for graph in self.scaling.view.with_intents():
+        for graph in self.scaling.view.with_intents(held=held):
             try:
                 trouble = await self._check_graph(graph) or trouble
             except KubeError:
