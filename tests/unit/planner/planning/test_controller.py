@@ -6,12 +6,13 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from dynamo_planner.core.decision import Decision
+from dynamo_planner.core.decision import Decision, Explanation
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning.controller import RETRY_AFTER, Plans, _Running
@@ -240,6 +241,31 @@ async def test_the_condition_is_about_the_graph_as_it_is_now(observed: int, writ
     await controller._report(plan(), TickResult(gathered(), effects(), None))
     kube = cast(NoObjects, controller.kube)
     assert [each["status"]["conditions"][0]["observedGeneration"] for each in kube.statuses] == written
+
+
+@pytest.mark.parametrize(
+    ("said", "after", "written"),
+    [
+        ("said 1.5 of 3", 299.0, False),
+        ("said 1.5 of 3", 300.0, True),
+        ("says", 29.0, False),
+        ("says", 30.0, True),
+        ("said", 900.0, False),
+    ],
+)
+async def test_numbers_alone_are_written_to_the_condition_seldom(said: str, after: float, written: bool) -> None:
+    """They change at each sample: each graph's status was written each half a minute, also while nothing happened."""
+    controller, _ = plans()
+    planned = graph()
+    before = {"type": PLANNING, "status": "True", "reason": "Holds", "message": f"said{said[4:] and ' 17 of 4'}"}
+    conditions = [{**before, "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    planned["metadata"]["generation"] = 1
+    planned["status"] = {"conditions": conditions}
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, planned)
+    controller._written["u"] = -after
+    explained = replace(effects(), explanation=Explanation(message=said))
+    await controller._report(plan(), TickResult(gathered(), explained, None))
+    assert bool(cast(NoObjects, controller.kube).statuses) is written
 
 
 async def test_graphs_of_one_namespace_do_not_hold_up_the_planning_of_others() -> None:

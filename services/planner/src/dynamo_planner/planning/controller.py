@@ -48,7 +48,7 @@ from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCo
 from dynamo_planner.planning.gathering import gatherer
 from dynamo_planner.planning.pace import LONGEST, OF_LIFETIME, Pace
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map_of, read_plan
-from dynamo_planner.planning.reporting import PlanReporter, missing_inputs
+from dynamo_planner.planning.reporting import PlanReporter, missing_inputs, without_numbers
 from dynamo_planner.planning.runner import AFTER_A_FAULT, Runner, TickResult
 from dynamo_planner.planning.scaling import ScaleSender
 
@@ -62,8 +62,9 @@ PLANNED_BY = "planned-by"
 CONCERN = "plans"
 #: As in release 0.1.0, so that a graph has one owner during an upgrade, too: there `planner` has the requests.
 IDENTITY = "planner-plans"
-#: How often the words of a condition may change while its reason stays the same. Seconds.
-WORDS_INTERVAL = 30.0
+#: How often the words of a condition may change while its reason stays the same, and how often numbers in it alone, which change
+#: at each sample of each graph: metrics have these. Seconds.
+WORDS_INTERVAL, NUMBERS_INTERVAL = 30.0, 300.0
 #: Time until the next check of a graph that lacks inputs for planning. Seconds.
 RETRY_AFTER = 30.0
 #: Reason of the condition of a graph whose policy fails: by a fault of this program, or numbers that no one foresaw.
@@ -295,10 +296,14 @@ class Plans(Controller):
         present = objects.condition(graph, PLANNING) or {}
         concluded = str(outcome.status), outcome.reason, graph["metadata"].get("generation", 0)
         same = concluded == tuple(present.get(each) for each in ("status", "reason", "observedGeneration"))
-        recently = self.context.clock() - self._written.get(plan.uid, float("-inf")) < WORDS_INTERVAL
-        if same and (recently or present["message"] == outcome.message):
+        if same and not self._is_due(plan, present["message"], outcome.message):
             return
         await self._write(plan, graph, outcome)
+
+    def _is_due(self, plan: PlannedGraph, before: str, message: str) -> bool:
+        """Whether another message of the same condition is to be written."""
+        interval = NUMBERS_INTERVAL if without_numbers(before) == without_numbers(message) else WORDS_INTERVAL
+        return before != message and self.context.clock() - self._written.get(plan.uid, float("-inf")) >= interval
 
     async def _report_failure(self, plan: PlannedGraph, error: Exception) -> None:
         if (graph := self._graph(plan)) is None:
