@@ -180,7 +180,7 @@ async def test_adapters_on_one_worker_are_searched_in_one_answer():
 
 
 async def test_an_answer_gets_no_newer_by_serving_other_adapters() -> None:
-    """Of three or more on a worker, each found the answer that the last one had used: the worker was not asked any more."""
+    """Of three or more on a worker, each took the answer that the last one had used: the worker was not asked any more."""
     world, (worker,) = World(), workers(1)
     async with keeping(world, probe_interval=60.0) as keeper:
         lost, *_ = [

@@ -143,7 +143,7 @@ async def test_a_lost_stream_is_filled_again_and_nothing_is_reported():
 
 
 async def test_what_has_ended_ends_in_a_stream_that_was_set_back_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where more came back than is set right one by one, each check found STATE lost, and nothing of it ended."""
+    """Where more came back than is set right one by one, each check took STATE for lost, and nothing of it ended."""
     monkeypatch.setattr(audit, "MOST_SUSPECTS", 1)
     bus = MemoryBus()
     async with publishing(bus) as publication:

@@ -104,12 +104,12 @@ async def _outcome(before: Any, between: Any, meanwhile: Any) -> dict[str, Any]:
     async def lookup(watched: Watched, key: ObjectKey) -> Any:
         return cluster.objects[watched.resource].get(key)
 
-    def wanted() -> dict[str, Any]:
+    def desired() -> dict[str, Any]:
         return {subject(kind, key.name): obj for kind in KINDS for key, obj in cluster.objects[kind].items()}
 
     async def settled() -> None:
         async with asyncio.timeout(60):
-            while await bus.objects() != wanted():
+            while await bus.objects() != desired():
                 await asyncio.sleep(0.001)
 
     async with feeding(bus, cluster, watched=WATCHED, lookup=lookup):

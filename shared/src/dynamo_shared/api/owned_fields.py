@@ -32,10 +32,10 @@ class OwnedFields:
 
     def has(self, path: Iterable[Step]) -> bool:
         """Whether a field is among them."""
-        found: Any = self.fields
+        fields: Any = self.fields
         for step in path:
-            found = _below(mapping(found), step)
-        return found is not None
+            fields = _below(mapping(fields), step)
+        return fields is not None
 
     def leaves(self) -> Iterator[Leaf]:
         """All of them but those that only hold others."""
