@@ -1,11 +1,12 @@
-"""What a watch of etcd asks for."""
+"""What a watch of etcd asks for, and what keeps a call from being made."""
 
+from pathlib import Path
 from typing import Any
 
 import grpc.aio
 import pytest
 from dynamo_shared.leases.channel import Channel, EtcdOptions
-from dynamo_shared.leases.errors import EtcdUnavailableError
+from dynamo_shared.leases.errors import CertificateFileError, EtcdUnavailableError
 
 
 class Watching:
@@ -35,5 +36,18 @@ async def test_a_watch_ends_where_its_member_has_lost_the_leader() -> None:
         async with channel.stream(Watching, "Watch", "all") as answers:
             with pytest.raises(EtcdUnavailableError, match="ended by the server"):
                 _ = [answer async for answer in answers]
+    finally:
+        await channel.close()
+
+
+async def test_a_password_that_is_not_a_text_is_a_failure_of_etcd_and_is_not_repeated(tmp_path: Path) -> None:
+    """It ended all that follows an etcd, and the next attempt as well."""
+    file = tmp_path / "password"
+    file.write_bytes(b"secret\xff")
+    channel = Channel(EtcdOptions(endpoints=("http://127.0.0.1:1",), user="root", password=file.read_text))
+    try:
+        with pytest.raises(CertificateFileError, match="root is not UTF-8") as caught:
+            await channel.call(Watching, "Watch", "all")
+        assert caught.value.__cause__ is None
     finally:
         await channel.close()

@@ -182,6 +182,9 @@ class Channel:
                 answer = await etcdrpc.AuthStub(channel).Authenticate(request, timeout=options.timeout)
             except OSError as error:
                 raise CertificateFileError(f"{error.filename}: {error.strerror or error}") from error
+            except UnicodeDecodeError:
+                # Not from that error, which has the password.
+                raise CertificateFileError(f"the password of etcd's user {options.user} is not UTF-8") from None
             except _ENDED as error:
                 if _says(error, (_AUTH_IS_OFF,)):
                     self._token = ""
