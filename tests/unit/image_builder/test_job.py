@@ -5,6 +5,7 @@ from dynamo_image_builder.job import arguments, build_job
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+from pydantic import ValidationError
 
 from .building import ARCHIVE, build, settings
 
@@ -26,6 +27,13 @@ def test_one_build_has_one_job_in_the_namespace_of_builds() -> None:
     assert "ownerReferences" not in made["metadata"]
     assert (made["spec"]["activeDeadlineSeconds"], made["spec"]["ttlSecondsAfterFinished"]) == (600, 7200)
     assert made["spec"]["backoffLimit"] == 0
+
+
+@pytest.mark.parametrize("keep", ["0s", "5s"])
+def test_a_job_stays_until_its_digest_is_read(keep: str) -> None:
+    """One that is deleted as it ends is made again, without end."""
+    with pytest.raises(ValidationError, match="greater than or equal to 60"):
+        settings(keep=keep)
 
 
 def test_the_archive_is_fetched_before_with_its_digest_and_its_bounds() -> None:

@@ -132,6 +132,8 @@ class ImageBuilder(Section):
     deadline: Duration = Field(3600.0, ge=1, description="How long a build may take.")
     keep: Duration = Field(
         7 * 86400.0,
+        # A Job that goes before its digest is read is made again, and again.
+        ge=60,
         description="How long a build's Job stays after its end: its log, and that it need not be built again.",
     )
     resources: BuildResources = BuildResources()
