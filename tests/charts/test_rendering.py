@@ -11,7 +11,10 @@ import pytest
 import yaml
 from dynamo_ctl import settings
 from dynamo_ctl.commands.bootstrap.specification import load
+from dynamo_ctl.services import SERVICES
 from dynamo_shared.api.crds.build import definition_of
+from dynamo_shared.bus import streams
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
 from tests.charts import helm
 
@@ -155,6 +158,57 @@ def test_the_certificate_of_nats_lasts_because_no_renewal_restarts_nats(
     assert durations["dynamo-platform-watcher-etcd"] == durations["dynamo-platform-webhook"] == "2160h"
 
 
+def test_the_cluster_may_choose_users() -> None:
+    """OpenShift refuses users and groups that are not of the namespace's range."""
+    for name, pod in helm.pods(helm.objects("--set", "runAsUser=null")):
+        assert not {"runAsUser", "runAsGroup", "fsGroup"} & pod["securityContext"].keys(), name
+
+
+def test_all_images_are_those_of_the_mirror() -> None:
+    """Those that the platform runs itself, too: of the trial, of builds, and where an archive is fetched."""
+    objects = helm.rendered(helm.PLATFORM / "ci" / "mirror.yaml")
+    images = {each["image"] for _, pod in helm.pods(objects) for each in pod["containers"]}
+    (trial,) = (pod for name, pod in helm.pods(objects) if name.startswith("Pod "))
+    images |= {each.removeprefix("--image=") for each in trial["containers"][0]["args"] if each.startswith("--image=")}
+    settings_ = yaml.safe_load(helm.one(objects, "ConfigMap", "config")["data"]["config.yaml"])
+    builder = settings_["platform"]["imageBuilder"]
+    images |= {builder["fetchImage"], builder["buildkit"]["image"]}
+    assert len(images) == 6
+    assert [each for each in images if not each.startswith("mirror.example.com/ai/")] == []
+
+
+def test_the_image_of_the_trial_may_be_a_text_as_in_older_values() -> None:
+    objects = helm.objects("--set", "tests.image=own.example/vllm:1,global.imageRegistry=mirror.example")
+    (trial,) = (pod for name, pod in helm.pods(objects) if name.startswith("Pod "))
+    assert "--image=own.example/vllm:1" in trial["containers"][0]["args"]
+
+
+def test_buildkit_is_that_of_the_settings() -> None:
+    values = yaml.safe_load((helm.PLATFORM / "values.yaml").read_text())["imageBuilder"]["buildkitImage"]
+    assert "{registry}/{repository}:{tag}".format(**values) == ImageBuilder().buildkit.image
+
+
+def test_services_reach_dns_and_the_collector_of_traces() -> None:
+    """DNS of OpenShift listens on 5353, and policies hold for the port of the pod."""
+    policies = helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "settings.yaml"), "NetworkPolicy")
+    reached = {
+        policy["metadata"]["name"].removeprefix("dynamo-platform-"): {
+            port["port"] for rule in policy["spec"]["egress"] for port in rule.get("ports", ())
+        }
+        for policy in policies
+    }
+    assert {name for name, ports in reached.items() if {53, 5353} <= ports} == reached.keys()
+    assert {name for name, ports in reached.items() if 4318 in ports} == {*SERVICES} & reached.keys()
+
+
+def test_secrets_of_cert_manager_are_found_as_those_of_the_job() -> None:
+    """docs/uninstall.md deletes Secrets by their labels."""
+    certificates = helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "cert-manager.yaml"), "Certificate")
+    labels = [each["spec"].get("secretTemplate", {}).get("labels", {}) for each in certificates]
+    assert certificates
+    assert {each.get("app.kubernetes.io/part-of") for each in labels} == {"dynamo-platform"}
+
+
 def test_labels_of_values_take_no_labels_away_by_which_pods_are_selected() -> None:
     given = {"app.kubernetes.io/part-of": "suite", "app.kubernetes.io/component": "x", "team": "a"}
     text = helm.template("--set-json", f"commonLabels={json.dumps(given)}", "--set", "defaults.podLabels.team=b")
@@ -231,6 +285,16 @@ def test_the_kubelet_does_not_evict_a_nats_without_a_volume() -> None:
     assert "max_file_store: 10G\n" in helm.one(objects, "ConfigMap", "nats")["data"]["nats.conf"]
 
 
+def test_streams_fit_into_the_smallest_volume() -> None:
+    """NATS created none of them on one of 2Gi (error 10047), and the watcher did not start."""
+    taken = sum(each.max_bytes for each in streams.ALL)
+    assert f"(lt $bytes {taken})" in (helm.PLATFORM / "templates" / "_helpers.tpl").read_text()
+    rendered = helm.rendered(helm.PLATFORM / "ci" / "small.yaml")
+    configuration = helm.one(rendered, "ConfigMap", "nats")["data"]["nats.conf"]
+    assert "max_file_store: 6G\n" in configuration
+    assert taken < 6 * 10**9
+
+
 def test_a_user_of_nats_that_is_a_service_and_listed_has_one_password() -> None:
     objects = helm.objects("--set", "dynadmin.enabled=true,nats.users={integrator,dynadmin,integrator}")
     specified = yaml.safe_load(helm.one(objects, "ConfigMap", "credentials")["data"]["credentials.yaml"])
@@ -256,7 +320,7 @@ def test_the_certificate_of_the_webhooks_is_in_the_secret_of_the_settings() -> N
 
 
 def test_pods_that_run_a_command_are_placed_as_the_services_are() -> None:
-    """`helm test` waited without end in a cluster whose nodes all have a taint."""
+    """`helm test` waited without end in a cluster whose nodes all have a taint; a sidecar keeps a Job from its end."""
     objects = helm.rendered(helm.PLATFORM / "ci" / "tuned.yaml")
     commands = {name: pod for name, pod in helm.pods(objects) if name.startswith(("Job", "Pod"))}
     assert len(commands) == 3
@@ -264,6 +328,17 @@ def test_pods_that_run_a_command_are_placed_as_the_services_are() -> None:
         assert pod["nodeSelector"] == {"node-role.kubernetes.io/control-plane": ""}, name
         assert [each["effect"] for each in pod["tolerations"]] == ["NoSchedule"], name
         assert pod["hostUsers"] is False, name
+        assert pod["priorityClassName"] == "system-cluster-critical", name
+    templates = [each["spec"]["template"] for each in helm.of_kind(objects, "Job")]
+    for each in (*templates, *helm.of_kind(objects, "Pod")):
+        assert each["metadata"]["labels"]["sidecar.example.com/inject"] == "false"
+
+
+def test_pods_that_run_a_command_have_resources_that_a_quota_may_ask_for() -> None:
+    objects = helm.objects("--set", "commands.resources.limits.cpu=1")
+    commands = [pod for name, pod in helm.pods(objects) if name.startswith(("Job", "Pod"))]
+    limits = [container["resources"]["limits"] for pod in commands for container in pod["containers"]]
+    assert limits == [{"cpu": 1, "memory": "256Mi"}] * 3
 
 
 @each_file
@@ -272,6 +347,34 @@ def test_names_that_look_like_numbers_stay_text(values: Path) -> None:
     names = "fullnameOverride=dynamo,nameOverride=30303"
     objects = helm.objects("--values", values, "--set-string", names, release="10101", namespace="20202")
     assert not [each for each in leaves([*objects]) if each in (10101, 20202, 30303)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        (
+            "webhook.certProvisionMode=manual,dynadmin.enabled=true,dynadmin.oidc.issuer=https://a,"
+            "dynadmin.oidc.audience=a,dynadmin.oidc.clientId=a,dynadmin.ingress.enabled=true,dynadmin.ingress.host=a.b",
+            "defaults.priorityClassName nats.priorityClassName nats.persistence.storageClassName "
+            "etcd.persistence.storageClassName webhook.secretName dynadmin.tlsSecret dynadmin.sessionSecret "
+            "dynadmin.oidc.caSecret dynadmin.oidc.loginSecret dynadmin.ingress.className dynadmin.ingress.tlsSecret",
+        ),
+        (
+            "nats.mode=existing,nats.existing.servers={tls://a:4222},etcd.mode=existing,"
+            "etcd.existing.endpoints={https://a:2379}",
+            "nats.existing.caSecret nats.existing.credentialSecrets.default etcd.existing.tlsSecret "
+            "etcd.existing.credentialsSecret",
+        ),
+        ("webhook.certProvisionMode=cert-manager", "webhook.secretName"),
+    ],
+    ids=["own servers", "existing servers", "cert-manager"],
+)
+def test_names_of_values_that_look_like_numbers_stay_text(settings: str, names: str) -> None:
+    """A class or a Secret may be called 42424."""
+    given = ",".join(f"{name}=42424" for name in names.split())
+    objects = helm.objects("--set", settings, "--set-string", given)
+    assert leaves([*objects]).count("42424") >= len(names.split())
+    assert 42424 not in leaves([*objects])
 
 
 def test_an_ingress_may_have_all_hosts_of_a_domain() -> None:

@@ -26,6 +26,9 @@ WRONG = [
     ("services.admission.autoscaling.minReplicas=0", "autoscaling/minReplicas': minimum: got 0, want 1"),
     ("services.watcher.autoscaling.enabled=true", "additional properties 'autoscaling' not allowed"),
     ("image.pullPolicy=Sometimes", "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'"),
+    ("image.registry=https://r.example", "at '/image/registry': 'https://r.example' does not match pattern"),
+    ("global.imageRegistry=r.example/", "at '/global/imageRegistry': 'r.example/' does not match pattern"),
+    ("nats.image.repository=nats:2.12", "at '/nats/image/repository': 'nats:2.12' does not match pattern"),
     ("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern"),
     ("image.name=platform", "at '/image': additional properties 'name' not allowed"),
     ("global.imagePullSecrets[0]=mirror", "at '/global/imagePullSecrets/0': got string, want object"),
@@ -73,6 +76,9 @@ WRONG = [
     ("credentials.password=secret", "at '/credentials': additional properties 'password' not allowed"),
     ("networkPolicy.apiServerPorts[0]=0", "at '/networkPolicy/apiServerPorts/0': minimum: got 0, want 1"),
     ("rbac.parts.secrets=false", "at '/rbac/parts': additional properties 'secrets' not allowed"),
+    ("runAsUser=0", "at '/runAsUser': minimum: got 0, want 1"),
+    ("webhook.issuerRef.kind=ClusterIssuer", "at '/webhook/issuerRef': properties 'name' required, if 'kind' exists"),
+    ("tests.image.name=vllm", "at '/tests/image': additional properties 'name' not allowed"),
     ("tests.timeoutSeconds=1", "at '/tests/timeoutSeconds': minimum: got 1, want 10"),
     ("config.platform.resnyc=5m", "at '/config/platform': additional properties 'resnyc' not allowed"),
     ("config.logging.level=loud", "at '/config/logging/level': value must be one of"),
@@ -124,6 +130,23 @@ TOGETHER = [
     ("config.platform.dynadmin.port=9000", "made for 8082: set dynadmin.port alone"),
     ("config.platform.imageBuilder.namespace=a", "made for dynamo-builds: set imageBuilder.namespace alone"),
     ("config.platform.clusterName=east", "set clusterName alone, by which users of NATS get their rights"),
+    (
+        "etcd.mode=none,config.platform.standby.mode=never",
+        "config.platform.standby.mode is never, and standby.mode auto, by which replicas are rolled out",
+    ),
+    (
+        "config.orchestrators.kaiScheduler.enabled=true,webhook.enabled=false,namespaces={a}",
+        "config.orchestrators.kaiScheduler.enabled must not be true where namespaces are listed",
+    ),
+    (
+        "config.gpu.discoveryEnabled=true,rbac.parts.nodes=false",
+        "config.gpu.discoveryEnabled must not be true where rbac.parts.nodes is false",
+    ),
+    (
+        "imageBuilder.enabled=true,imageBuilder.namespace=default",
+        "imageBuilder.namespace is default, which is there: name another one",
+    ),
+    ("nats.persistence.size=5Gi", "nats.persistence.size is 5Gi, and NATS needs more than 5Gi"),
     ("nats.mode=existing", "nats.existing.servers is empty"),
     ("etcd.mode=existing", "etcd.existing.endpoints is empty"),
     ("etcd.persistence.enabled=false", "etcd.persistence.enabled must be true with three members"),
@@ -148,6 +171,17 @@ def test_a_release_whose_name_no_service_can_have_is_refused(release: str) -> No
     assert (
         f"{release}-dynamo-platform, by the name of the release, cannot begin the name of a Service" in outcome.stderr
     )
+
+
+def test_right_values_are_taken() -> None:
+    """Durations of Prometheus, operators of tolerations from Kubernetes 1.35 on, quantities with an exponent."""
+    right = (
+        "metrics.podMonitor.interval=1m30s,defaults.tolerations[0].operator=Gt,defaults.resources.requests.cpu=5e-1",
+        "imageBuilder.enabled=true,imageBuilder.namespace=default,imageBuilder.createNamespace=false",
+        "defaults.podAnnotations=null,nats.podAnnotations=null,global.imageRegistry=localhost:5000/ai/team-a",
+        "image.repository=r.example:5000/team/dynamo__platform,tests.image.registry=10.0.0.5:443",
+    )
+    helm.template(*(part for each in right for part in ("--set", each)), namespace="default")
 
 
 def test_settings_that_say_the_same_as_the_values_are_taken() -> None:

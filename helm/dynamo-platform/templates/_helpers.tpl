@@ -102,13 +102,24 @@ imagePullSecrets:
 {{- mergeOverwrite (deepCopy .root.Values.defaults) (deepCopy (index .root.Values.services .key)) | toJson -}}
 {{- end -}}
 
-{{/* What restricted Pod Security asks of a pod and of a container. */}}
+{{/* The image of `helm test`: values of older releases have a text. */}}
+{{- define "dynamo.testImage" -}}
+{{- if kindIs "string" .Values.tests.image -}}
+{{- .Values.tests.image -}}
+{{- else -}}
+{{- include "dynamo.image" (dict "root" . "image" .Values.tests.image) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What restricted Pod Security asks of a pod and of a container. Argument of the first: the root. */}}
 {{- define "dynamo.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
+{{- with .Values.runAsUser }}
+runAsUser: {{ int64 . }}
+runAsGroup: {{ int64 . }}
+fsGroup: {{ int64 . }}
 fsGroupChangePolicy: OnRootMismatch
+{{- end }}
 seccompProfile:
   type: RuntimeDefault
 {{- end -}}
@@ -130,8 +141,8 @@ which is mounted at /etc/dynamo, is optional.
 {{- define "dynamo.command" -}}
 metadata:
   labels:
-    {{- include "dynamo.labels" . | nindent 4 }}
-  {{- with .root.Values.commonAnnotations }}
+    {{- include "dynamo.labels" (merge (dict "labels" .root.Values.defaults.podLabels) .) | nindent 4 }}
+  {{- with merge (deepCopy (default dict .root.Values.defaults.podAnnotations)) .root.Values.commonAnnotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -148,9 +159,12 @@ enableServiceLinks: false
 {{- if not (kindIs "invalid" $values.defaults.hostUsers) }}
 hostUsers: {{ $values.defaults.hostUsers }}
 {{- end }}
+{{- with $values.defaults.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
 {{- include "dynamo.pullSecrets" .root }}
 securityContext:
-  {{- include "dynamo.podSecurity" . | nindent 2 }}
+  {{- include "dynamo.podSecurity" .root | nindent 2 }}
 {{- with $values.defaults.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
@@ -166,8 +180,7 @@ containers:
     args:
       {{- toYaml .arguments | nindent 6 }}
     resources:
-      requests: {cpu: 50m, memory: 96Mi}
-      limits: {memory: 256Mi}
+      {{- toYaml $values.commands.resources | nindent 6 }}
     securityContext:
       {{- include "dynamo.containerSecurity" . | nindent 6 }}
     {{- with .volume }}
@@ -390,11 +403,24 @@ authorization.conf
 {{- if and $namespaces (eq (toString .Values.kai.enabled) "true") -}}
 {{- fail "kai.enabled must not be true where namespaces are listed: the queues of KAI Scheduler have no namespace" -}}
 {{- end -}}
+{{- if and $namespaces (eq "true" (dig "orchestrators" "kaiScheduler" "enabled" "" .Values.config | toString)) -}}
+{{- fail "config.orchestrators.kaiScheduler.enabled must not be true where namespaces are listed: the queues of KAI Scheduler have no namespace" -}}
+{{- end -}}
+{{- if and .Values.rbac.create (not .Values.rbac.parts.nodes) (eq "true" (dig "gpu" "discoveryEnabled" "" .Values.config | toString)) -}}
+{{- fail "config.gpu.discoveryEnabled must not be true where rbac.parts.nodes is false: the watcher may not read nodes" -}}
+{{- end -}}
+{{- $standby := dig "platform" "standby" "mode" .Values.standby.mode .Values.config -}}
+{{- if and (eq .Values.etcd.mode "none") (eq $standby "never") (ne .Values.standby.mode "never") -}}
+{{- fail (printf "config.platform.standby.mode is never, and standby.mode %s, by which replicas are rolled out: set standby.mode alone" .Values.standby.mode) -}}
+{{- end -}}
 {{- if and $namespaces .Values.dynadmin.enabled -}}
 {{- fail "dynadmin.enabled must be false where namespaces are listed: to know its callers takes rights on the whole cluster" -}}
 {{- end -}}
 {{- if and $namespaces .Values.imageBuilder.enabled (not (has .Values.imageBuilder.namespace $namespaces)) -}}
 {{- fail (printf "imageBuilder.namespace %s must be one of the namespaces that are listed: its Jobs are read there" .Values.imageBuilder.namespace) -}}
+{{- end -}}
+{{- if and .Values.imageBuilder.enabled .Values.imageBuilder.createNamespace (eq .Values.imageBuilder.namespace .Release.Namespace) -}}
+{{- fail (printf "imageBuilder.namespace is %s, which is there: name another one, or set imageBuilder.createNamespace to false, since the namespace that the chart creates is deleted with the release" .Release.Namespace) -}}
 {{- end -}}
 {{- if and .Values.dynadmin.oidc.issuer (not .Values.dynadmin.oidc.audience) -}}
 {{- fail "dynadmin.oidc.audience is required where dynadmin.oidc.issuer is set: tokens for other programs must not work here" -}}
@@ -413,6 +439,12 @@ authorization.conf
 {{- end -}}
 {{- if and (eq .Values.nats.mode "existing") (not .Values.nats.existing.servers) -}}
 {{- fail "nats.existing.servers is empty: name the servers, or set nats.mode to own" -}}
+{{- end -}}
+{{- /* NATS reserves what a stream may take, and creates none that does not fit into max_file_store. */ -}}
+{{- $size := .Values.nats.persistence.size -}}
+{{- $bytes := mul (regexFind "^[0-9]+" $size | int64) (get (dict "Mi" 1000000 "Gi" 1000000000 "Ti" 1000000000000) (regexFind "..$" $size)) -}}
+{{- if and (eq .Values.nats.mode "own") (lt $bytes 5368709120) -}}
+{{- fail (printf "nats.persistence.size is %s, and NATS needs more than 5Gi for the streams of events and of commands that failed: set 6Gi or more" $size) -}}
 {{- end -}}
 {{- if and (eq .Values.etcd.mode "existing") (not .Values.etcd.existing.endpoints) -}}
 {{- fail "etcd.existing.endpoints is empty: name the servers, or set etcd.mode to own or none" -}}

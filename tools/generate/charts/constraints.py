@@ -9,14 +9,23 @@ Schema = dict[str, Any]
 _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
 _NAME = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
-_AMOUNT: Schema = {"type": ["string", "number"], "pattern": "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei)?$"}
+_AMOUNT: Schema = {
+    "type": ["string", "number"],
+    "pattern": "^[0-9]+(\\.[0-9]*)?(n|u|m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei|[eE][+-]?[0-9]+)?$",
+}
 _SIZE: Schema = {"type": "string", "pattern": "^[0-9]+(Mi|Gi|Ti)$"}
 _PORT: Schema = {"type": "integer", "minimum": 1, "maximum": 65535}
+#: As in a reference of an image: no scheme, and no `/` at the end.
+_PART = "[a-z0-9]+([._-]+[a-z0-9]+)*"
+_SERVER = "(\\[[0-9a-f:]+\\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?"
+_REGISTRY: Schema = {"type": "string", "pattern": f"^({_SERVER}(/{_PART})*)?$"}
+_REPOSITORY: Schema = {"type": "string", "pattern": f"^({_SERVER}/)?{_PART}(/{_PART})*$"}
 _DIGEST: Schema = {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"}
 _POLICY: Schema = {"type": "string", "enum": ["Always", "IfNotPresent", "Never"]}
 _LABEL = "^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$"
 _LABELS: Schema = {"type": "object", "additionalProperties": {"type": "string", "pattern": _LABEL}}
-_INTERVAL: Schema = {"type": "string", "pattern": "^[0-9]+(ms|s|m)$"}
+#: As the Prometheus operator takes it, without days.
+_INTERVAL: Schema = {"type": "string", "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", "minLength": 1}
 _SWITCH: Schema = {"enum": ["auto", True, False]}
 _NAMED: Schema = {
     "type": "object",
@@ -32,6 +41,7 @@ _ISSUER: Schema = {
         "kind": {"type": "string"},
         "group": {"type": "string"},
     },
+    "dependentRequired": {"kind": ["name"], "group": ["name"]},
 }
 _STRINGS: Schema = {"type": "array", "items": {"type": "string", "minLength": 1}}
 _URL: Schema = {"type": "string", "pattern": "^(https?://[^@\\s?#]+)?$"}
@@ -58,7 +68,7 @@ DEFINITIONS: dict[str, Schema] = {
             "additionalProperties": False,
             "properties": {
                 "key": {"type": "string"},
-                "operator": {"enum": ["Exists", "Equal"]},
+                "operator": {"enum": ["Exists", "Equal", "Lt", "Gt"]},
                 "value": {"type": "string"},
                 "effect": {"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
                 "tolerationSeconds": {"type": "integer"},
@@ -99,11 +109,15 @@ OF_A_SERVICE: dict[str, Schema] = {
     "autoscaling.targetCPUUtilizationPercentage": {"type": "integer", "minimum": 1, "maximum": 1000},
 }
 
+IMAGES = ("image", "plannerImage", "nats.image", "etcd.image", "imageBuilder.buildkitImage")
+
 CONSTRAINTS: dict[str, Schema] = {
     "nameOverride": {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?)?$"},
     "fullnameOverride": {"type": "string", "pattern": "^([a-z]([-a-z0-9]{0,38}[a-z0-9])?)?$"},
     "commonLabels": _LABELS,
     "commonAnnotations": _TEXTS,
+    "runAsUser": {"type": ["integer", "null"], "minimum": 1},
+    "commands.resources": _RESOURCES,
     "global.imagePullSecrets": {"type": "array", "items": _NAMED},
     "clusterName": {"type": "string", "minLength": 1, "maxLength": 63},
     "namespaces": {"type": "array", "items": {"type": "string", "pattern": _NAME}},
@@ -171,14 +185,28 @@ CONSTRAINTS: dict[str, Schema] = {
     "credentials.mode": {"enum": ["auto", "cert-manager", "given"]},
     "credentials.issuerRef": _ISSUER,
     "networkPolicy.apiServerPorts": {"type": "array", "items": _PORT, "minItems": 1},
+    "networkPolicy.dnsPorts": {"type": "array", "items": _PORT, "minItems": 1},
     "networkPolicy.metricsFrom": _OBJECTS,
     "networkPolicy.extraEgress": _OBJECTS,
-    "tests.image": {"type": "string", "minLength": 1},
+    "tests.image": {
+        "type": ["object", "string"],
+        "minLength": 1,
+        "additionalProperties": False,
+        "properties": {
+            "registry": _REGISTRY,
+            "repository": _REPOSITORY,
+            "tag": {"type": "string"},
+            "digest": _DIGEST,
+        },
+    },
     "tests.model": {"type": "string", "minLength": 1},
     "tests.timeoutSeconds": {"type": "integer", "minimum": 10},
     "extraObjects": {"type": "array", "items": {"type": ["object", "string"]}},
-    **{f"{image}.digest": _DIGEST for image in ("image", "plannerImage", "nats.image", "etcd.image")},
-    **{f"{image}.pullPolicy": _POLICY for image in ("image", "plannerImage", "nats.image", "etcd.image")},
+    "global.imageRegistry": _REGISTRY,
+    **{f"{image}.registry": _REGISTRY for image in IMAGES},
+    **{f"{image}.repository": _REPOSITORY for image in IMAGES},
+    **{f"{image}.digest": _DIGEST for image in IMAGES},
+    **{f"{image}.pullPolicy": _POLICY for image in IMAGES},
     **{f"{part}.resources": _RESOURCES for part in ("nats", "etcd")},
     **{f"{part}.tolerations": _TOLERATIONS for part in ("nats", "etcd")},
     **{f"{part}.nodeSelector": _TEXTS for part in ("nats", "etcd")},
