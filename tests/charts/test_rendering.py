@@ -201,7 +201,7 @@ def test_services_reach_dns_and_the_collector_of_traces() -> None:
     assert {name for name, ports in reached.items() if 4318 in ports} == {*SERVICES} & reached.keys()
 
 
-def test_secrets_of_cert_manager_are_found_as_those_of_the_job() -> None:
+def test_secrets_of_cert_manager_have_the_labels_of_those_of_the_job() -> None:
     """docs/uninstall.md deletes Secrets by their labels."""
     certificates = helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "cert-manager.yaml"), "Certificate")
     labels = [each["spec"].get("secretTemplate", {}).get("labels", {}) for each in certificates]

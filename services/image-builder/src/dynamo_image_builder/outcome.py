@@ -139,7 +139,7 @@ def _said(pods: Sequence[KubeObject]) -> tuple[str, str] | None:
 def _cause(pods: Sequence[KubeObject], log: str) -> tuple[str, str] | None:
     """Why a build failed, and what to do."""
     for pod in pods:
-        # First: what ends a pod kills its containers, which then look as if the build had failed.
+        # First: what ends a pod kills its containers, and their exit codes are those of a build that failed.
         if lost := _lost(pod):
             return lost
         for name, end in _states(pod, "terminated"):
