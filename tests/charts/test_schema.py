@@ -146,6 +146,8 @@ TOGETHER = [
         "imageBuilder.enabled=true,imageBuilder.namespace=default",
         "imageBuilder.namespace is default, which is there: name another one",
     ),
+    ("commands=null", "helm upgrade --reuse-values leaves them out: use --reset-then-reuse-values"),
+    ("services.profiler=null", "helm upgrade --reuse-values leaves them out: use --reset-then-reuse-values"),
     ("nats.persistence.size=5Gi", "nats.persistence.size is 5Gi, and NATS needs more than 5Gi"),
     ("nats.mode=existing", "nats.existing.servers is empty"),
     ("etcd.mode=existing", "etcd.existing.endpoints is empty"),

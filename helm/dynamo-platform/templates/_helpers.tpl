@@ -349,6 +349,9 @@ authorization.conf
 
 {{/* Combinations of values that a schema cannot refuse. */}}
 {{- define "dynamo.check" -}}
+{{- if not (and .Values.commands .Values.services.profiler) -}}
+{{- fail "the values lack those that are new in this release, as helm upgrade --reuse-values leaves them out: use --reset-then-reuse-values" -}}
+{{- end -}}
 {{- $namespaces := include "dynamo.namespaces" . | fromJsonArray -}}
 {{- if and .Values.namespaces .Values.namespaceRestriction.enabled -}}
 {{- fail "namespaces and namespaceRestriction.enabled exclude each other: list all namespaces in namespaces" -}}
