@@ -134,7 +134,7 @@ def test_services_reach_the_ports_of_addresses(settings: str, service: str, port
     policy = helm.one(helm.objects("--set", given), "NetworkPolicy", service)
     reached = {port["port"] for rule in policy["spec"]["egress"] for port in rule.get("ports", ())}
     # DNS, the API server, and the NATS and etcd of the release where the address is of another.
-    assert ports <= reached <= ports | {53, 443, 6443, 4222, 2379}
+    assert ports <= reached <= ports | {53, 5353, 443, 6443, 4222, 2379}
 
 
 @pytest.mark.parametrize(("values", "who"), [("default", None), ("monitoring", "monitoring")])
