@@ -32,7 +32,7 @@ def test_managers_of_a_field_come_with_the_latest_first() -> None:
 
 
 @pytest.mark.parametrize("escaped", [True, False])
-def test_an_item_is_found_however_its_name_is_written(escaped: bool) -> None:
+def test_an_item_is_known_however_its_name_is_written(escaped: bool) -> None:
     obj = recorded(entry("m", item("größe", escaped=escaped)))
     assert managers_of(obj, "spec", "components", {"name": "größe"}, "replicas") == ["m"]
     assert managers_of(obj, "spec", "components", {"name": "other"}, "replicas") == []
