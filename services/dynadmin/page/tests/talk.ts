@@ -15,6 +15,7 @@ test("a line that comes again after a break is kept once", () => {
   equal(log.matching("").length, 3);
   // An id is more than a time: the last one counts, also of a line that is known.
   ok(!log.take(line("2", "b"), "2~A", false));
+  equal(log.last, "2~A");
   ok(log.take(line("1", "older", "slow"), "2~9", false));
   equal(log.last, "2~9");
   equal(log.matching("OTHER").length, 1);
