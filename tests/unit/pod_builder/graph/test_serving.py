@@ -224,6 +224,17 @@ def test_what_has_lost_its_counterparts_to_the_new_generation_makes_way(waits):
     assert (result.makes_way, result.again) == ((True, None) if waits is LONG_WAIT else (False, NO_ROOM.seconds - 30))
 
 
+@pytest.mark.parametrize(("replicas", "ago", "makes_way"), [(1, LONG_AGO, True), (1, 5, False), (2, LONG_AGO, False)])
+def test_an_engine_whose_pods_are_recreated_with_each_crash_makes_way(replicas, ago, makes_way):
+    """They are never old. Of several replicas the status does not say whether one served."""
+    since = timestamp(NOW - timedelta(seconds=ago))
+    unavailable = {"type": "Available", "status": "False", "reason": "x", "lastTransitionTime": since}
+    old = stored(component("g-d-old", "old", replicas, component="D"), status={"conditions": [unavailable]})
+    workloads = {"g-d-new": deployment("g-d-new", 1, 0), "g-d-old": deployment("g-d-old", replicas, 0)}
+    world = observed(workloads=workloads, pods=failing(5))
+    assert serving({"D": DECODE}, {"D": [old]}, world).makes_way is makes_way
+
+
 @pytest.mark.parametrize(("old", "makes_way"), [(0, True), (1, False)], ids=["does not serve", "serves"])
 def test_an_old_generation_that_does_not_serve_makes_way_for_pods_that_its_quota_refuses(old, makes_way):
     refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: gpus"}

@@ -20,6 +20,7 @@ from dynamo_shared.api.untrusted.times import moment
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.requeue import earliest
+from dynamo_pod_builder.status.component import AVAILABLE
 from dynamo_pod_builder.status.pods import UNSCHEDULABLE
 from dynamo_pod_builder.status.workload import QUOTA_EXCEEDED, readiness, ready_replicas
 
@@ -199,25 +200,35 @@ def _old_generations(
                 serve, _ = ready_replicas(observed.staying(objects.name(dcd)))
                 generation.share = min(generation.share, serve / whole)
             if objects.replicas(dcd) > 0:
-                wait = _until_useless(objects.name(dcd), observed)
+                wait = _until_useless(dcd, observed)
                 generation.waits += [] if wait is None else [wait]
             elif available.get(component):
                 generation.is_replaced = True
     return {name: each for name, each in generations.items() if replicas[name]}
 
 
-def _until_useless(dcd: str, observed: Observed) -> float | None:
+def _until_useless(dcd: KubeObject, observed: Observed) -> float | None:
     """Seconds until an old component has not served for so long that it makes way; None where it serves."""
-    if ready_replicas(observed.staying(dcd))[0] > 0:
+    name = objects.name(dcd)
+    if ready_replicas(observed.staying(name))[0] > 0:
         return None
     # Of an engine on several nodes the leader says whether it serves.
-    pods = [
-        pod for pod in observed.pods_of(observed.workloads.get(dcd)) if objects.labels(pod).get(labels.ROLE) != "worker"
-    ]
+    workload = observed.workloads.get(name)
+    pods = [pod for pod in observed.pods_of(workload) if objects.labels(pod).get(labels.ROLE) != "worker"]
     if any(objects.is_true(pod, "Ready") for pod in pods):
         return inf
     since = (_unready_since(pod) for pod in pods if is_there(pod))
-    return max(((each + USELESS - observed.now).total_seconds() for each in since if each is not None), default=0.0)
+    last = max((each for each in since if each is not None), default=None)
+    if objects.replicas(dcd) == 1 and (unavailable := _unavailable_since(dcd)) is not None:
+        # Pods of an engine on several nodes are recreated each time that one crashes.
+        last = min(last or unavailable, unavailable)
+    return 0.0 if last is None else (last + USELESS - observed.now).total_seconds()
+
+
+def _unavailable_since(dcd: KubeObject) -> datetime | None:
+    """Since when fewer replicas serve than are desired, as its status says."""
+    available = objects.condition(dcd, AVAILABLE) or {}
+    return moment(available.get("lastTransitionTime")) if available.get("status") == "False" else None
 
 
 def _unready_since(pod: KubeObject) -> datetime | None:
