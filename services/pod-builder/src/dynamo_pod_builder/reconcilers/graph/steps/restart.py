@@ -13,7 +13,7 @@ Everything that a restart knows stands in the objects and in the graph's status.
 Pods that are still to be made need no restart: their template has the id from the start.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,7 +103,7 @@ def _unfinished(waiting: Sequence[str], before: Mapping[str, Any] | None, parts:
     """
     if _ended(before):
         return []
-    may_be = parts.keys() if before is None else before.get("inProgress") or ()
+    may_be: Collection[str] = parts.keys() if before is None else before.get("inProgress") or ()
     return [name for name in waiting if name in may_be and parts[name].id and not parts[name].serves]
 
 

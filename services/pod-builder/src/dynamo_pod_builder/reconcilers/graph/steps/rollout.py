@@ -77,8 +77,8 @@ def roll(plan: Plan, observed: Observed) -> Plan:
         rollout = Rollout(components=components, status=status, completed=bool(components))
     else:
         rollout = _under_way(workers, leftovers, moving, new, observed)
-        waits = (*rollout.waits, *(_waits_for_room(component, new.crowded[component]) for component in sorted(stands)))
-        rollout = replace(rollout, drain=drain, waits=waits)
+        for_room = (_waits_for_room(component, new.crowded[component]) for component in sorted(stands))
+        rollout = replace(rollout, drain=drain, waits=(*rollout.waits, *for_room))
     return replace(plan, rollout=rollout)
 
 
