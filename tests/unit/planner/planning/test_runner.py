@@ -227,6 +227,13 @@ async def test_a_policy_that_fails_is_recreated_after_a_while() -> None:
     assert [asked for _, asked in world.asked] == [{Pool.DECODE: 3}]
 
 
+async def test_what_the_scaler_holds_is_not_done_once_a_policy_has_failed() -> None:
+    """Replicas stay as they are, the condition says: they were changed minutes later all the same."""
+    world = World(2)
+    await fly(world, Scripted(more(prefill=2), ZeroDivisionError()), Scripted(None))
+    assert world.withdrawn == [120.0]
+
+
 @pytest.mark.parametrize(
     ("error", "unsent"),
     [

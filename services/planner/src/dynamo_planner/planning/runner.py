@@ -64,6 +64,8 @@ class Runner:
                 await self._run_policy()
             except Exception as error:
                 log.exception("planning of a graph failed", graph=str(self._plan.graph))
+                # Replicas stay as they are, also those that the scaler would change later.
+                await self._give_up()
                 await self._failed(error)
                 await self._sleep(AFTER_A_FAULT)
 
@@ -87,13 +89,16 @@ class Runner:
         ):
             acted = await self._ask(effects.decision, gathered.observation)
         elif self._desires_nothing(effects):
-            self._pace.clear()
-            # While NATS is away nothing can be said: the scaler would still do it.
-            self._waits = self._waits and not await self._withdraw()
+            await self._give_up()
         else:
             acted = self._pace.last()
         await self._report(TickResult(gathered, effects, acted))
         return effects.next_tick
+
+    async def _give_up(self) -> None:
+        self._pace.clear()
+        # While NATS is away nothing can be said: the scaler would still do it.
+        self._waits = self._waits and not await self._withdraw()
 
     async def _ask(self, decision: Decision, observation: Observation) -> Acted:
         """The scaler's answer; the earlier one to a plan that it did not carry out, until that is to be asked for again."""
