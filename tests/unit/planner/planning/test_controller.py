@@ -382,7 +382,9 @@ async def test_planning_begins_when_the_gpus_of_an_engine_are_known() -> None:
     controller._stop(KEY)
 
 
-async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for() -> None:
+async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     controller, _ = plans()
     sharing = graph(uid="s")
     sharing["metadata"]["name"] = "sharing"
@@ -403,6 +405,12 @@ async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for
     assert concerned(allocated, allocated) == []
     assert concerned(None, _claim("four")) == ["sharing"]
     assert concerned(_claim("four"), None) == ["sharing"]
+
+    def all_of_them(*_: object) -> None:
+        raise AssertionError("each pod has a claim, and each graph of its namespace is unpacked")
+
+    monkeypatch.setattr(controller, "_asking", all_of_them)
+    assert concerned(waiting, allocated) == ["g"]
     assert concerned(None, _claim("other", pod="away")) == []
 
 

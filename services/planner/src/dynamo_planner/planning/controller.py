@@ -139,12 +139,19 @@ class Plans(Controller):
                 yield _task(key_of(graph))
 
     def _of_claim(self, change: CacheChange) -> Iterator[Task]:
-        """Of graphs that name the claim, or whose pod it was made for."""
+        """Of graphs that name the claim, or of the one whose pod it was made for."""
+        namespace = change.key.namespace
         owner = objects.controller_of(change.obj)
-        pod = self.cache.get(PODS, ObjectKey(change.key.namespace, owner["name"])) if owner else None
-        made = objects.labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME) if pod is not None else None
-        for graph in self._asking(ObjectKey(change.key.namespace, "")):
-            if made == key_of(graph).name or names_claim(graph, change.key.name):
+        if owner is not None and owner["kind"] == PODS.kind:
+            # There is one for each pod, so that the graphs of its namespace are not gone through.
+            pod = self.cache.get(PODS, ObjectKey(namespace, owner["name"]))
+            made_for = ObjectKey(namespace, objects.labels(pod or {}).get(labels.GRAPH_DEPLOYMENT_NAME, ""))
+            graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, made_for)
+            if graph is not None and config_map_of(graph):
+                yield _task(made_for)
+            return
+        for graph in self._asking(ObjectKey(namespace, "")):
+            if names_claim(graph, change.key.name):
                 yield _task(key_of(graph))
 
     def _asking(self, config_map: ObjectKey) -> list[KubeObject]:
