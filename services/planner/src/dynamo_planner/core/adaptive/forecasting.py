@@ -183,10 +183,11 @@ class Forecaster:
         self._searched = -np.inf
         self._short = SHORT[0]
         self._growth = UNSEEN_GROWTH
+        self._losses: dict[str, float] = {}
 
     def losses(self) -> dict[str, float]:
-        """How the ways have done, requests a second off."""
-        return {way: loss for way, record in self._records.items() if (loss := record.loss(self._short)) is not None}
+        """How the ways have done up to the last forecast, requests a second off."""
+        return self._losses
 
     def forecast(self, demand: Demand, now: float, horizon: float) -> Forecast:
         """What to expect; `horizon` is the time that a new replica needs. Call once a sample."""
@@ -205,6 +206,8 @@ class Forecaster:
         made = {way: Forecast(way, start, slope, horizon, self._wave, now, usual) for way in ways}
         for way, forecast in made.items():
             self._records[way].waiting.append((now + horizon, forecast.at(horizon), start))
+        known = ((way, record.loss(self._short)) for way, record in self._records.items())
+        self._losses = {way: loss for way, loss in known if loss is not None}
         self._choose(ways)
         if self._way == "wave" and self._wave is not None:
             # It is fitted again each minute: what earlier ones were off by says nothing of this one.
@@ -223,7 +226,7 @@ class Forecaster:
     def _choose(self, ways: list[str]) -> None:
         if self._way not in ways:
             self._way = "trend"
-        losses = {way: loss for way, loss in self.losses().items() if way in ways}
+        losses = {way: loss for way, loss in self._losses.items() if way in ways}
         # That bursts end has to be observed first.
         for way in BURSTS:
             if way in losses:

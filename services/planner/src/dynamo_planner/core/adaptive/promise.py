@@ -22,12 +22,8 @@ class Promise:
         """share of requests within both targets, 0 to 1"""
         self._ticks: deque[tuple[float, float, float]] = deque()
         """(when, requests that came, requests that were kept)"""
-
-    @property
-    def kept(self) -> float | None:
-        """Share of the requests of the last hour that were kept, as estimated; None before the first request."""
-        came = sum(requests for _, requests, _ in self._ticks)
-        return sum(kept for _, _, kept in self._ticks) / came if came > 0 else None
+        self.kept: float | None = None
+        """share of the requests of the last hour that were kept, as estimated; None before the first request"""
 
     @property
     def behind(self) -> float:
@@ -56,3 +52,6 @@ class Promise:
         self._ticks.append((now, requests, requests * share))
         while self._ticks[0][0] <= now - WINDOW:
             self._ticks.popleft()
+        # Once a tick, which asks for it several times. Not as a running sum: rounding would stay in it.
+        came = sum(requests for _, requests, _ in self._ticks)
+        self.kept = sum(kept for _, _, kept in self._ticks) / came if came > 0 else None
