@@ -64,8 +64,8 @@ def test_a_wave_is_known_at_once() -> None:
         ({}, range(120), 1.0),
     ],
 )
-def test_what_the_last_hour_missed_is_made_up_for(times: dict[str, float], missed: range, kept: float) -> None:
-    in_time = {"ttft": 100.0, "itl": 8.0}
+def test_what_the_last_hour_missed_is_made_up_for(times: dict[str, Any], missed: range, kept: float) -> None:
+    in_time: dict[str, Any] = {"ttft": 100.0, "itl": 8.0}
     minutes = [
         replace(each, traffic=replace(each.traffic, **(times if each.ago / MINUTE in missed else in_time)))
         for each in past(lambda _: 20)

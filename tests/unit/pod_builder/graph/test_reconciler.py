@@ -229,6 +229,7 @@ async def test_that_a_planner_of_the_graph_s_own_cannot_learn_it_is_reported_onc
     graph = stored_graph(component("Plan", "planner"), component("One"))
     refused = Forbidden(403, "Forbidden", "policy says no")
     reported: list[str] = []
+    refusals: dict[str, Exception]
     for refusals in ({"annotate DynamoGraphDeployment graph": refused}, {}):
         for _ in range(2):
             world = World(graph, *owned(graph))
