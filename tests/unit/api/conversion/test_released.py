@@ -1,6 +1,7 @@
 """Fields that a manager applies no longer, where the other version has no path for them."""
 
 import copy
+import time
 from typing import Any
 
 import pytest
@@ -162,3 +163,17 @@ def test_odd_bookkeeping_is_passed_over(managed: Any) -> None:
     assert without_released(sane, odd) is sane
     model = {"apiVersion": ALPHA, "kind": "DynamoModel", "metadata": odd["metadata"]}
     assert without_released(model, model) is model
+
+
+def test_of_thousands_of_fields_each_is_looked_for_once() -> None:
+    """A manager may apply as many as an object has: each of them was compared with all that the other version keeps."""
+    names = [f"label-{number}" for number in range(30_000)]
+    ingress = {"enabled": True, "host": "h", "annotations": dict.fromkeys(names, "x")}
+    fields: Object = {
+        "f:ingress": {"f:annotations": {f"f:{name}": {} for name in names}, "f:enabled": {}, "f:host": {}}
+    }
+    old = graph(entry({**REPLICAS, **fields}), ingress=ingress)
+    new = graph(entry({**REPLICAS, "f:ingress": {"f:enabled": {}, "f:host": {}}}), ingress=ingress)
+    began = time.process_time()
+    assert service_after(new, old)["ingress"] == {"enabled": True, "host": "h"}
+    assert time.process_time() - began < 3

@@ -31,17 +31,20 @@ def without_released(obj: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]
         other = convert(obj, there)
     except NotConvertible:
         return obj
-    places = [path for path, _ in unsayable(other)]
+    places = {_hashable(path) for path, _ in unsayable(other)}
     owned_there = any(_is_of_spec(leaf) for owned in _entries(obj, there).values() for leaf in owned.leaves())
-    result = obj
+    taken: list[tuple[Path, int]] = []
     for leaf in gone:
         path = path_of(leaf)
-        place = next((each for each in places if path and path[: len(each)] == each), None)
-        if path and place is None and not owned_there and _is_of_spec(leaf):
-            place = _part(path)
-        if path and place and len(path) >= len(place):
-            result = _without(result, path, len(place))
-    return result
+        if not path:
+            continue
+        steps = _hashable(path)
+        stem = next((length for length in range(1, len(steps) + 1) if steps[:length] in places), 0)
+        if not stem and not owned_there and _is_of_spec(leaf):
+            stem = len(_part(path))
+        if 0 < stem <= len(path):
+            taken.append((path, stem))
+    return _without(obj, taken)
 
 
 def _is_of_spec(leaf: Leaf) -> bool:
@@ -54,13 +57,20 @@ def _part(path: Path) -> Path:
     return path[:4] if path[1:2] in (["services"], ["components"]) else path[:2]
 
 
-def _without(obj: dict[str, Any], path: Path, stem: int) -> dict[str, Any]:
-    """The object without the value at a path, nor objects above it that are empty then, down to a stem of so many steps."""
-    while len(path) >= stem:
-        obj = put(obj, [[path]])
-        path = path[:-1]
-        if _at(obj, path) != {}:
-            break
+def _hashable(path: Path) -> tuple[Any, ...]:
+    return tuple(step if isinstance(step, str | int) else tuple(step.items()) for step in path)
+
+
+def _without(obj: dict[str, Any], taken: list[tuple[Path, int]]) -> dict[str, Any]:
+    """The object without the values at some paths, nor objects above them that are empty then, down to stems of so many steps."""
+    while taken:
+        obj = put(obj, [[path] for path, _ in taken])
+        above: dict[tuple[Any, ...], tuple[Path, int]] = {}
+        for path, stem in taken:
+            if len(path) > stem:
+                key = _hashable(path[:-1])
+                above[key] = path[:-1], min(stem, above.get(key, (path, stem))[1])
+        taken = [(path, stem) for path, stem in above.values() if _at(obj, path) == {}]
     return obj
 
 
