@@ -283,6 +283,17 @@ def test_what_an_object_keeps_for_the_other_version_is_valid_there(version: str,
     assert ask({**crafted, "metadata": {**crafted["metadata"], "labels": {"a": "b"}}}, crafted).refusal is None
 
 
+def test_of_what_an_object_keeps_only_what_is_new_is_refused() -> None:
+    """It was stored before there was a check: another part of it may change."""
+    old = keeping("v1beta1", {"fields": [[["spec", "pvcs"], "none"]]})
+    more = keeping("v1beta1", {"fields": [[["spec", "pvcs"], "none"]], "components": {"Frontend": [[["ingress"], {}]]}})
+    assert ask(more, old).refusal is None
+    worse = keeping("v1beta1", {"fields": [[["spec", "pvcs"], "none"]], "components": {"Frontend": [[["ingress"], 5]]}})
+    said = refused(ask(worse, old))
+    assert "spec.services.Frontend.ingress: must be an object" in said
+    assert "spec.pvcs" not in said
+
+
 def test_what_the_operator_kept_for_the_other_version_is_valid_there() -> None:
     crafted = graph("v1beta1")
     text = json.dumps({"version": 1, "spec": {"services": {"Frontend": {"ingress": "none"}}}})

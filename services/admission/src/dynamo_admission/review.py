@@ -134,7 +134,8 @@ def review(
     errors, warnings = _findings(checked, old, facts, checker)
     errors += _hidden(desired, old, checker)
     if errors and old is not None:
-        errors, kept = introduced(errors, checked, _findings(old, None, facts, checker)[0], old)
+        before = [*_findings(old, None, facts, checker)[0], *_hidden(old, None, checker)]
+        errors, kept = introduced(errors, checked, before, old)
         warnings = [*(f"{error} (as it was stored before)" for error in kept), *warnings]
     if errors:
         return ReviewVerdict(ReviewStatus("Failure", refusal_text(errors), "Invalid", 422))
