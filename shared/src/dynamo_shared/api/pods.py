@@ -6,6 +6,8 @@ from dynamo_shared.api.registry import labels
 
 #: Seconds that a pod has to finish its requests, unless its template says otherwise.
 GRACE_PERIOD = 60
+#: The same of an endpoint picker: a gateway may hold a stream open as long as this.
+GRACE_PERIOD_OF_PICKER = 130
 #: How many of them the runtime's workers use, unless this variable says otherwise; then they abort what is left.
 DRAIN_VARIABLE, DRAIN_SECONDS = "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS", 5
 

@@ -231,6 +231,15 @@ def test_what_the_platform_completes_is_fine() -> None:
     )
 
 
+def test_amounts_are_compared_as_they_are_stored() -> None:
+    """In thousandths, rounded up; a name of all variables' source may end with '-' there, and no object has it."""
+    assert in_main(resources={"requests": {"cpu": "200u"}, "limits": {"cpu": "100u"}}) == []
+    assert in_main(resources={"requests": {"cpu": "1.0002"}, "limits": {"cpu": "1.0001"}}) == []
+    assert in_main(resources={"requests": {"cpu": "1.0011"}, "limits": {"cpu": "1.001"}}) != []
+    assert in_main(envFrom=[{"secretRef": {"name": "a-"}}]) == []
+    assert in_main(envFrom=[{"secretRef": {"name": "-"}}]) != []
+
+
 def test_an_object_of_errors_is_cut_off() -> None:
     result = in_pod(**{f"field{number}": 1 for number in range(100_000)})
     assert len(result) == 100
@@ -293,6 +302,183 @@ def test_pods_that_do_not_hold_together(fields: str, problem: str) -> None:
     assert observed.startswith(problem)
 
 
+_AFFINITY = (
+    "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{}]}}}}}}"
+)
+_NEARBY = "affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{}]}}}}"
+_SPREAD = "topologySpreadConstraints: [{{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: {}}}]"
+_PROJECTED = "volumes: [{{name: v, projected: {{sources: [{}]}}}}]"
+_CLAIM = "volumes: [{{name: v, ephemeral: {{volumeClaimTemplate: {{spec: {}}}}}}}]"
+#: What the API server refuses of the pods that are made of a template, and the words here.
+REFUSED_LATER = {
+    "activeDeadlineSeconds: 0": "activeDeadlineSeconds: 0 is too small; at least 1",
+    "activeDeadlineSeconds: 2147483648": "activeDeadlineSeconds: 2147483648 is too large; at most 2147483647",
+    "tolerations: [{key: k, value: a b}]": "tolerations[0].value: 'a b' is not a valid label value, which has",
+    "dnsConfig: {nameservers: [1.1.1.1, 1.1.1.2, 1.1.1.3, 1.1.1.4]}": (
+        "dnsConfig.nameservers: must not have more than 3 servers, not 4"
+    ),
+    "dnsConfig: {nameservers: [dns.example.com]}": "dnsConfig.nameservers[0]: 'dns.example.com' is not an IP address; examples:",
+    "dnsConfig: {searches: [a..b]}": "dnsConfig.searches[0]: 'a..b' is not a valid domain, which has",
+    f"dnsConfig: {{searches: {['a'] * 33}}}": "dnsConfig.searches: must not have more than 32 domains, not 33",
+    f"dnsConfig: {{searches: {['.'.join(['a' * 63] * 3)] * 11}}}": "dnsConfig.searches: has 2111 characters with blanks",
+    "dnsConfig: {options: [{value: '2'}]}": "dnsConfig.options[0].name: required: the name of an option",
+    "hostAliases: [{ip: host, hostnames: [a]}]": "hostAliases[0].ip: 'host' is not an IP address",
+    "hostAliases: [{ip: 10.0.0.1, hostnames: [A_B]}]": "hostAliases[0].hostnames[0]: 'A_B' is not a valid object name",
+    "readinessGates: [{conditionType: a b}]": "readinessGates[0].conditionType: 'a b' is not a valid key; it has",
+    "schedulingGates: [{name: a b}]": "schedulingGates[0].name: 'a b' is not a valid key; it has",
+    "overhead: {cpu: '-1'}": "overhead.cpu: must not be negative",
+    "securityContext: {sysctls: [{name: A, value: '1'}]}": "securityContext.sysctls[0].name: 'A' is not a valid name of a kernel",
+    "securityContext: {sysctls: [{name: a, value: '1'}, {name: a, value: '2'}]}": (
+        "securityContext.sysctls[1].name: 'a' is set already"
+    ),
+    "securityContext: {supplementalGroups: [5, -1]}": "securityContext.supplementalGroups[1]: -1 is too small; at least 0",
+    "securityContext: {seccompProfile: {type: RuntimeDefault, localhostProfile: p}}": (
+        "securityContext.seccompProfile.localhostProfile: only where type is Localhost"
+    ),
+    "securityContext: {seccompProfile: {type: Localhost, localhostProfile: /p}}": (
+        "securityContext.seccompProfile.localhostProfile: '/p' must be a relative path"
+    ),
+    "securityContext: {appArmorProfile: {type: Localhost, localhostProfile: ' p'}}": (
+        "securityContext.appArmorProfile.localhostProfile: ' p' must not begin or end with blanks"
+    ),
+    f"securityContext: {{appArmorProfile: {{type: Localhost, localhostProfile: {'p' * 4096}}}}}": (
+        "securityContext.appArmorProfile.localhostProfile: must not have more than 4095 bytes"
+    ),
+    "securityContext: {appArmorProfile: {type: Unconfined, localhostProfile: p}}": (
+        "securityContext.appArmorProfile.localhostProfile: only where type is Localhost"
+    ),
+    "{hostNetwork: true, containers: [{name: a, ports: [{containerPort: 1, hostPort: 2}]}]}": (
+        "containers[0].ports[0].hostPort: must be the containerPort, since hostNetwork is true"
+    ),
+    "{containers: [{name: a, volumeDevices: [{name: v, devicePath: /dev/a}]}], volumes: [{name: v, emptyDir: {}}]}": (
+        "containers[0].volumeDevices[0].name: 'v' must be a persistentVolumeClaim"
+    ),
+    _SPREAD.format("ScheduleAnyway, minDomains: 2"): (
+        "topologySpreadConstraints[0].minDomains: only where whenUnsatisfiable is DoNotSchedule"
+    ),
+    _SPREAD.format("DoNotSchedule, matchLabelKeys: [a]"): (
+        "topologySpreadConstraints[0].matchLabelKeys: needs a labelSelector"
+    ),
+    _SPREAD.format("DoNotSchedule, labelSelector: {}, matchLabelKeys: [a b]"): (
+        "topologySpreadConstraints[0].matchLabelKeys[0]: 'a b' is not a valid key"
+    ),
+    _SPREAD.format("DoNotSchedule, labelSelector: {matchLabels: {a: b c}}"): (
+        "topologySpreadConstraints[0].labelSelector.matchLabels.a: 'b c' is not a valid label value"
+    ),
+    _AFFINITY.format("{matchExpressions: [{key: a, operator: Gt, values: ['1', '2']}]}"): (
+        "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values:"
+        " must be one number, since operator is Gt"
+    ),
+    _AFFINITY.format("{matchExpressions: [{key: a b, operator: Exists}]}"): (
+        "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key:"
+        " 'a b' is not a valid key"
+    ),
+    _AFFINITY.format("{matchFields: [{key: metadata.name, operator: Exists}]}"): (
+        "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].operator:"
+        " must be In or NotIn for a field, not 'Exists'"
+    ),
+    _AFFINITY.format("{matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}"): (
+        "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].values:"
+        " must be one value, since a field has one"
+    ),
+    _NEARBY.format("{topologyKey: a b}"): (
+        "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: 'a b' is not a valid key"
+    ),
+    _NEARBY.format("{topologyKey: a, namespaces: [A]}"): (
+        "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaces[0]: 'A' is not a valid name"
+    ),
+    _NEARBY.format("{topologyKey: a, labelSelector: {matchExpressions: [{key: a, operator: Gt, values: ['1']}]}}"): (
+        "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector.matchExpressions[0].operator:"
+        " 'Gt' is not allowed; one of In, NotIn, Exists, DoesNotExist"
+    ),
+    _NEARBY.format("{topologyKey: a, namespaceSelector: {matchExpressions: [{key: a, operator: In}]}}"): (
+        "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector.matchExpressions[0].values:"
+        " required, since operator is In"
+    ),
+    _NEARBY.format("{topologyKey: a, labelSelector: {matchExpressions: [{key: a, operator: In, values: [b c]}]}}"): (
+        "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector.matchExpressions[0].values[0]:"
+        " 'b c' is not a valid label value"
+    ),
+    "volumes: [{name: v, secret: {secretName: s, items: [{key: k, path: ..p}]}}]": (
+        "volumes[0].secret.items[0].path: '..p' must not begin with '..'"
+    ),
+    "volumes: [{name: v, downwardAPI: {items: [{path: p}]}}]": "volumes[0].downwardAPI.items[0]: must have one source: fieldRef",
+    "volumes: [{name: v, downwardAPI: {items: [{path: p, resourceFieldRef: {resource: limits.cpu}}]}}]": (
+        "volumes[0].downwardAPI.items[0].resourceFieldRef.containerName: required: the container"
+    ),
+    _PROJECTED.format("{secret: {name: s}, configMap: {name: c}}"): (
+        "volumes[0].projected.sources[0]: must have one source, not secret and configMap: add an item for each"
+    ),
+    _PROJECTED.format(
+        "{secret: {name: s, items: [{key: k, path: p}]}}, {configMap: {name: c, items: [{key: k, path: p}]}}"
+    ): (
+        "volumes[0].projected.sources[1].configMap.items[0].path: 'p' is the path of another file already (sources[0])"
+    ),
+    _PROJECTED.format("{serviceAccountToken: {path: p, expirationSeconds: 599}}"): (
+        "volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds: 599 is too small; at least 600"
+    ),
+    "volumes: [{name: v, ephemeral: {}}]": "volumes[0].ephemeral.volumeClaimTemplate: required: what is claimed",
+    _CLAIM.format("{resources: {requests: {storage: 1Gi}}}"): (
+        "volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes: required: one of ReadWriteOnce,"
+    ),
+    _CLAIM.format("{accessModes: [ReadWriteOnce, ReadWriteOncePod], resources: {requests: {storage: 1Gi}}}"): (
+        "volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes: must be ReadWriteOncePod alone"
+    ),
+    _CLAIM.format("{accessModes: [ReadWriteOnce]}"): (
+        "volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage: required: how large"
+    ),
+    _CLAIM.format("{accessModes: [ReadWriteOnce], resources: {requests: {storage: 0}}}"): (
+        "volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage: must be above 0, not 0"
+    ),
+    _CLAIM.format(
+        "{accessModes: [ReadWriteOnce], selector: {matchLabels: {a: b c}}, resources: {requests: {storage: 1}}}"
+    ): ("volumes[0].ephemeral.volumeClaimTemplate.spec.selector.matchLabels.a: 'b c' is not a valid label value"),
+}
+
+
+@pytest.mark.parametrize(("fields", "problem"), REFUSED_LATER.items())
+def test_what_would_be_refused_later(fields: str, problem: str) -> None:
+    (observed,) = in_pod(**yaml.safe_load(fields))
+    assert observed.startswith(problem)
+
+
+TAKEN = [
+    # Zeros before a number, and any way to write IPv6.
+    *(
+        f"dnsConfig: {{nameservers: ['{address}']}}"
+        for address in (
+            "010.0.0.1",
+            "::",
+            "::1",
+            "1::",
+            "2001:DB8::1",
+            "1:2:3:4:5:6:7:8",
+            "1:2:3:4:5:6:7::",
+            "::ffff:010.0.0.1",
+        )
+    ),
+    *(f"dnsConfig: {{searches: ['{domain}']}}" for domain in (".", "a.", "_a.b_c", "svc.cluster.local")),
+    "hostAliases: [{ip: '::1', hostnames: [a.b]}]",
+    "tolerations: [{key: k, operator: Lt, value: '-5'}]",
+    "{hostNetwork: true, containers: [{name: a, ports: [{containerPort: 1, hostPort: 1}, {containerPort: 2}]}]}",
+    _AFFINITY.format("{matchExpressions: [{key: a, operator: In, values: [b c]}]}"),
+    _AFFINITY.format("{}"),
+    _NEARBY.format("{topologyKey: a}"),
+    _SPREAD.format("ScheduleAnyway, labelSelector: {}"),
+    "securityContext: {seccompProfile: {type: Localhost, localhostProfile: ''}}",
+    "securityContext: {sysctls: [{name: net/ipv4/conf.x, value: '1'}]}",
+    "volumes: [{name: v, secret: {secretName: s, items: [{key: k, path: p}, {key: l, path: p}]}}]",
+    "volumes: [{name: v, projected: {}}]",
+    _PROJECTED.format("{}"),
+    _PROJECTED.format("{serviceAccountToken: {path: p}}, {serviceAccountToken: {path: p}}"),
+]
+
+
+@pytest.mark.parametrize("fields", TAKEN)
+def test_what_the_api_server_takes_is_fine(fields: str) -> None:
+    assert in_pod(**yaml.safe_load(fields)) == []
+
+
 CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
     "resources: {claims: [{name: gpu}]}": "resources.claims[0].name: 'gpu' is not a claim of the pod",
     "resources: {limits: {hugepages-2Mi: 4Mi}}": "resources: has hugepages-2Mi, which goes with",
@@ -310,6 +496,58 @@ CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
         "lifecycle.preStop: must do one thing, not exec and sleep"
     ),
     "livenessProbe: {exec: {}}": "livenessProbe.exec.command: required, and missing",
+    "livenessProbe: {httpGet: {port: 1, httpHeaders: [{name: A B, value: x}]}}": (
+        "livenessProbe.httpGet.httpHeaders[0].name: 'A B' is not a valid name of an HTTP header, which has"
+    ),
+    "lifecycle: {preStop: {sleep: {seconds: -1}}}": "lifecycle.preStop.sleep.seconds: -1 is too small; at least 0",
+    "env: [{name: A, valueFrom: {secretKeyRef: {name: A_B, key: k}}}]": (
+        "env[0].valueFrom.secretKeyRef.name: 'A_B' is not a valid object name"
+    ),
+    "env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: a/b}}}]": (
+        "env[0].valueFrom.configMapKeyRef.key: 'a/b' is not a valid key of a Secret or ConfigMap, which has"
+    ),
+    "env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: ..k}}}]": (
+        "env[0].valueFrom.secretKeyRef.key: '..k' is not a valid key of a Secret or ConfigMap"
+    ),
+    "env: [{name: A, valueFrom: {fieldRef: {fieldPath: podIP}}}]": (
+        "env[0].valueFrom.fieldRef.fieldPath: 'podIP' is not a field of a pod; examples:"
+    ),
+    "env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name, apiVersion: v2}}}]": (
+        "env[0].valueFrom.fieldRef.apiVersion: must be v1, not 'v2'"
+    ),
+    "env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}]": (
+        "env[0].valueFrom.fieldRef.fieldPath: names all entries, and a variable has one; write metadata.labels['KEY']"
+    ),
+    "env: [{name: A, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a b']\"}}}]": (
+        "env[0].valueFrom.fieldRef.fieldPath: 'a b' is not a valid key"
+    ),
+    "env: [{name: A, valueFrom: {fieldRef: {fieldPath: \"metadata.name['a']\"}}}]": (
+        "env[0].valueFrom.fieldRef.fieldPath: 'metadata.name' has no entries; only metadata.labels and"
+    ),
+    "env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.nvidia.com/gpu}}}]": (
+        "env[0].valueFrom.resourceFieldRef.resource: 'limits.nvidia.com/gpu' is not allowed; limits. or requests. and one of"
+    ),
+    "env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: '2'}}}]": (
+        "env[0].valueFrom.resourceFieldRef.divisor: must be 1 or 1m for cpu, not '2'"
+    ),
+    "env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1m}}}]": (
+        "env[0].valueFrom.resourceFieldRef.divisor: must be 1, or 1 with one of k, M, G, Ki, Mi, Gi, ... for memory, not '1m'"
+    ),
+    "envFrom: [{prefix: A=, secretRef: {name: s}}]": "envFrom[0].prefix: 'A=' is not a valid name of an environment variable",
+    "volumeMounts: [{name: v, mountPath: /v, mountPropagation: Bidirectional}]": (
+        "volumeMounts[0].mountPropagation: must not be Bidirectional without securityContext.privileged: true"
+    ),
+    "{volumeDevices: [{name: v, devicePath: /d}], volumeMounts: [{name: v, mountPath: /v}]}": (
+        "volumeDevices[0].name: 'v' is in volumeMounts, too"
+    ),
+    "{volumeDevices: [{name: v, devicePath: /v}], volumeMounts: [{name: w, mountPath: /v}]}": (
+        "volumeDevices[0].devicePath: '/v' is where a volume is mounted"
+    ),
+    "volumeDevices: [{name: v, devicePath: /dev/../v}]": "volumeDevices[0].devicePath: '/dev/../v' must not contain '..'",
+    "resources: {limits: {hugepages-2Mi: 3Mi, cpu: 1}}": "resources.limits.hugepages-2Mi: '3Mi' is not a number of whole pages",
+    "resources: {limits: {requests.nvidia.com/gpu: 1}}": (
+        "resources.limits[\"requests.nvidia.com/gpu\"]: no such resource; 'requests.' is for quotas"
+    ),
     "envFrom: [{secretRef: {name: A_B}}]": "envFrom[0].secretRef.name: 'A_B' is not a valid object name",
     "ports: [{containerPort: 1, hostPort: 80}, {containerPort: 2, hostPort: 80}]": (
         "ports[1].hostPort: 80 is another port's already"

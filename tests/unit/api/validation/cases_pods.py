@@ -22,6 +22,15 @@ def drain(seconds: str) -> dict[str, str]:
 
 CASES: list[Case] = [
     Case(
+        "alpha: ports of the node that the engine's container has already",
+        alpha("""
+            a:
+              main: {ports: [{name: system, containerPort: 9090, hostPort: 80}]}
+              pod: {containers: [{name: log, image: x, ports: [{containerPort: 2, hostPort: 80}]}]}
+        """),
+        "error: spec.services.a.extraPodSpec.containers[0].ports[0].hostPort: 80 is another port's already",
+    ),
+    Case(
         "alpha: probes and claims of services that no container can have",
         alpha("""
             a: {livenessProbe: {successThreshold: 2}, readinessProbe: {terminationGracePeriodSeconds: 5, successThreshold: 2}}
@@ -207,6 +216,25 @@ CASES: list[Case] = [
         "warning: spec.components[0].podTemplate.spec.terminationGracePeriodSeconds: requests of a worker that leaves are aborted after 5 seconds all the same: to give them longer, set DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS in the env of main, below this number",
         "warning: spec.components[2].podTemplate.spec.containers[0].env[1].value: a worker that leaves is killed after 60 seconds: make terminationGracePeriodSeconds longer than this",
         "warning: spec.components[3].podTemplate.spec.containers[0].env[0].value: a worker that leaves is killed after 60 seconds: make terminationGracePeriodSeconds longer than this",
+    ),
+    Case(
+        "beta: containers that sleep longer than their pod has to end",
+        beta("""
+            a: {main: {lifecycle: {preStop: {sleep: {seconds: 61}}}}}
+            b:
+              kind: epp
+              eppConfig: {config: {plugins: [], schedulingProfiles: []}}
+              main: {lifecycle: {preStop: {sleep: {seconds: 130}}}}
+            c: {main: {lifecycle: {preStop: {sleep: {seconds: 60}}, postStart: {sleep: {seconds: 0}}}}}
+            d:
+              main: {lifecycle: {preStop: {sleep: {seconds: 100}}}}
+              pod:
+                terminationGracePeriodSeconds: 100
+                others: [{name: log, image: x, lifecycle: {postStart: {sleep: {seconds: 101}}}}]
+        """),
+        "error: spec.components[0].podTemplate.spec.containers[0].lifecycle.preStop.sleep.seconds: must be at most 60, the seconds that the pod has to end: write less, or set spec.components[0].podTemplate.spec.terminationGracePeriodSeconds to 61 or more",
+        "error: spec.components[3].podTemplate.spec.containers[1].lifecycle.postStart.sleep.seconds: must be at most 100, the seconds that the pod has to end: write less, or set spec.components[3].podTemplate.spec.terminationGracePeriodSeconds to 101 or more",
+        "warning: spec.components[3].podTemplate.spec.terminationGracePeriodSeconds: requests of a worker that leaves are aborted after 5 seconds all the same: to give them longer, set DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS in the env of main, below this number",
     ),
     Case("beta: pods that name their node, without Grove", components(beta_pod("a", nodeName="node-1"))),
     Case(

@@ -11,11 +11,11 @@ from dynamo_shared.api.embedded.rules import names, objects, templates
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.objects import MAIN, RUNTIME
-from dynamo_shared.api.pods import DRAIN_SECONDS, DRAIN_VARIABLE, GRACE_PERIOD
+from dynamo_shared.api.pods import DRAIN_SECONDS, DRAIN_VARIABLE, GRACE_PERIOD, GRACE_PERIOD_OF_PICKER
 from dynamo_shared.api.probes import PROBES, asks
 from dynamo_shared.api.role_templates import WORKER
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import below, integer, items, mapping, text
 from dynamo_shared.api.validation.component import place_of_amount
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
@@ -25,6 +25,7 @@ from dynamo_shared.api.validation.view import ComponentView, of_each_role
 PODS = RuleSet("Pods", (GRAPH, COMPONENT), "always")
 PODS_WORTH_KNOWING = RuleSet("Pods", (GRAPH, COMPONENT), "always")
 
+_PERIOD = "terminationGracePeriodSeconds"
 #: Mounts that are refused of one component, each with the volume that may be meant. A tenant may write thousands.
 _REPORTED = 10
 
@@ -182,6 +183,24 @@ def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
             yield broken((*at, probe) if own else component.field(probe))
 
 
+@PODS.rule(
+    "must be at most {period}, the seconds that the pod has to end: write less, or set {field} to {seconds} or more",
+    added=True,
+)
+@of_each_role
+def hooks_end_before_their_pod(component: ComponentView, _facts: Facts) -> Violations:
+    """A container sleeps, before it ends or after it starts, no longer than its pod has to end."""
+    pod, pod_at = component.pod
+    # A zero is as good as absent.
+    period = pod.get(_PERIOD) or (GRACE_PERIOD_OF_PICKER if component.type == "epp" else GRACE_PERIOD)
+    for container, at in (component.main, *_others(component)):
+        for hook in ("postStart", "preStop"):
+            steps = ("lifecycle", hook, "sleep", "seconds")
+            seconds = integer(below(container, steps))
+            if isinstance(period, int) and seconds is not None and seconds > period > 0:
+                yield broken((*at, *steps), period=period, field=path((*pod_at, _PERIOD)), seconds=seconds)
+
+
 def _has_default(component: ComponentView, probe: str) -> bool:
     """Whether the platform has a probe for main: none for the workers of a replica whose roles have templates."""
     if component.type == "frontend":
@@ -290,7 +309,6 @@ def grove_places_pods(component: ComponentView, facts: Facts) -> Violations:
             yield broken((*at, field))
 
 
-_PERIOD = "terminationGracePeriodSeconds"
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?")
 _ABORTED = (
     "requests of a worker that leaves are aborted after {seconds} seconds all the same: to give them longer, set {name} in "

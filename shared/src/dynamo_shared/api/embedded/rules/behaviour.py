@@ -1,13 +1,16 @@
-"""Rules of what containers and pods do: handlers, profiles, selectors, ports of the node. Each takes an object as it is."""
+"""Rules of what containers and pods do: handlers, profiles. Each takes an object as it is."""
 
 from typing import Any
 
+from dynamo_shared.api.embedded.rules import paths
+from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.untrusted.reading import items, mapping
 
 _NO_PROFILE = "required, since type is Localhost: the profile on the node"
 _HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
-_WITH_VALUES, _WITHOUT_VALUES = ("In", "NotIn"), ("Exists", "DoesNotExist")
+_ONLY_OF_THE_NODE = "only where type is Localhost: leave it out"
+#: Of the name of a profile. Bytes.
+_LONGEST_PROFILE = 4095
 
 
 def lifecycle_handler(value: dict[str, Any]) -> Violations:
@@ -20,36 +23,26 @@ def lifecycle_handler(value: dict[str, Any]) -> Violations:
 
 
 def app_armor_profile(value: dict[str, Any]) -> Violations:
-    """A profile of the node has a name."""
-    if value.get("type") == "Localhost" and not value.get("localhostProfile"):
+    """A profile of the node has a name, and others have none."""
+    profile, is_local = value.get("localhostProfile"), value.get("type") == "Localhost"
+    if is_local and not profile:
         yield ("localhostProfile",), _NO_PROFILE
+    elif is_local and isinstance(profile, str):
+        if profile != profile.strip():
+            yield ("localhostProfile",), f"{shown(profile)} must not begin or end with blanks"
+        elif len(profile.encode(errors="replace")) > _LONGEST_PROFILE:
+            yield ("localhostProfile",), f"must not have more than {_LONGEST_PROFILE} bytes"
+    elif profile is not None and value.get("type"):
+        yield ("localhostProfile",), _ONLY_OF_THE_NODE
 
 
 def seccomp_profile(value: dict[str, Any]) -> Violations:
-    """A profile of the node has a path, which may be that of its folder."""
-    if value.get("type") == "Localhost" and value.get("localhostProfile") is None:
+    """A profile of the node has a path below the folder of profiles, which may be the folder itself; others have none."""
+    profile = value.get("localhostProfile")
+    if value.get("type") != "Localhost":
+        if profile is not None and value.get("type"):
+            yield ("localhostProfile",), _ONLY_OF_THE_NODE
+    elif profile is None:
         yield ("localhostProfile",), _NO_PROFILE
-
-
-def requirement(value: dict[str, Any]) -> Violations:
-    """Operators that compare have values, and those that ask whether there is a label have none."""
-    operator, values = value.get("operator"), value.get("values")
-    if operator in _WITH_VALUES and not values:
-        yield ("values",), f"required, since operator is {operator}"
-    if operator in _WITHOUT_VALUES and values:
-        yield ("values",), f"must be empty where operator is {operator}"
-
-
-def host_ports(value: dict[str, Any]) -> Violations:
-    """A port of the node is one container's, by protocol and address."""
-    taken: set[tuple[Any, ...]] = set()
-    for index, container in enumerate(items(value.get("containers"))):
-        for number, port in enumerate(items(mapping(container).get("ports"))):
-            given = mapping(port).get("hostPort")
-            if not isinstance(given, int) or not given:
-                continue
-            key = (port.get("protocol") or "TCP", port.get("hostIP") or "", given)
-            if all(isinstance(each, str | int) for each in key):
-                if key in taken:
-                    yield ("containers", index, "ports", number, "hostPort"), f"{given} is another port's already"
-                taken.add(key)
+    elif problem := paths.not_below(profile):
+        yield ("localhostProfile",), problem

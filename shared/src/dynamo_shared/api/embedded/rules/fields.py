@@ -7,7 +7,7 @@ would be refused there, so that a mistake is reported to its author instead of t
 from typing import Any
 
 from dynamo_shared.api.embedded import scalars
-from dynamo_shared.api.embedded.findings import Check, FindingsLimit, Problems
+from dynamo_shared.api.embedded.findings import Check, EmbeddedProblem, FindingsLimit, Problems, under
 from dynamo_shared.api.embedded.rules import names
 from dynamo_shared.api.field_errors import shown
 
@@ -48,6 +48,21 @@ def absolute_path(value: Any, budget: FindingsLimit) -> Problems:
     return None if not value or value.startswith("/") else budget.problem(f"{shown(value)} must be an absolute path")
 
 
+def each(rule: Check) -> Check:
+    """A rule for each item of a list."""
+
+    def check(value: Any, budget: FindingsLimit) -> Problems:
+        collected: list[EmbeddedProblem] = []
+        for index, item in enumerate(value):
+            if item is not None and (problems := rule(item, budget)):
+                collected += under(index, problems)
+                if budget.left <= 0:
+                    break
+        return collected
+
+    return check
+
+
 def not_negative(value: Any, budget: FindingsLimit) -> Problems:
     """An amount of something."""
     return budget.problem("must not be negative") if scalars.parsed(value) < 0 else None
@@ -57,6 +72,7 @@ _BOUNDS: dict[str, dict[str, tuple[int, int]]] = {
     "ContainerPort": {"containerPort": PORT, "hostPort": (0, 65535)},
     "GRPCAction": {"port": PORT},
     "PodSecurityContext": {"runAsUser": _ID, "runAsGroup": _ID, "fsGroup": _ID},
+    "PodSpec": {"activeDeadlineSeconds": (1, 2**31 - 1)},
     "PreferredSchedulingTerm": {"weight": _WEIGHT},
     "Probe": {
         **dict.fromkeys(
@@ -66,6 +82,8 @@ _BOUNDS: dict[str, dict[str, tuple[int, int]]] = {
         "terminationGracePeriodSeconds": _ANY_TIME,
     },
     "SecurityContext": {"runAsUser": _ID, "runAsGroup": _ID},
+    "ServiceAccountTokenProjection": {"expirationSeconds": (600, 2**32)},
+    "SleepAction": {"seconds": _NEVER_NEGATIVE},
     "TopologySpreadConstraint": {"maxSkew": (1, 2**31 - 1), "minDomains": (1, 2**31 - 1)},
     "WeightedPodAffinityTerm": {"weight": _WEIGHT},
     **{f"{kind}VolumeSource": {"defaultMode": _MODE} for kind in ("ConfigMap", "Secret", "DownwardAPI", "Projected")},
@@ -82,23 +100,35 @@ _FORMS: dict[str, dict[str, Check]] = {
         # The type has no published choice.
         "restartPolicy": scalars.choice(("Always", "Never", "OnFailure")),
     },
-    "ConfigMapEnvSource": {"name": names.dns_subdomain},
+    **{f"{kind}EnvSource": {"name": names.env_source_name} for kind in ("ConfigMap", "Secret")},
+    **{
+        f"{kind}KeySelector": {"name": names.dns_subdomain, "key": names.key_of_data}
+        for kind in ("ConfigMap", "Secret")
+    },
     "ContainerPort": {"name": names.port_name},
     "EmptyDirVolumeSource": {"sizeLimit": not_negative},
+    "EnvFromSource": {"prefix": names.variable_name},
     "EnvVar": {"name": names.variable_name},
+    "HostAlias": {"ip": names.address, "hostnames": each(names.dns_subdomain)},
     "HTTPGetAction": {"port": port},
+    "HTTPHeader": {"name": names.header_name},
     "NFSVolumeSource": {"path": absolute_path},
+    "PodAffinityTerm": {"topologyKey": names.qualified_name, "namespaces": each(names.dns_label)},
+    "PodReadinessGate": {"conditionType": names.qualified_name},
     "PodResourceClaim": {
         "name": names.dns_label,
         **dict.fromkeys(("resourceClaimName", "resourceClaimTemplateName"), names.dns_subdomain),
     },
+    "PodSchedulingGate": {"name": names.qualified_name},
+    "PodSecurityContext": {"supplementalGroups": each(between(*_ID))},
     "PodSpec": {
         **dict.fromkeys(
             ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"), names.dns_subdomain
         ),
         **dict.fromkeys(("hostname", "subdomain"), names.dns_label),
     },
-    "SecretEnvSource": {"name": names.dns_subdomain},
+    "ResourceClaim": {"request": names.dns_label},
+    "Sysctl": {"name": names.sysctl_name},
     "TCPSocketAction": {"port": port},
     "Volume": {"name": names.dns_label},
 }

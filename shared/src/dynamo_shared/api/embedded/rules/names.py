@@ -5,6 +5,8 @@ from typing import Any
 
 from dynamo_shared.api.embedded.findings import Check, FindingsLimit, Problems
 from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import mapping
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -13,6 +15,17 @@ _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 # The relaxed form, which all supported versions of Kubernetes take: printable ASCII.
 _VARIABLE = re.compile(r"[ -<>-~]+")
+_FILE = re.compile(r"(?!\.\.|\.$)[-._a-zA-Z0-9]+")
+_HEADER = re.compile(r"[-A-Za-z0-9]+")
+_SEGMENT = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SYSCTL = re.compile(rf"{_SEGMENT}([./]{_SEGMENT})*")
+# The relaxed form, which servers take from Kubernetes 1.32 on.
+_SEARCHED = re.compile(rf"_?{_SEGMENT}(\._?{_SEGMENT})*")
+#: Of IPv4, each with any zeros before it.
+_BYTE = r"0*(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_IPV4 = re.compile(rf"{_BYTE}(\.{_BYTE}){{3}}")
+_IPV6_GROUP = re.compile(r"0*[0-9A-Fa-f]{1,4}")
+_IPV6_GROUPS = 8
 
 LABEL_WORDS = (
     "lower-case letters, digits and '-', begins and ends with a letter or digit, and has at most 63 characters"
@@ -44,6 +57,67 @@ variable_name = _form(
 )
 
 
+key_of_data = _form(
+    _FILE, 253, "key of a Secret or ConfigMap", "letters, digits, '-', '_' and '.', and does not begin with '..'"
+)
+header_name = _form(_HEADER, 2**20, "name of an HTTP header", "letters, digits and '-'")
+sysctl_name = _form(
+    _SYSCTL,
+    253,
+    "name of a kernel parameter",
+    "lower-case letters, digits, '-' and '_', in parts that '.' or '/' separates",
+)
+
+
+def qualified_name(value: Any, budget: FindingsLimit) -> Problems:
+    """A key of a label, or what is called in the same way."""
+    problem = wrong_key(value) if value else ""
+    return budget.problem(f"{shown(value)} {problem}") if problem else None
+
+
+def address(value: Any, budget: FindingsLimit) -> Problems:
+    """An IP address."""
+    problem = wrong_address(value) if value else ""
+    return budget.problem(problem) if problem else None
+
+
+def env_source_name(value: Any, budget: FindingsLimit) -> Problems:
+    """The object that a container takes all variables of. There the API server takes a '-' at the end, which no object has."""
+    stem = value.removesuffix("-")
+    return dns_subdomain(f"{stem}a" if stem and stem != value else value, budget)
+
+
+def wrong_address(value: str) -> str:
+    """What is wrong with an IP address, empty where nothing is. The API server takes zeros before its numbers, too."""
+    if _IPV4.fullmatch(value) or (":" in value and _is_ipv6(value)):
+        return ""
+    return f"{shown(value)} is not an IP address; examples: 10.9.8.7, 2001:db8::1"
+
+
+def wrong_search_domain(value: str) -> str:
+    """What is wrong with a domain that names are looked up in, empty where nothing is. The root is one."""
+    name = value.removesuffix(".")
+    if value == "." or (len(name) <= 253 and _SEARCHED.fullmatch(name)):
+        return ""
+    return (
+        f"{shown(value)} is not a valid domain, which has lower-case letters, digits, '-' and '_' in parts with '.' between "
+        "them, and at most 253 characters"
+    )
+
+
+def _is_ipv6(text: str) -> bool:
+    first, gap, last = text.partition("::")
+    groups = [each for part in (first, last) if part for each in part.split(":")]
+    count = len(groups)
+    if groups and _IPV4.fullmatch(groups[-1]) and not text.endswith(":"):
+        # The last four bytes may be written as those of IPv4.
+        groups.pop()
+        count += 1
+    # Two colons stand for a group at least.
+    right_number = count < _IPV6_GROUPS if gap else count == _IPV6_GROUPS
+    return right_number and all(map(_IPV6_GROUP.fullmatch, groups))
+
+
 def wrong_object_name(name: str) -> str:
     """What is wrong with the name of an object; empty where nothing is."""
     return next((each.message for each in dns_subdomain(name, FindingsLimit()) or ()), "")
@@ -68,3 +142,11 @@ def wrong_label_value(value: str) -> str:
         f"{shown(value)} is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', "
         "and begins and ends with a letter or digit"
     )
+
+
+def wrong_labels(value: dict[str, Any], field: str) -> Violations:
+    """What is wrong with the keys and the values of labels in a field, or with what selects by them."""
+    for key, given in mapping(value.get(field)).items():
+        problem = wrong_key(str(key)) or (wrong_label_value(given) if isinstance(given, str) else "")
+        if problem:
+            yield (field, key), problem

@@ -1,12 +1,12 @@
 """Rules between the fields of one object. Each takes the object as it is, and passes over fields of wrong types."""
 
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from typing import Any
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.composites import ObjectRule
-from dynamo_shared.api.embedded.rules import behaviour, names
+from dynamo_shared.api.embedded.rules import behaviour, names, network, paths, scheduling, sources
 from dynamo_shared.api.embedded.rules.fields import CORE
 from dynamo_shared.api.embedded.scalars import parsed
 from dynamo_shared.api.field_errors import did_you_mean, shown
@@ -16,9 +16,13 @@ from dynamo_shared.api.untrusted.reading import items, mapping, text
 
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
+_OF_QUOTAS = "requests."
+#: Of amounts after the point, as the API server keeps them. Digits.
+_PLACES = 3
 #: Of all keys and values together. Bytes.
 _MOST_ANNOTATIONS = 256 * 1024
 _CLAIM_SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
+_BLOCK_SOURCES = ("persistentVolumeClaim", "ephemeral")
 _SUB_PATHS = ("subPath", "subPathExpr")
 #: As the API server compares it, which knows the name with this prefix only.
 _ADMINISTRATION = "CAP_SYS_ADMIN"
@@ -82,7 +86,7 @@ def container(value: dict[str, Any]) -> Violations:
 
 
 def pod(value: dict[str, Any]) -> Violations:
-    """What holds between the fields of a pod template: names of containers, claims of devices, namespaces, DNS.
+    """What holds between the fields of a pod template: names of containers, claims, block devices, namespaces, DNS.
 
     Pages of memory go with other resources. Those of mainContainer may be fields of its service.
     """
@@ -100,11 +104,14 @@ def pod(value: dict[str, Any]) -> Violations:
         for index, each in _objects(value, field):
             if problem := pages_alone(mapping(each.get("resources"))):
                 yield (field, index, "resources"), problem
-    yield from _labels(value, "nodeSelector")
+    yield from names.wrong_labels(value, "nodeSelector")
     if value.get("ephemeralContainers"):
         yield ("ephemeralContainers",), "not in a template: they are added to pods that run; use containers"
     if value.get("shareProcessNamespace") is True and value.get("hostPID") is True:
         yield ("shareProcessNamespace",), "not together with hostPID: keep one of them"
+    for at, problem in resources({"limits": value.get("overhead")}):
+        yield ("overhead", *at[1:]), problem
+    yield from _block_devices(value)
     if value.get("dnsPolicy") == "None" and not mapping(value.get("dnsConfig")).get("nameservers"):
         yield ("dnsConfig", "nameservers"), "required, since dnsPolicy is None: name a server at least"
     yield from _claims_of_devices(value)
@@ -120,21 +127,47 @@ def resource_claim(value: dict[str, Any]) -> Violations:
 def mount(value: dict[str, Any]) -> Violations:
     """What is mounted of a volume is below its root, and is said once."""
     for field in _SUB_PATHS:
-        if problem := _not_below(value.get(field)):
+        if problem := paths.not_below(value.get(field)):
             yield (field,), problem
     if all(_given(value, field) for field in _SUB_PATHS):
         yield ("subPathExpr",), "must not stand next to a subPath; keep one of them"
 
 
+def mounts(value: dict[str, Any]) -> Violations:
+    """Mounts reach the node from containers with all privileges only; a block device is not mounted, too."""
+    named: set[str] = set()
+    mounted: set[str] = set()
+    privileged = mapping(value.get("securityContext")).get("privileged") is True
+    for index, each in _objects(value, "volumeMounts"):
+        named.add(text(each.get("name")))
+        mounted.add(text(each.get("mountPath")))
+        if each.get("mountPropagation") == "Bidirectional" and not privileged:
+            yield (
+                ("volumeMounts", index, "mountPropagation"),
+                "must not be Bidirectional without securityContext.privileged: true",
+            )
+    for index, each in _objects(value, "volumeDevices"):
+        name, path = text(each.get("name")), text(each.get("devicePath"))
+        if name and name in named:
+            yield ("volumeDevices", index, "name"), f"{shown(name)} is in volumeMounts, too; keep one of them"
+        if path and path in mounted:
+            yield ("volumeDevices", index, "devicePath"), f"{shown(path)} is where a volume is mounted"
+        if paths.goes_up(path):
+            yield ("volumeDevices", index, "devicePath"), f"{shown(path)} must not contain '..'"
+
+
 def item(value: dict[str, Any]) -> Violations:
     """A key of a ConfigMap or Secret becomes a file below its volume."""
-    if problem := _not_below(value.get("path")):
+    path = value.get("path")
+    if problem := paths.not_below(path):
         yield ("path",), problem
+    elif isinstance(path, str) and path.startswith(".."):
+        yield ("path",), f"{shown(path)} must not begin with '..'"
 
 
 def host_path(value: dict[str, Any]) -> Violations:
     """A path of the node does not go up."""
-    if _goes_up(value.get("path")):
+    if paths.goes_up(value.get("path")):
         yield ("path",), f"{shown(value['path'])} must not contain '..'"
 
 
@@ -149,6 +182,16 @@ def security_context(value: dict[str, Any]) -> Violations:
         yield ("allowPrivilegeEscalation",), f"must not be false where the capability {_ADMINISTRATION} is added"
 
 
+def pod_security_context(value: dict[str, Any]) -> Violations:
+    """A parameter of the kernel is set once."""
+    known: set[str] = set()
+    for index, each in _objects(value, "sysctls"):
+        if (name := text(each.get("name"))) in known:
+            yield ("sysctls", index, "name"), f"{shown(name)} is set already; keep one of them"
+        elif name:
+            known.add(name)
+
+
 def resources(value: dict[str, Any]) -> Violations:
     """Resources have names that exist, amounts that are not negative, and requests within their limits."""
     amounts = {field: dict(_amounts(value, field)) for field in ("limits", "requests")}
@@ -160,6 +203,11 @@ def resources(value: dict[str, Any]) -> Violations:
                 yield (field, name), "must not be negative"
             elif _whole(name) and amount != amount.to_integral_value():
                 yield (field, name), f"must be a whole number, not {shown(value[field][name])}"
+            elif name.startswith(_HUGE_PAGES) and not _is_whole_pages(name, amount):
+                yield (
+                    (field, name),
+                    f"{shown(value[field][name])} is not a number of whole pages of {name[len(_HUGE_PAGES) :]}",
+                )
     for name, request in amounts["requests"].items():
         limit = amounts["limits"].get(name)
         if limit is None or _wrong_resource(name):
@@ -181,22 +229,9 @@ def pages_alone(resources: dict[str, Any]) -> str:
     )
 
 
-def toleration(value: dict[str, Any]) -> Violations:
-    """Which fields of a toleration go together."""
-    operator = value.get("operator") or "Equal"
-    if operator == "Exists" and value.get("value"):
-        yield ("value",), "must be empty where the operator is Exists"
-    if not value.get("key") and operator != "Exists":
-        yield ("operator",), "must be Exists where there is no key"
-    if isinstance(key := value.get("key"), str) and key and (problem := names.wrong_key(key)):
-        yield ("key",), f"{shown(key)} {problem}"
-    if value.get("tolerationSeconds") is not None and value.get("effect") != "NoExecute":
-        yield ("effect",), "must be NoExecute where there are tolerationSeconds"
-
-
 def metadata(value: dict[str, Any]) -> Violations:
     """Labels and annotations have valid keys, and labels valid values."""
-    yield from _labels(value, "labels")
+    yield from names.wrong_labels(value, "labels")
     given = value.get("annotations")
     for key in given if isinstance(given, dict) else ():
         # Their keys may be upper-case before the slash, too.
@@ -215,25 +250,33 @@ def metadata(value: dict[str, Any]) -> Violations:
 
 OBJECT_RULES: dict[str, tuple[ObjectRule, ...]] = {
     f"{CORE}AppArmorProfile": (behaviour.app_armor_profile,),
-    f"{CORE}Container": (container,),
-    f"{CORE}DownwardAPIVolumeFile": (item,),
+    f"{CORE}Container": (container, mounts),
+    f"{CORE}DownwardAPIVolumeFile": (item, sources.file),
+    f"{CORE}EphemeralVolumeSource": (sources.ephemeral,),
     f"{CORE}HostPathVolumeSource": (host_path,),
     f"{CORE}KeyToPath": (item,),
     f"{CORE}LifecycleHandler": (behaviour.lifecycle_handler,),
-    f"{CORE}NodeSelectorRequirement": (behaviour.requirement,),
+    f"{CORE}NodeSelectorRequirement": (scheduling.node_requirement,),
+    f"{CORE}NodeSelectorTerm": (scheduling.node_term,),
+    f"{CORE}ObjectFieldSelector": (sources.field,),
+    f"{CORE}PodAffinityTerm": (scheduling.affinity_term,),
+    f"{CORE}PodDNSConfig": (network.dns,),
     f"{CORE}PodResourceClaim": (resource_claim,),
+    f"{CORE}PodSecurityContext": (pod_security_context,),
+    f"{CORE}ProjectedVolumeSource": (sources.projected,),
+    f"{CORE}ResourceFieldSelector": (sources.resource,),
     f"{CORE}SeccompProfile": (behaviour.seccomp_profile,),
     f"{CORE}SecurityContext": (security_context,),
     f"{CORE}VolumeMount": (mount,),
     f"{CORE}EnvVar": (environment_variable,),
     f"{CORE}EnvFromSource": (environment_source,),
-    f"{CORE}EnvVarSource": (value_source,),
-    f"{CORE}PodSpec": (pod, behaviour.host_ports),
+    f"{CORE}EnvVarSource": (value_source, sources.variable),
+    f"{CORE}PodSpec": (pod, network.host_ports),
     f"{CORE}Probe": (probe,),
     f"{CORE}ResourceRequirements": (resources,),
-    f"{CORE}Toleration": (toleration,),
+    f"{CORE}Toleration": (scheduling.toleration,),
+    f"{CORE}TopologySpreadConstraint": (scheduling.spread,),
     f"{CORE}Volume": (volume,),
-    "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement": (behaviour.requirement,),
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": (metadata,),
 }
 
@@ -247,13 +290,35 @@ def _of_init_container(value: dict[str, Any], at: Location) -> Violations:
             yield (*at, field), "only for an init container with restartPolicy Always, which does not end: leave it out"
 
 
+def _containers(value: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any]]]:
+    """All containers of a pod, with that of the engine in v1alpha1."""
+    yield ("mainContainer",), mapping(value.get("mainContainer"))
+    for field in ("containers", "initContainers"):
+        for index, each in _objects(value, field):
+            yield (field, index), each
+
+
+def _block_devices(value: dict[str, Any]) -> Violations:
+    """Only claims are block devices."""
+    others = {
+        text(each.get("name"))
+        for _, each in _objects(value, "volumes")
+        if not any(each.get(source) is not None for source in _BLOCK_SOURCES)
+    }
+    for at, each in _containers(value):
+        for index, device in _objects(each, "volumeDevices"):
+            name = text(device.get("name"))
+            if name and name in others:
+                yield (
+                    (*at, "volumeDevices", index, "name"),
+                    f"{shown(name)} must be a persistentVolumeClaim or an ephemeral volume: other volumes are not block devices",
+                )
+
+
 def _claims_of_devices(value: dict[str, Any]) -> Violations:
     """Containers use claims that their pod has."""
     known = {text(each.get("name")) for _, each in _objects(value, "resourceClaims")}
-    places: list[tuple[Location, dict[str, Any]]] = [(("mainContainer",), mapping(value.get("mainContainer")))]
-    for field in ("containers", "initContainers"):
-        places += (((field, index), each) for index, each in _objects(value, field))
-    for at, each in places:
+    for at, each in _containers(value):
         for index, claim in _objects(mapping(each.get("resources")), "claims"):
             name = claim.get("name")
             if isinstance(name, str) and name and name not in known:
@@ -261,26 +326,8 @@ def _claims_of_devices(value: dict[str, Any]) -> Violations:
                 yield (*at, "resources", "claims", index, "name"), message
 
 
-def _not_below(path: Any) -> str:
-    """What is wrong with a path that is to be below a volume; empty where nothing is, or where it is not a text."""
-    if isinstance(path, str) and path.startswith("/"):
-        return f"{shown(path)} must be a relative path: it begins at the root of the volume"
-    return f"{shown(path)} must not contain '..'" if _goes_up(path) else ""
-
-
-def _goes_up(path: Any) -> bool:
-    return isinstance(path, str) and ".." in path.split("/")
-
-
 def _given(value: dict[str, Any], field: str) -> bool:
     return value.get(field) not in (None, "")
-
-
-def _labels(value: dict[str, Any], field: str) -> Violations:
-    for key, given in mapping(value.get(field)).items():
-        problem = names.wrong_key(str(key)) or (names.wrong_label_value(given) if isinstance(given, str) else "")
-        if problem:
-            yield (field, key), problem
 
 
 def _objects(value: dict[str, Any], field: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -293,13 +340,31 @@ def _amounts(value: dict[str, Any], field: str) -> Iterator[tuple[str, Decimal]]
     for name, amount in mapping(value.get(field)).items():
         if isinstance(name, str) and amount is not None:
             try:
-                yield name, parsed(amount)
+                yield name, _as_stored(parsed(amount))
             except quantity.InvalidQuantity:
                 continue
 
 
+def _as_stored(amount: Decimal) -> Decimal:
+    """Amounts of resources have thousandths; the API server rounds smaller parts up before it compares."""
+    exponent = amount.as_tuple().exponent
+    if not isinstance(exponent, int) or exponent >= -_PLACES:
+        return amount
+    return (amount * 1000).to_integral_value(ROUND_UP) / 1000
+
+
+def _is_whole_pages(name: str, amount: Decimal) -> bool:
+    try:
+        page = parsed(name.removeprefix(_HUGE_PAGES))
+    except quantity.InvalidQuantity:
+        return False
+    return page > 0 and page == page.to_integral_value() and amount.to_integral_value(ROUND_UP) % page == 0
+
+
 def _wrong_resource(name: str) -> str:
     if "/" in name:
+        if name.startswith(_OF_QUOTAS) and not name.partition("/")[0].endswith("kubernetes.io"):
+            return f"no such resource; {_OF_QUOTAS!r} is for quotas: leave it out"
         return names.wrong_key(name)
     if name in _STANDARD_RESOURCES or name.startswith(_HUGE_PAGES):
         return ""

@@ -12,75 +12,96 @@ from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.rules import Location, Violations
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-_KEYS = ((("items",), f"{CORE}KeyToPath"),)
-_PROFILES = ((("seccompProfile",), f"{CORE}SeccompProfile"), (("appArmorProfile",), f"{CORE}AppArmorProfile"))
-
-_LISTS = frozenset(
-    {
-        "containers",
-        "env",
-        "envFrom",
-        "initContainers",
-        "items",
-        "resourceClaims",
-        "tolerations",
-        "volumeMounts",
-        "volumes",
-    }
+_PROFILES = (("seccompProfile", "SeccompProfile"), ("appArmorProfile", "AppArmorProfile"))
+_KEYS = (("items[]", "KeyToPath"),)
+_REQUIRED, _PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
 )
+_PODS_NEARBY = ((f"{_REQUIRED}[]", "PodAffinityTerm"), (f"{_PREFERRED}[]", "WeightedPodAffinityTerm"))
 
-#: Fields of a type that hold objects of other types, or lists of them.
-_FIELDS: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
-    f"{CORE}PodTemplateSpec": ((("metadata",), _META), (("spec",), f"{CORE}PodSpec")),
-    f"{CORE}PodSpec": (
+#: Fields of a type that hold objects of other types, or lists of them (`[]`).
+_FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "PodTemplateSpec": (("metadata", "ObjectMeta"), ("spec", "PodSpec")),
+    "PodSpec": (
         # A pod of v1alpha1 has its engine in mainContainer.
-        (("mainContainer", "containers", "initContainers"), f"{CORE}Container"),
-        (("volumes",), f"{CORE}Volume"),
-        (("tolerations",), f"{CORE}Toleration"),
-        (("resourceClaims",), f"{CORE}PodResourceClaim"),
-        (("securityContext",), f"{CORE}PodSecurityContext"),
+        ("mainContainer", "Container"),
+        ("containers[]", "Container"),
+        ("initContainers[]", "Container"),
+        ("volumes[]", "Volume"),
+        ("tolerations[]", "Toleration"),
+        ("topologySpreadConstraints[]", "TopologySpreadConstraint"),
+        ("affinity", "Affinity"),
+        ("resourceClaims[]", "PodResourceClaim"),
+        ("dnsConfig", "PodDNSConfig"),
+        ("securityContext", "PodSecurityContext"),
     ),
-    **dict.fromkeys((f"{CORE}SecurityContext", f"{CORE}PodSecurityContext"), _PROFILES),
-    f"{CORE}Container": (
-        (("env",), f"{CORE}EnvVar"),
-        (("envFrom",), f"{CORE}EnvFromSource"),
-        (("resources",), f"{CORE}ResourceRequirements"),
-        (PROBES, f"{CORE}Probe"),
-        (("securityContext",), f"{CORE}SecurityContext"),
-        (("volumeMounts",), f"{CORE}VolumeMount"),
-        (("lifecycle",), f"{CORE}Lifecycle"),
+    "Affinity": (
+        ("nodeAffinity", "NodeAffinity"),
+        ("podAffinity", "PodAffinity"),
+        ("podAntiAffinity", "PodAntiAffinity"),
     ),
-    f"{CORE}Lifecycle": ((("postStart", "preStop"), f"{CORE}LifecycleHandler"),),
-    f"{CORE}EnvVar": ((("valueFrom",), f"{CORE}EnvVarSource"),),
-    f"{CORE}Volume": (
-        (("configMap",), f"{CORE}ConfigMapVolumeSource"),
-        (("secret",), f"{CORE}SecretVolumeSource"),
-        (("hostPath",), f"{CORE}HostPathVolumeSource"),
+    "NodeAffinity": ((_REQUIRED, "NodeSelector"), (f"{_PREFERRED}[]", "PreferredSchedulingTerm")),
+    "NodeSelector": (("nodeSelectorTerms[]", "NodeSelectorTerm"),),
+    "PreferredSchedulingTerm": (("preference", "NodeSelectorTerm"),),
+    "NodeSelectorTerm": (
+        ("matchExpressions[]", "NodeSelectorRequirement"),
+        ("matchFields[]", "NodeSelectorRequirement"),
     ),
-    f"{CORE}ConfigMapVolumeSource": _KEYS,
-    f"{CORE}SecretVolumeSource": _KEYS,
+    **dict.fromkeys(("PodAffinity", "PodAntiAffinity"), _PODS_NEARBY),
+    "WeightedPodAffinityTerm": (("podAffinityTerm", "PodAffinityTerm"),),
+    **dict.fromkeys(("SecurityContext", "PodSecurityContext"), _PROFILES),
+    "Container": (
+        ("env[]", "EnvVar"),
+        ("envFrom[]", "EnvFromSource"),
+        ("resources", "ResourceRequirements"),
+        *((probe, "Probe") for probe in PROBES),
+        ("securityContext", "SecurityContext"),
+        ("volumeMounts[]", "VolumeMount"),
+        ("lifecycle", "Lifecycle"),
+    ),
+    "Lifecycle": (("postStart", "LifecycleHandler"), ("preStop", "LifecycleHandler")),
+    "EnvVar": (("valueFrom", "EnvVarSource"),),
+    "EnvVarSource": (("fieldRef", "ObjectFieldSelector"), ("resourceFieldRef", "ResourceFieldSelector")),
+    "Volume": (
+        ("configMap", "ConfigMapVolumeSource"),
+        ("secret", "SecretVolumeSource"),
+        ("hostPath", "HostPathVolumeSource"),
+        ("downwardAPI", "DownwardAPIVolumeSource"),
+        ("projected", "ProjectedVolumeSource"),
+        ("ephemeral", "EphemeralVolumeSource"),
+    ),
+    **dict.fromkeys(("ConfigMapVolumeSource", "SecretVolumeSource", "ConfigMapProjection", "SecretProjection"), _KEYS),
+    "ProjectedVolumeSource": (("sources[]", "VolumeProjection"),),
+    "VolumeProjection": (
+        ("configMap", "ConfigMapProjection"),
+        ("secret", "SecretProjection"),
+        ("downwardAPI", "DownwardAPIProjection"),
+    ),
+    **dict.fromkeys(("DownwardAPIVolumeSource", "DownwardAPIProjection"), (("items[]", "DownwardAPIVolumeFile"),)),
+    "DownwardAPIVolumeFile": (("fieldRef", "ObjectFieldSelector"), ("resourceFieldRef", "ResourceFieldSelector")),
 }
 
 
 def of_template(template: dict[str, Any]) -> Violations:
     """What is wrong between the fields of a pod template."""
-    return _below(f"{CORE}PodTemplateSpec", template, ())
+    return _below("PodTemplateSpec", template, ())
 
 
 def of_pod(pod: dict[str, Any]) -> Violations:
     """The same of a pod spec."""
-    return _below(f"{CORE}PodSpec", pod, ())
+    return _below("PodSpec", pod, ())
 
 
 def _below(kind: str, value: dict[str, Any], at: Location) -> Iterator[tuple[Location, str]]:
-    for names, inner in _FIELDS.get(kind, ()):
-        for name in names:
-            below = value.get(name)
-            if isinstance(below, dict) and name not in _LISTS:
-                yield from _below(inner, below, (*at, name))
-            for index, each in enumerate(below if isinstance(below, list) and name in _LISTS else ()):
-                if isinstance(each, dict):
-                    yield from _below(inner, each, (*at, name, index))
-    for rule in OBJECT_RULES.get(kind, ()):
+    for field, inner in _FIELDS.get(kind, ()):
+        name = field.removesuffix("[]")
+        below = value.get(name)
+        if name == field and isinstance(below, dict):
+            yield from _below(inner, below, (*at, name))
+        for index, each in enumerate(below if name != field and isinstance(below, list) else ()):
+            if isinstance(each, dict):
+                yield from _below(inner, each, (*at, name, index))
+    for rule in OBJECT_RULES.get(_META if kind == "ObjectMeta" else f"{CORE}{kind}", ()):
         for location, message in rule(value):
             yield (*at, *location), message

@@ -2,6 +2,7 @@
 
 from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import GRACE_PERIOD_OF_PICKER
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.resources import INFERENCE_POOLS
 from dynamo_shared.api.runtime_version import has_native_picker
@@ -18,8 +19,6 @@ _CONFIG_DIRECTORY = "/etc/epp"
 _CONFIG_VOLUME, _CACHE_VOLUME = "epp-config", "hf-cache"
 #: Home directory in the image of the frontend. Where another image has another one, the variable says it.
 _NATIVE_HOME = "/home/dynamo"
-#: Seconds: a gateway may hold a stream open as long as this.
-_GRACE_PERIOD = 130
 
 
 def container(context: PodContext) -> KubeObject:
@@ -92,7 +91,7 @@ def pod(context: PodContext) -> KubeObject:
     """Fields of the pod spec, with the volumes of the configuration and of what is downloaded of models."""
     return {
         **common.pod(context),
-        "terminationGracePeriodSeconds": _GRACE_PERIOD,
+        "terminationGracePeriodSeconds": GRACE_PERIOD_OF_PICKER,
         "serviceAccountName": names.EPP_ACCOUNT,
         "volumes": [*_configuration(context), {"name": _CACHE_VOLUME, "emptyDir": {}}],
     }
