@@ -38,6 +38,12 @@ def _mounts(field: str) -> list[dict[str, Any]]:
     return [{"name": name, field: f"/{name}"} for name in _names("mount")]
 
 
+def _pod(main: dict[str, Any], **pod: Any) -> dict[str, Any]:
+    return _graph(
+        {"name": "a", "podTemplate": {"spec": {"containers": [{"name": "main", "image": "a:1", **main}], **pod}}}
+    )
+
+
 def _long(step: int) -> str:
     return "".join(_LETTERS[number * step % len(_LETTERS)] for number in range(20_000))
 
@@ -67,6 +73,34 @@ COSTLY = {
     ),
     "roles and mounts": _service(
         multinode={"nodeCount": 2}, roles=[{"name": name} for name in _names("role")], volumeMounts=_mounts("mountPoint")
+    ),
+    "a pod of many parts": _pod(
+        {
+            "ports": [{"containerPort": number, "hostPort": number} for number in range(1, MANY)],
+            "volumeMounts": [{"name": name, "mountPath": f"/{name}"} for name in _names("volume")],
+            "volumeDevices": [{"name": name, "devicePath": f"/{name}"} for name in _names("device")],
+        },
+        hostNetwork=True,
+        dnsConfig={"nameservers": ["::1"] * MANY, "searches": _names("a")},
+        securityContext={"sysctls": [{"name": name, "value": "1"} for name in _names("a")]},
+        volumes=[
+            *({"name": name, "emptyDir": {}} for name in _names("device")),
+            {
+                "name": "all",
+                "projected": {"sources": [{"secret": {"items": [{"key": "k", "path": name}]}} for name in _names("a")]},
+            },
+        ],
+    ),
+    "texts of a megabyte": _pod(
+        {
+            "env": [
+                {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "['" * 500_000}}},
+                {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels" + "['" * 500_000 + "']"}}},
+                {"name": "C", "valueFrom": {"resourceFieldRef": {"resource": "limits.hugepages-" * 60_000}}},
+            ]
+        },
+        dnsConfig={"nameservers": ["0" * 1_000_000, ".".join(["0" * 250_000] * 4) + "x", ":" * 1_000_000, "1:" * 500_000]},
+        tolerations=[{"key": "a" * 1_000_000, "value": "a" * 1_000_000}],
     ),
     "mounts in two places": _service(
         volumeMounts=_mounts("mountPoint"), extraPodSpec={"mainContainer": {"volumeMounts": _mounts("mountPath")}}

@@ -5,6 +5,7 @@ from itertools import islice
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules import names, objects
+from dynamo_shared.api.embedded.rules.sources import ACCESS_MODES
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.rules import Violations
@@ -16,7 +17,6 @@ from dynamo_shared.api.validation.view import ComponentView, GraphView
 CLAIMS = RuleSet("Claims and ingresses", (GRAPH,), "always")
 WAYS_IN = RuleSet("Claims and ingresses", (GRAPH, COMPONENT), "always")
 
-_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 _NO_ACCESS_MODE = "{value} is not an access mode; one of {modes}{hint}"
 _NO_OBJECT_NAME = "{problem}"  # in the words for names
 _NOTHING_TO_STORE = "must be above 0, not {value}"
@@ -33,8 +33,8 @@ def claims_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
             if problem := names.wrong_object_name(text(claim.get(field))):
                 yield (*at, field), problem
         mode = text(claim.get("volumeAccessMode"))
-        if mode and mode not in _ACCESS_MODES:
-            modes, hint = listed(map(shown, _ACCESS_MODES)), did_you_mean(mode, _ACCESS_MODES)
+        if mode and mode not in ACCESS_MODES:
+            modes, hint = listed(map(shown, ACCESS_MODES)), did_you_mean(mode, ACCESS_MODES)
             yield (*at, "volumeAccessMode"), _NO_ACCESS_MODE.format(value=shown(mode), modes=modes, hint=hint)
         size = quantity.amount_of(claim.get("size"))
         if size is not None and size < 0:

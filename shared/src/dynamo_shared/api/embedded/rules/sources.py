@@ -14,7 +14,6 @@ from dynamo_shared.api.untrusted.reading import items, mapping
 
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 _ALONE = "ReadWriteOncePod"
-_ONE_ENTRY = re.compile(r"(?P<map>.+?)\['(?P<key>.*)'\]", re.DOTALL)
 #: Of a pod's fields; which of them can be read differs between versions of Kubernetes.
 _PARTS_OF_A_POD = ("metadata.", "spec.", "status.")
 _LABELS, _ANNOTATIONS = "metadata.labels", "metadata.annotations"
@@ -33,12 +32,12 @@ def field(value: dict[str, Any]) -> Violations:
         yield ("apiVersion",), f"must be v1, not {shown(version)}: leave it out"
     if not isinstance(path, str) or not path:
         return
-    if (entry := _ONE_ENTRY.fullmatch(path)) is None:
+    # As Kubernetes reads it: up to the first bracket.
+    whole, bracket, key = path.removesuffix("']").partition("['") if path.endswith("']") else (path, "", "")
+    if not whole or not bracket:
         if not path.startswith(_PARTS_OF_A_POD):
             yield ("fieldPath",), f"{shown(path)} is not a field of a pod; examples: metadata.name, status.podIP"
-        return
-    whole, key = entry["map"], entry["key"]
-    if whole not in (_LABELS, _ANNOTATIONS):
+    elif whole not in (_LABELS, _ANNOTATIONS):
         yield ("fieldPath",), f"{shown(whole)} has no entries; only {_LABELS} and {_ANNOTATIONS} have"
     elif problem := names.wrong_key(key.lower() if whole == _ANNOTATIONS else key):
         yield ("fieldPath",), f"{shown(key)} {problem}"
