@@ -158,14 +158,49 @@ AMOUNTS = (
     "1e+3", "1e3.5", "0x10", "1 Gi", " 1Gi", "1Gi ", "\t1", "1e", "", "-1", "--1", "1,5", "1_000", "١", "1e30", "1Zi", "NaN",
     "1e-20", 1e22, 1.5, 0, -1, 12345678901234567890, "0.0001", "1500m", "1mm",
 )  # fmt: skip
+ADDRESSES = (
+    "1.2.3.4", "01.2.3.4", "000000001.2.3.4", "1.2.3", "1.2.3.4.5", "256.1.1.1", "1..2.3", "1.2.3.4/8", " 1.2.3.4", "x", "::",
+    "::1", "1::2::3", "fe80::1%eth0", "::ffff:1.2.3.4", "::ffff:01.2.3.4", "::ffff:1.2.3", "1:2:3:4:5:6:7:8", "00000::1",
+    "1:2:3:4:5:6:7::", "::1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:", ":1:2:3:4:5:6:7", "12345::", "G::1", "1:2:3:4:5:6:1.2.3.4",
+    "1:2:3:4:5:6:7:1.2.3.4", "1.2.3.4::", "[::1]", "ABCD::ef", "1.2.3.-4",
+)  # fmt: skip
+DOMAINS = ("a", "a.b", "a_b", "_a.b", "a.b.", ".", "", "..", "A", "a..b", "-a", "a-", "_", "a_", "__a", ".a", "a" * 254)
+FILES = ("k", "A_b", "a/b", ".", "..", "...", "..a", "a..b", ".a", "é", "a b", "a" * 253, "a" * 254, "-")
+PARAMETERS = ("net.core.somaxconn", "net/core/x", "A", "a..b", "a" * 254, "a.b-c_d.e", "-a", "net.ipv4.conf.eth0/1.x")
+
+
+def main(**fields: Any) -> dict[str, Any]:
+    """A pod of one container with these fields."""
+    return {"containers": [{"name": "main", "image": "x", **fields}]}
+
+
+def forms_of_data() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """As `forms`, of what pods look up, and of the names of their data."""
+    for address in ADDRESSES:
+        yield f"server {address!r}", {}, {**main(), "dnsConfig": {"nameservers": [address]}}
+        yield f"alias {address!r}", {}, {**main(), "hostAliases": [{"ip": address, "hostnames": ["a"]}]}
+    for domain in DOMAINS:
+        yield f"search {domain!r}", {}, {**main(), "dnsConfig": {"searches": [domain]}}
+    for file in FILES:
+        source = {"secretKeyRef": {"name": "s", "key": file}}
+        yield f"key {file!r}", {}, main(env=[{"name": "A", "valueFrom": source}])
+        items = [{"key": "k", "path": file}]
+        yield (
+            f"path {file!r}",
+            {},
+            {**main(), "volumes": [{"name": "v", "secret": {"secretName": "s", "items": items}}]},
+        )
+    for parameter in PARAMETERS:
+        yield (
+            f"sysctl {parameter!r}",
+            {},
+            {**main(), "securityContext": {"sysctls": [{"name": parameter, "value": "1"}]}},
+        )
 
 
 def forms() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """Case by case: its name, the metadata's labels and the fields of the pod."""
-
-    def main(**fields: Any) -> dict[str, Any]:
-        return {"containers": [{"name": "main", "image": "x", **fields}]}
-
+    yield from forms_of_data()
     for name in NAMES:
         yield f"label {name!r}", {"label": name}, main()
         yield f"nodeSelector {name!r}", {}, {**main(), "nodeSelector": {"a": name}}
