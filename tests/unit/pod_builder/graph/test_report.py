@@ -311,7 +311,7 @@ async def test_events_are_asked_for_of_what_the_status_reports_alone():
         pods={name: [unstarted(f"{name}-1")] for name in names},
     )
     events = PodEvents(kube)  # type: ignore[arg-type]
-    await GraphReport(Written(), Announced(), events).write(desiring(NEW), CarryOutResult(world))  # type: ignore[arg-type]
+    await GraphReport(Written(), Announced(), events).write(desiring(NEW), CarryOutResult(world))
     assert kube.selectors == ["regarding.uid=g-new-1,type=Warning"]
 
 

@@ -353,7 +353,7 @@ class Pods:
             self._later(1, pod, partial(self._stuck, state={"waiting": {"reason": "ImagePullBackOff"}}))
         elif image == CRASHES:
             state = {"waiting": {"reason": "CrashLoopBackOff"}}
-            ended = {"lastState": {"terminated": {"exitCode": 1}}, "restartCount": 3}
+            ended: KubeObject = {"lastState": {"terminated": {"exitCode": 1}}, "restartCount": 3}
             self._later(self.chance.choice(STARTS), pod, partial(self._stuck, state=state, **ended))
         else:
             self._later(self.chance.choice(STARTS), pod, lambda each: self._turn(each, True))

@@ -179,7 +179,8 @@ class _Old:
 
     def useless_in(self, *, no_room: bool) -> float:
         """Seconds until it makes way; 0 or less where it does."""
-        return min([*self.waits, *([0.0 if no_room else inf] if self.is_replaced else ())])
+        waits = [*self.waits, 0.0 if no_room else inf] if self.is_replaced else self.waits
+        return min(waits)
 
 
 def _old_generations(
