@@ -227,9 +227,8 @@ async def test_the_status_is_of_the_graph_with_its_annotations():
 async def test_that_a_planner_of_the_graph_s_own_cannot_learn_it_is_reported_once_and_tried_again():
     """The graph serves; its planner alone hears of no engine."""
     graph = stored_graph(component("Plan", "planner"), component("One"))
-    refused = Forbidden(403, "Forbidden", "policy says no")
+    refused: Exception = Forbidden(403, "Forbidden", "policy says no")
     reported: list[str] = []
-    refusals: dict[str, Exception]
     for refusals in ({"annotate DynamoGraphDeployment graph": refused}, {}):
         for _ in range(2):
             world = World(graph, *owned(graph))
