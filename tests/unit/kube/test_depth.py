@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 #: Deeper than any Python goes: 3.11 gives up at 1,000 levels, 3.13 at some 10,000.
 LEVELS = 100_000
-DEEP = b'{"metadata": {"name": "a", "uid": "u"}, "spec": {"data": ' + b"[" * LEVELS + b"]" * LEVELS + b', "b": "]}\\""}}'
+DEEP = (
+    b'{"metadata": {"name": "a", "uid": "u"}, "spec": {"data": ' + b"[" * LEVELS + b"]" * LEVELS + b', "b": "]}\\""}}'
+)
 VALUES = st.recursive(
     st.none() | st.integers(-9, 9) | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
