@@ -250,7 +250,7 @@ async def test_what_is_nested_without_end_is_an_answer(client, path, levels):
         response = (await answer.json())["response"]
     assert response["uid"] == "u-1"
     if levels == 5000:
-        # From 3.12 on Python gives up later: then a rule of ours refuses it, and conversion, which has none, is done.
+        # From 3.12 on Python gives up later: then a rule of admission refuses it, and conversion, which has none, is done.
         converted = response.get("result") == {"status": "Success"}
         assert converted or "nested" in str(response)
 
