@@ -1,5 +1,6 @@
 """What is remembered of objects that are gone, and for a reader that is slow, is bounded in bytes, too."""
 
+import msgspec
 import pytest
 from dynamo_dynadmin.state import entries, hub
 from dynamo_dynadmin.state.entries import Entries, StoredObject
@@ -65,3 +66,12 @@ def test_a_reader_is_lost_before_much_waits_for_it(monkeypatch: pytest.MonkeyPat
     assert reader.lost
     offer(4)
     assert reader.taken() == []
+
+
+def test_an_outline_is_what_an_object_belongs_to_others_by() -> None:
+    owners = [{"kind": "ReplicaSet", "name": "set", "uid": "u-set"}]
+    metadata = {"name": "pod", "uid": "u", "labels": {"a": "b"}, "ownerReferences": owners}
+    pod = {"metadata": {**metadata, "annotations": {"c": "d"}}, "spec": {"containers": [{"name": "main"}]}}
+    stored = StoredObject(ObjectKey("ns", "pod"), 1, version("pod"), msgspec.json.encode(pod))
+    assert stored.outline == {"metadata": metadata}
+    assert StoredObject(ObjectKey("ns", "x"), 1, version("x"), b"{}").outline == {"metadata": {}}

@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from dynamo_dynadmin.api import events
 from dynamo_dynadmin.api.events import EventReader
+from dynamo_dynadmin.api.family import descendants
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.http.call import Call
 
@@ -38,13 +39,15 @@ class Kube:
 
 
 class Details:
-    """One graph, which owns nothing."""
+    """One graph, and the pods that it may own."""
+
+    pods: ClassVar[list[dict[str, Any]]] = []
 
     async def object(self, *_: Any) -> dict[str, Any]:
         return {"metadata": {"name": "shop", "uid": "u"}}
 
-    async def visible(self, *_: Any) -> tuple[list[Any], list[str]]:
-        return [], []
+    async def descendants(self, _call: Any, _kind: Any, root: dict[str, Any]) -> set[tuple[str, str]]:
+        return descendants({**root, "kind": "DynamoGraphDeployment"}, self.pods)
 
 
 async def listed(kube: Kube) -> list[str]:
@@ -110,10 +113,7 @@ async def test_no_id_is_beyond_an_event_that_waits_for_its_object(monkeypatch: p
             sent.append((data.get("id", name), identity))
 
     class Owning(Details):
-        pods: ClassVar[list[dict[str, Any]]] = []
-
-        async def visible(self, *_: Any) -> tuple[list[Any], list[str]]:
-            return self.pods, []
+        pass
 
     def about(number: int, pod: str) -> dict[str, Any]:
         return {**event(number, pod), "regarding": {"kind": "Pod", "name": pod}}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dynamo_dynadmin.api.family import descendants, tree
+from dynamo_dynadmin.api.family import descendants, relatives, tree
 
 
 def obj(kind: str, name: str, *owners: tuple[str, str, str], **labels: str) -> dict[str, Any]:
@@ -46,3 +46,11 @@ def test_objects_that_own_each_other_are_shown_once() -> None:
 def test_an_object_that_names_its_owner_twice_is_shown_once() -> None:
     twice = obj("Service", "s", ("DynamoGraphDeployment", "g", "u-g"), ("DynamoGraphDeployment", "g", "u-g"))
     assert [each["name"] for each in tree(GRAPH, [twice])["children"]] == ["s"]
+
+
+def test_relatives_are_all_that_a_tree_shows() -> None:
+    several = obj("Service", "s", ("DynamoGraphDeployment", "g", "u-g"), ("Deployment", "g-w-d", "u-g-w-d"))
+    objects = [POD, STRANGER, DEPLOYMENT, COMPONENT, several]
+    found = relatives(GRAPH, objects)
+    assert [each["metadata"]["name"] for each in found] == ["g-w", "s", "g-w-d", "g-w-d-12ab-x"]
+    assert tree(GRAPH, found) == tree(GRAPH, objects)

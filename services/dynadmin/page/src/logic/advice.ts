@@ -83,6 +83,7 @@ const SENTENCES: Record<string, [holds: string, not: string]> = {
   Conflict: ["Another one sets the replicas, too.", "No second writer of the replicas was observed."],
   Autoscaling: ["An autoscaler sets the replicas.", "The autoscaler does not scale."],
   Planning: ["A planner sets the replicas.", "The planner cannot set the replicas."],
+  PlannerInformed: ["Its own planner knows which workers serve.", "Its own planner cannot learn which workers serve."],
   TopologyLevelsAvailable: ["The topology has the levels that it names.", "The topology lacks a level."],
 };
 

@@ -3,7 +3,7 @@
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.api.resources import PODS, ObjectKey, Resource
 from dynamo_shared.api.yaml_output import to_yaml
 
 from dynamo_dynadmin.api import family
@@ -79,17 +79,30 @@ class Details:
 
     async def tree(self, call: Call, kind: Kind) -> web.StreamResponse:
         """The object and all that it owns, down to pods. What the caller may not list is left out, and named."""
-        root = await self.object(call, kind)
-        objects, hidden = await self.visible(call)
-        return call.answer({"tree": family.tree({**root, "kind": kind.resource.kind}, objects), "hidden": hidden})
+        root = {**await self.object(call, kind), "kind": kind.resource.kind}
+        visible, hidden = await self._visible(call)
+        outlines = [_outline(resource, each) for resource, each in visible]
+        kin = {each["metadata"].get("uid") for each in family.relatives(root, outlines)}
+        objects = [
+            {**each.obj, **resource.type_meta}
+            for (resource, each), outline in zip(visible, outlines, strict=True)
+            if outline["metadata"].get("uid") in kin
+        ]
+        return call.answer({"tree": family.tree(root, objects), "hidden": hidden})
+
+    async def descendants(self, call: Call, kind: Kind, root: KubeObject) -> set[tuple[str, str]]:
+        """Kinds and names of an object and of all that it owns, as far as the caller may list it."""
+        visible, _ = await self._visible(call)
+        outlines = (_outline(resource, each) for resource, each in visible)
+        return family.descendants({**root, "kind": kind.resource.kind}, outlines)
 
     async def object(self, call: Call, kind: Kind) -> KubeObject:
         """The object of the path, as the caller may read it."""
         return await call.kube.get(kind.resource, ObjectKey(call.namespace, call.name))
 
-    async def visible(self, call: Call) -> tuple[list[KubeObject], list[str]]:
+    async def _visible(self, call: Call) -> tuple[list[tuple[Resource, StoredObject]], list[str]]:
         """Objects of the namespace that the caller may list, and the resources that the caller may not."""
-        objects: list[KubeObject] = []
+        visible: list[tuple[Resource, StoredObject]] = []
         hidden: list[str] = []
         for resource in self._hub.resources.values():
             entries = self._hub.entries(resource).of_namespace(call.namespace) if resource.namespaced else []
@@ -98,5 +111,9 @@ class Details:
             if not await self._reading.may(call, ResourceAttributes("list", resource, call.namespace)):
                 hidden.append(resource.id)
                 continue
-            objects += [{**each.obj, **resource.type_meta} for each in entries]
-        return objects, hidden
+            visible += [(resource, each) for each in entries]
+        return visible, hidden
+
+
+def _outline(resource: Resource, entry: StoredObject) -> KubeObject:
+    return {**entry.outline, **resource.type_meta}

@@ -15,7 +15,6 @@ from dynamo_shared.kube import Expired, NotFound
 from dynamo_shared.kube.events import last_observed
 from dynamo_shared.kube.watch_wire import BOOKMARK, ERROR, Lines, decode_event
 
-from dynamo_dynadmin.api import family
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import Kind
 from dynamo_dynadmin.http.call import Call
@@ -54,8 +53,7 @@ class EventReader:
         rows: list[dict[str, Any]] = []
         if not last:
             page = await call.kube.list_page(EVENTS, call.namespace, limit=READ)
-            objects, _ = await self._details.visible(call)
-            known = family.descendants({**root, "kind": kind.resource.kind}, objects)
+            known = await self._details.descendants(call, kind, root)
             for further in reversed(range(PAGES)):
                 rows += [row(each) for each in page.get("items") or () if _about(each) in known]
                 rows = sorted(rows, key=lambda each: str(each["time"]), reverse=True)[: call.number("limit", 200)]
@@ -142,8 +140,7 @@ class _EventFollower:
         except NotFound:
             # Gone: the last events about it and its children still come.
             return
-        objects, _ = await self._details.visible(self._call)
-        self._family |= family.descendants({**root, "kind": self._kind.resource.kind}, objects)
+        self._family |= await self._details.descendants(self._call, self._kind, root)
 
     async def _send(self, events: Sequence[KubeObject]) -> None:
         for each in events:

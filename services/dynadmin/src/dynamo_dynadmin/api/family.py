@@ -15,13 +15,37 @@ _DEPTH = 10
 
 def tree(root: KubeObject, objects: Iterable[KubeObject]) -> dict[str, Any]:
     """An object with all that it owns, level after level. Each is shown once, whatever owners it names."""
+    return _node(root, _children(objects), _DEPTH, {_uid(root)})
+
+
+def relatives(root: KubeObject, objects: Iterable[KubeObject]) -> list[KubeObject]:
+    """All that an object owns. Outlines are enough: of thousands of objects in a namespace few are of one graph."""
+    children = _children(objects)
+    shown, level, found = {_uid(root)}, [root], list[KubeObject]()
+    for _ in range(_DEPTH):
+        below = {
+            _uid(each): each for owner in level for each in children.get(_uid(owner), ()) if _uid(each) not in shown
+        }
+        shown |= below.keys()
+        level = list(below.values())
+        found += level
+    return found
+
+
+def descendants(root: KubeObject, objects: Iterable[KubeObject]) -> set[tuple[str, str]]:
+    """Kind and name of an object and of all that it owns; outlines of the objects are enough."""
+    return {(each.get("kind", ""), each["metadata"]["name"]) for each in (root, *relatives(root, objects))}
+
+
+def _children(objects: Iterable[KubeObject]) -> dict[str, list[KubeObject]]:
+    """Objects by the uid of each of their owners."""
     children: dict[str, list[KubeObject]] = defaultdict(list)
     known = list(objects)
     deployments = {each["metadata"]["name"]: each for each in known if each.get("kind") == "Deployment"}
     for obj in known:
         for owner in obj["metadata"].get("ownerReferences") or ():
             children[_owner(obj, owner, deployments)].append(obj)
-    return _node(root, children, _DEPTH, {_uid(root)})
+    return children
 
 
 def _owner(obj: KubeObject, owner: KubeObject, deployments: Mapping[str, KubeObject]) -> str:
@@ -32,19 +56,6 @@ def _owner(obj: KubeObject, owner: KubeObject, deployments: Mapping[str, KubeObj
         if deployment is not None:
             return str(deployment["metadata"].get("uid", ""))
     return str(owner.get("uid", ""))
-
-
-def descendants(root: KubeObject, objects: Iterable[KubeObject]) -> set[tuple[str, str]]:
-    """Kind and name of an object and of all that it owns."""
-    names: set[tuple[str, str]] = set()
-
-    def add(node: Mapping[str, Any]) -> None:
-        names.add((node["kind"], node["name"]))
-        for child in node["children"]:
-            add(child)
-
-    add(tree(root, objects))
-    return names
 
 
 def _uid(obj: KubeObject) -> str:

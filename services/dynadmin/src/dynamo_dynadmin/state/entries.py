@@ -3,12 +3,14 @@
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.state.messages import decode_object
 from dynamo_shared.state.versions import Version
+from typing_extensions import TypedDict
 
 #: Deletions that are remembered for streams that are resumed. Older ones make a stream begin again.
 DELETIONS = 10_000
@@ -16,16 +18,18 @@ DELETIONS = 10_000
 DELETED_BYTES = 8 << 20
 
 
-class _Metadata(msgspec.Struct):
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+class _Metadata(TypedDict, total=False):
+    name: str
+    uid: str
+    labels: dict[str, str] | None
+    ownerReferences: list[dict[str, Any]] | None
 
 
-class _Head(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+class _Outline(TypedDict, total=False):
+    metadata: _Metadata
 
 
-_head = msgspec.json.Decoder(_Head).decode
+_outline = msgspec.json.Decoder(_Outline).decode
 
 
 @dataclass(slots=True)
@@ -43,7 +47,7 @@ class StoredObject:
     """gone without a message: it has the sequence of one before, which readers may have already"""
     incarnation: str = ""
     """of the position that a reader has with this change, when it was offered"""
-    _labels: dict[str, str] | None = None
+    _outline: KubeObject | None = None
 
     @property
     def deleted(self) -> bool:
@@ -51,14 +55,22 @@ class StoredObject:
         return not self.payload
 
     @property
+    def outline(self) -> KubeObject:
+        """Of the object, also of one that is gone, the metadata by which it belongs to others: uid, name, labels, owners.
+
+        Kept from the first time on: readers of a namespace ask for all of its objects, again and again.
+        """
+        if self._outline is None:
+            try:
+                self._outline = {"metadata": {}, **_outline(self.payload or self.last or b"{}")}
+            except msgspec.DecodeError:
+                self._outline = {"metadata": {}}
+        return self._outline
+
+    @property
     def labels(self) -> dict[str, str]:
         """Labels of the object, also of one that is gone."""
-        if self._labels is None:
-            try:
-                self._labels = _head(self.payload or self.last or b"{}").metadata.labels
-            except msgspec.DecodeError:
-                self._labels = {}
-        return self._labels
+        return self.outline["metadata"].get("labels") or {}
 
     @property
     def obj(self) -> KubeObject:
