@@ -333,6 +333,16 @@ PROGRESS = {
     "what ended stays reported": ({"g-new": (NEW, 1)}, OVER, Rollout(status=OVER)),
     "begins": ({"g-old": (OLD, 1)}, None, BEGUN),
     "begins again": ({"g-old": (OLD, 1)}, OVER, BEGUN),
+    "goes on without a word of its beginning": (
+        {"g-new": (NEW, 0), "g-old": (OLD, 1)},
+        {"phase": "InProgress"},
+        replace(WORKER, drain=[], kept=["uid-of-g-old"], status={"phase": "InProgress", "startTime": NOW}),
+    ),
+    "ends without a word of its beginning": (
+        {"g-new": (NEW, 1)},
+        {"phase": "InProgress"},
+        replace(ENDED, status={**ENDED.status, "startTime": NOW}),
+    ),
     "goes on": ({"g-new": (NEW, 0), "g-old": (OLD, 1)}, RUNNING, replace(WORKER, drain=[], kept=["uid-of-g-old"])),
     "ends: what is left may go": (
         {"g-new": (NEW, 1), "g-old": (component("g-old", "old", 0), 0)},

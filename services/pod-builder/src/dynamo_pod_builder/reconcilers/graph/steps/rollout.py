@@ -100,7 +100,7 @@ def _under_way(
     return Rollout(
         kept=list(map(objects.uid, kept)),
         components=moving,
-        status={"phase": IN_PROGRESS, "startTime": previous["startTime"] if active else timestamp(now)},
+        status={"phase": IN_PROGRESS, "startTime": _begun(previous, now) if active else timestamp(now)},
         started=not active,
         again=earliest(new.again, *(recheck_after(pods, now) for pods in ending.values())),
         waits=(
@@ -203,12 +203,17 @@ def _active(previous: Mapping[str, Any] | None) -> bool:
     return previous is not None and previous.get("phase") == IN_PROGRESS
 
 
+def _begun(previous: Mapping[str, Any], now: datetime) -> str:
+    """When an update began; now where its status, which others may write, does not say it."""
+    return str(previous.get("startTime") or timestamp(now))
+
+
 def _ended(previous: dict[str, Any] | None, components: Sequence[str], now: datetime) -> dict[str, Any] | None:
     if previous is None or not _active(previous):
         return previous
     return {
         "phase": COMPLETED,
-        "startTime": previous["startTime"],
+        "startTime": _begun(previous, now),
         "endTime": timestamp(now),
         "updatedComponents": sorted(components),
     }
