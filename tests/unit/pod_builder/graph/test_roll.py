@@ -333,15 +333,15 @@ PROGRESS = {
     "what ended stays reported": ({"g-new": (NEW, 1)}, OVER, Rollout(status=OVER)),
     "begins": ({"g-old": (OLD, 1)}, None, BEGUN),
     "begins again": ({"g-old": (OLD, 1)}, OVER, BEGUN),
-    "goes on without a word of its beginning": (
+    "goes on where no beginning is reported": (
         {"g-new": (NEW, 0), "g-old": (OLD, 1)},
         {"phase": "InProgress"},
         replace(WORKER, drain=[], kept=["uid-of-g-old"], status={"phase": "InProgress", "startTime": NOW}),
     ),
-    "ends without a word of its beginning": (
+    "ends where no beginning is reported": (
         {"g-new": (NEW, 1)},
         {"phase": "InProgress"},
-        replace(ENDED, status={**ENDED.status, "startTime": NOW}),
+        replace(ENDED, status={**OVER, "startTime": NOW, "endTime": NOW}),
     ),
     "goes on": ({"g-new": (NEW, 0), "g-old": (OLD, 1)}, RUNNING, replace(WORKER, drain=[], kept=["uid-of-g-old"])),
     "ends: what is left may go": (
