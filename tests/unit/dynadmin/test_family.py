@@ -51,6 +51,6 @@ def test_an_object_that_names_its_owner_twice_is_shown_once() -> None:
 def test_relatives_are_all_that_a_tree_shows() -> None:
     several = obj("Service", "s", ("DynamoGraphDeployment", "g", "u-g"), ("Deployment", "g-w-d", "u-g-w-d"))
     objects = [POD, STRANGER, DEPLOYMENT, COMPONENT, several]
-    found = relatives(GRAPH, objects)
-    assert [each["metadata"]["name"] for each in found] == ["g-w", "s", "g-w-d", "g-w-d-12ab-x"]
-    assert tree(GRAPH, found) == tree(GRAPH, objects)
+    owned = relatives(GRAPH, objects)
+    assert [each["metadata"]["name"] for each in owned] == ["g-w", "s", "g-w-d", "g-w-d-12ab-x"]
+    assert tree(GRAPH, owned) == tree(GRAPH, objects)
