@@ -9,6 +9,7 @@ from dynamo_shared.api.resources import Resource
 from dynamo_shared.api.rights import Right, RightScope
 
 from dynamo_dynadmin.api.kinds import KINDS
+from dynamo_dynadmin.identity.rules import RULES_REVIEWS
 
 _AUTHENTICATION = "authentication.k8s.io"
 _FOR_CALLERS = "audit logs of tests name the caller of an impersonated request"
@@ -37,6 +38,7 @@ AS_CALLERS = (
     Right(resources.RESOURCE_CLAIMS, ("list",)),
     Right(resources.PODS, ("get",), "log"),
     Right(resources.SERVICES, ("create", "get"), "proxy"),
+    Right(RULES_REVIEWS, ("create",)),
 )
 
 

@@ -1,9 +1,8 @@
 """What the caller has here: namespaces, abilities of the cluster, rights."""
 
-import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -43,7 +42,6 @@ from dynamo_dynadmin.state.hub import Hub
 _VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
 #: Namespaces of one answer.
 _NAMESPACES = 5000
-_ASKED_AT_ONCE = 16
 #: How long a list of all pods counts for the caller whose rights it was read with, in seconds; and of how many callers.
 REMEMBERED, _CALLERS = 5.0, 256
 #: A caller, and whether all pods and claims may be listed: what one may see is shown to no other.
@@ -78,11 +76,8 @@ class Cluster:
         except Forbidden:
             # A caller who may not list them gets those with something that the caller may list.
             names = set().union(*(self._hub.entries(kind.resource).namespaces() for kind in KINDS))
-        resource = DEPLOYMENTS.resource
-        allowed = await self._allowed(
-            call, {name: ResourceAttributes("list", resource, name) for name in sorted(names)}
-        )
-        return call.answer({"items": [{"name": name} for name, each in allowed.items() if each]})
+        allowed = await self._reading.where(call, ResourceAttributes("list", DEPLOYMENTS.resource), names)
+        return call.answer({"items": [{"name": name} for name in allowed]})
 
     async def capabilities(self, call: Call) -> web.StreamResponse:
         """Served versions, orchestrators, and GPUs by kind and node where the caller may see nodes."""
@@ -188,7 +183,7 @@ class Cluster:
         of_kinds = {
             (each, verb): ResourceAttributes(verb, each.resource, namespace) for each in KINDS for verb in _VERBS
         }
-        allowed = await self._allowed(call, {**of_kinds, **others})
+        allowed = await self._reading.allowed(call, {**of_kinds, **others})
         return call.answer(
             {
                 "namespace": namespace,
@@ -196,16 +191,6 @@ class Cluster:
                 **{name: allowed[name] for name in others},
             }
         )
-
-    async def _allowed(self, call: Call, acts: Mapping[Any, ResourceAttributes]) -> dict[Any, bool]:
-        """Which of some acts the caller may do, by their keys."""
-        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
-
-        async def may(act: ResourceAttributes) -> bool:
-            async with slots:
-                return await self._reading.may(call, act)
-
-        return dict(zip(acts, await asyncio.gather(*map(may, acts.values())), strict=True))
 
     async def _served(self) -> list[str]:
         try:

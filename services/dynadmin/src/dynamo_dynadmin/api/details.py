@@ -102,17 +102,15 @@ class Details:
 
     async def _visible(self, call: Call) -> tuple[list[tuple[Resource, StoredObject]], list[str]]:
         """Objects of the namespace that the caller may list, and the resources that the caller may not."""
-        visible: list[tuple[Resource, StoredObject]] = []
-        hidden: list[str] = []
-        for resource in self._hub.resources.values():
-            entries = self._hub.entries(resource).of_namespace(call.namespace) if resource.namespaced else []
-            if not entries:
-                continue
-            if not await self._reading.may(call, ResourceAttributes("list", resource, call.namespace)):
-                hidden.append(resource.id)
-                continue
-            visible += [(resource, each) for each in entries]
-        return visible, hidden
+        stored = {
+            resource: entries
+            for resource in self._hub.resources.values()
+            if resource.namespaced and (entries := self._hub.entries(resource).of_namespace(call.namespace))
+        }
+        acts = {resource: ResourceAttributes("list", resource, call.namespace) for resource in stored}
+        allowed = await self._reading.allowed(call, acts)
+        visible = [(resource, each) for resource, entries in stored.items() if allowed[resource] for each in entries]
+        return visible, [resource.id for resource in stored if not allowed[resource]]
 
 
 def _outline(resource: Resource, entry: StoredObject) -> KubeObject:

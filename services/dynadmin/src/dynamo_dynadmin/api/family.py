@@ -21,15 +21,15 @@ def tree(root: KubeObject, objects: Iterable[KubeObject]) -> dict[str, Any]:
 def relatives(root: KubeObject, objects: Iterable[KubeObject]) -> list[KubeObject]:
     """All that an object owns. Outlines are enough: of thousands of objects in a namespace few are of one graph."""
     children = _children(objects)
-    shown, level, result = {_uid(root)}, [root], list[KubeObject]()
+    shown, level, owned = {_uid(root)}, [root], list[KubeObject]()
     for _ in range(_DEPTH):
         below = {
             _uid(each): each for owner in level for each in children.get(_uid(owner), ()) if _uid(each) not in shown
         }
         shown |= below.keys()
         level = list(below.values())
-        result += level
-    return result
+        owned += level
+    return owned
 
 
 def descendants(root: KubeObject, objects: Iterable[KubeObject]) -> set[tuple[str, str]]:

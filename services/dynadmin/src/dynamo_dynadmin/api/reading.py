@@ -2,6 +2,8 @@
 
 import base64
 import binascii
+from collections.abc import Collection, Mapping
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
@@ -18,6 +20,7 @@ from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub, Resync, changes
 from dynamo_dynadmin.state.position import Position
 
+K = TypeVar("K")
 DEFAULT_LIMIT, MOST = 500, 5000
 _RESYNC = "the changes since then are no longer available; list again, or stream without Last-Event-ID"
 
@@ -40,6 +43,14 @@ class CollectionReader:
     async def may(self, call: Call, act: ResourceAttributes) -> bool:
         """Whether the caller may."""
         return (await self._access.may(call.caller, act)).allowed
+
+    async def allowed(self, call: Call, acts: Mapping[K, ResourceAttributes]) -> dict[K, bool]:
+        """Which of some acts, in the call's namespace or in none, the caller may do."""
+        return await self._access.allowed(call.caller, call.kube, call.namespace, acts)
+
+    async def where(self, call: Call, act: ResourceAttributes, namespaces: Collection[str]) -> list[str]:
+        """In which of some namespaces the caller may do what `act` is in all of them."""
+        return await self._access.where(call.caller, act, namespaces)
 
     def known(self, resource: Resource) -> None:
         """ProblemError while the resource has not been read."""

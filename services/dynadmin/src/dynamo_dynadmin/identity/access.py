@@ -1,8 +1,11 @@
 """What a caller may do, as the API server's authorization says: asked before anything of STATE is shown."""
 
+import asyncio
 import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dynamo_shared.aio import Joined
 from dynamo_shared.api.resources import Resource
@@ -10,9 +13,16 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reviews import review_access
 from dynamo_shared.newest import Newest
 
+from dynamo_dynadmin.identity.rules import grants, review_rules
 from dynamo_dynadmin.identity.who import Caller
 
 _ENTRIES = 16384
+#: Where many things are asked for: reviews at once for one of those who ask, and for all of them.
+_EACH_AT_ONCE, _ALL_AT_ONCE = 8, 32
+#: Questions whose answers for all namespaces are remembered: each has thousands of them in a large cluster.
+_OF_NAMESPACES = 64
+
+K = TypeVar("K")
 
 
 class ResourceAttributes(NamedTuple):
@@ -37,25 +47,107 @@ class AccessVerdict(NamedTuple):
     reason: str
 
 
+@dataclass(slots=True)
+class _Places:
+    """Whether a caller may do something, by namespace, until when the answers count."""
+
+    until: float
+    verdicts: dict[str, bool] = field(default_factory=dict)
+
+
 class Access:
-    """Asks with SubjectAccessReviews, and remembers answers for `keep` seconds."""
+    """Asks with SubjectAccessReviews, or one review of rules for many acts, and remembers answers for `keep` seconds."""
 
     def __init__(self, kube: KubeClient, keep: float) -> None:
         self._kube = kube
         self._keep = keep
         self._known: Newest[tuple[str, ResourceAttributes], tuple[float, AccessVerdict]] = Newest(_ENTRIES)
         self._asking: Joined[tuple[str, ResourceAttributes], AccessVerdict] = Joined()
+        self._places: Newest[tuple[str, ResourceAttributes], _Places] = Newest(_OF_NAMESPACES)
+        self._asking_places: Joined[tuple[str, ResourceAttributes], None] = Joined()
+        self._slots = asyncio.Semaphore(_ALL_AT_ONCE)
 
     async def may(self, caller: Caller, act: ResourceAttributes, *, again: bool = False) -> AccessVerdict:
         """Whether the caller may. `again` asks even where an answer is remembered. Raises KubeError."""
-        key = (caller.key, act)
-        kept = self._known.get(key)
-        if kept is not None and not again and time.monotonic() < kept[0]:
-            return kept[1]
+        if not again and (kept := self._remembered(caller, act)) is not None:
+            return kept
         # A page opens many streams at once, which need the same answer.
-        verdict = await self._asking.result(key, partial(self._ask, caller, act))
-        self._known[key] = (time.monotonic() + self._keep, verdict)
+        verdict = await self._asking.result((caller.key, act), partial(self._ask, caller, act))
+        self._remember(caller, act, verdict)
         return verdict
+
+    async def allowed(
+        self, caller: Caller, kube: KubeClient, namespace: str, acts: Mapping[K, ResourceAttributes]
+    ) -> dict[K, bool]:
+        """Which acts the caller may do, by their keys; those in a namespace are in this one. KubeError.
+
+        `kube` has the caller's rights: one review of rules answers for the whole namespace. Where it does not say all, and
+        for what is in no namespace, each act has a review of its own.
+        """
+        if any(act.namespace and self._remembered(caller, act) is None for act in acts.values()):
+            await self._take_rules(caller, kube, namespace, acts.values())
+        verdicts: dict[K, bool] = {}
+
+        async def ask(key: K) -> None:
+            verdicts[key] = (await self.may(caller, acts[key])).allowed
+
+        await self._each(acts, ask)
+        return verdicts
+
+    async def _take_rules(
+        self, caller: Caller, kube: KubeClient, namespace: str, acts: Iterable[ResourceAttributes]
+    ) -> None:
+        if (rules := await review_rules(kube, namespace)) is None:
+            return
+        for act in acts:
+            if act.namespace:
+                may = grants(rules, act.verb, act.resource, subresource=act.subresource, name=act.name)
+                self._remember(caller, act, AccessVerdict(may, ""))
+
+    async def where(self, caller: Caller, act: ResourceAttributes, namespaces: Collection[str]) -> list[str]:
+        """In which of some namespaces the caller may do what `act`, which names none, is in all of them. KubeError.
+
+        Who may do it in all may do it in each. For all others each namespace is asked about.
+        """
+        if (await self.may(caller, act)).allowed:
+            return sorted(namespaces)
+        key = (caller.key, act)
+        places = self._places.used(key)
+        if places is None or time.monotonic() >= places.until:
+            places = self._places[key] = _Places(time.monotonic() + self._keep)
+        while missing := [each for each in namespaces if each not in places.verdicts]:
+            await self._asking_places.result(key, partial(self._ask_places, caller, act, missing, places.verdicts))
+        return sorted(each for each in namespaces if places.verdicts[each])
+
+    async def _ask_places(
+        self, caller: Caller, act: ResourceAttributes, namespaces: Iterable[str], verdicts: dict[str, bool]
+    ) -> None:
+        async def ask(namespace: str) -> None:
+            verdicts[namespace] = (await self._ask(caller, act._replace(namespace=namespace))).allowed
+
+        await self._each(namespaces, ask)
+
+    async def _each(self, keys: Iterable[K], ask: Callable[[K], Awaitable[None]]) -> None:
+        """Ask about each, a few at once; the first error ends it."""
+        slots = asyncio.Semaphore(_EACH_AT_ONCE)
+
+        async def asked(key: K) -> None:
+            async with slots, self._slots:
+                await ask(key)
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for key in keys:
+                    tasks.create_task(asked(key))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+
+    def _remembered(self, caller: Caller, act: ResourceAttributes) -> AccessVerdict | None:
+        kept = self._known.get((caller.key, act))
+        return kept[1] if kept is not None and time.monotonic() < kept[0] else None
+
+    def _remember(self, caller: Caller, act: ResourceAttributes, verdict: AccessVerdict) -> None:
+        self._known[caller.key, act] = (time.monotonic() + self._keep, verdict)
 
     async def _ask(self, caller: Caller, act: ResourceAttributes) -> AccessVerdict:
         identity = caller.identity

@@ -1,0 +1,173 @@
+"""One review of rules answers for a whole namespace, where it says all; a caller never gets more than reviews would say."""
+
+import asyncio
+import time
+from typing import Any, cast
+
+import pytest
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS
+from dynamo_dynadmin.identity import access as access_module
+from dynamo_dynadmin.identity.access import Access, ResourceAttributes
+from dynamo_dynadmin.identity.rules import RULES_REVIEWS, grants
+from dynamo_dynadmin.identity.who import Caller
+from dynamo_shared.api.resources import NODES, PODS, Resource
+from dynamo_shared.kube import Forbidden, Identity, Unavailable
+from dynamo_shared.kube.errors import ResponseTooLarge
+
+ANN, BOB = (Caller(Identity(name, "", (), {})) for name in ("ann", "bob"))
+GRAPHS = DEPLOYMENTS.resource
+LIST = ResourceAttributes("list", GRAPHS, "ns")
+ACTS = {
+    "list": LIST,
+    "delete": ResourceAttributes("delete", GRAPHS, "ns"),
+    "log": ResourceAttributes("get", PODS, "ns", subresource="log"),
+    "nodes": ResourceAttributes("list", NODES),
+}
+READER = {"verbs": ["list"], "apiGroups": ["nvidia.com"], "resources": ["dynamographdeployments"]}
+
+
+class Reviewing:
+    """An API server: the status of its rules reviews, or the error, and what its access reviews allow."""
+
+    def __init__(self, status: Any, *allowed: tuple[str, str, str]) -> None:
+        self.status = status
+        self.allowed = set(allowed)
+        self.asked: list[Any] = []
+
+    async def create(self, resource: Resource, review: dict[str, Any]) -> dict[str, Any]:
+        spec = review["spec"]
+        if resource is RULES_REVIEWS:
+            self.asked.append(spec["namespace"])
+            if isinstance(self.status, Exception):
+                raise self.status
+            return {"status": self.status}
+        act = spec["resourceAttributes"]
+        asked = act["verb"], act["resource"], act.get("namespace", "")
+        self.asked.append(asked)
+        return {"status": {"allowed": asked in self.allowed}}
+
+
+async def allowed(kube: Reviewing) -> dict[str, bool]:
+    return await Access(cast("Any", kube), 60.0).allowed(ANN, cast("Any", kube), "ns", ACTS)
+
+
+@pytest.mark.parametrize(
+    ("rule", "held"),
+    [
+        ({}, ["list"]),
+        ({"verbs": ["*"]}, ["list", "delete"]),
+        ({"apiGroups": ["*"]}, ["list"]),
+        ({"apiGroups": ["", "apps"]}, []),
+        ({"resources": ["*"]}, ["list"]),
+        ({"resources": ["dynamographdeployments/status", "dynamographdeployments/*"]}, []),
+        ({"resourceNames": ["one"]}, []),
+        ({"resourceNames": []}, ["list"]),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, []),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]}, ["log"]),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["*/log"]}, ["log"]),
+        ({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, ["list", "delete", "log"]),
+        ({"verbs": None, "apiGroups": None, "resources": None}, []),
+    ],
+)
+async def test_a_rule_grants_what_the_api_server_reads_in_it(rule: dict[str, Any], held: list[str]) -> None:
+    kube = Reviewing({"resourceRules": [{**READER, **rule}], "incomplete": False})
+    assert [name for name, may in (await allowed(kube)).items() if may] == held
+    # A role of a namespace grants nothing of the cluster, whatever it says.
+    assert kube.asked == ["ns", ("list", "nodes", "")]
+
+
+def test_a_rule_for_names_grants_these() -> None:
+    rules = [{**READER, "verbs": ["get"], "resourceNames": ["one"]}]
+    assert [grants(rules, "get", GRAPHS, name=name) for name in ("one", "two", "")] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"resourceRules": [{**READER, "verbs": ["*"]}], "incomplete": True},
+        {"resourceRules": [{**READER, "verbs": ["*"]}], "evaluationError": "webhook does not support rules"},
+        {"resourceRules": [{**READER, "verbs": ["*"]}] * 5000},
+        {"resourceRules": [{**READER, "verbs": ["*"], "resourceNames": ["x"] * 30_000}, {**READER, "verbs": ["*"]}]},
+        {},
+        Forbidden(403, "Forbidden", "no"),
+        ResponseTooLarge(200, "ResponseTooLarge", "64 MiB"),
+    ],
+    ids=["incomplete", "an error", "many", "long", "no rules", "not allowed", "too large"],
+)
+async def test_where_rules_do_not_say_all_each_act_is_asked_about(status: Any) -> None:
+    """A webhook may deny what a role grants: what its rules say is not used."""
+    kube = Reviewing(status, ("list", "dynamographdeployments", "ns"))
+    assert await allowed(kube) == {"list": True, "delete": False, "log": False, "nodes": False}
+    assert len(kube.asked) == 1 + len(ACTS)
+
+
+async def test_what_is_remembered_is_not_asked_again_and_is_of_one_caller() -> None:
+    kube = Reviewing({"resourceRules": [READER], "incomplete": False})
+    access = Access(cast("Any", kube), 60.0)
+    for _ in range(2):
+        assert (await access.allowed(ANN, cast("Any", kube), "ns", ACTS))["list"]
+    assert (await access.may(ANN, LIST)).allowed
+    assert kube.asked == ["ns", ("list", "nodes", "")]
+    kube.status = {"resourceRules": []}
+    assert not (await access.allowed(BOB, cast("Any", kube), "ns", ACTS))["list"]
+
+
+async def test_answers_do_not_count_for_longer_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: moment)
+    kube = Reviewing({"resourceRules": [READER]})
+    access = Access(cast("Any", kube), 60.0)
+    everywhere = LIST._replace(namespace="")
+    kube.allowed = {("list", "dynamographdeployments", "a")}
+    assert (await access.allowed(ANN, cast("Any", kube), "ns", ACTS))["list"]
+    assert await access.where(ANN, everywhere, {"a", "b"}) == ["a"]
+    kube.status, kube.allowed = {"resourceRules": []}, set()
+    moment = 59.0
+    assert (await access.allowed(ANN, cast("Any", kube), "ns", ACTS))["list"]
+    assert await access.where(ANN, everywhere, {"a", "b"}) == ["a"]
+    moment = 60.0
+    assert not (await access.allowed(ANN, cast("Any", kube), "ns", ACTS))["list"]
+    assert await access.where(ANN, everywhere, {"a", "b"}) == []
+
+
+async def test_an_api_server_that_is_away_answers_nothing() -> None:
+    with pytest.raises(Unavailable):
+        await allowed(Reviewing(Unavailable(503, "", "not now")))
+
+
+async def test_who_may_everywhere_is_not_asked_about_each_namespace() -> None:
+    kube = Reviewing({}, ("list", "dynamographdeployments", ""))
+    access = Access(cast("Any", kube), 60.0)
+    assert await access.where(ANN, LIST._replace(namespace=""), {"b", "a"}) == ["a", "b"]
+    assert kube.asked == [("list", "dynamographdeployments", "")]
+
+
+async def test_of_namespaces_only_new_ones_are_asked_about() -> None:
+    kube = Reviewing({}, *(("list", "dynamographdeployments", name) for name in ("a", "new")))
+    access = Access(cast("Any", kube), 60.0)
+    everywhere = LIST._replace(namespace="")
+    assert await access.where(ANN, everywhere, ["b", "a"]) == ["a"]
+    before = len(kube.asked)
+    assert await access.where(ANN, everywhere, ["b", "a", "new"]) == ["a", "new"]
+    assert [namespace for _, _, namespace in kube.asked[before:]] == ["new"]
+    assert await access.where(ANN, everywhere, ["b"]) == []
+
+
+async def test_few_reviews_are_under_way_at_once_and_none_after_a_failure() -> None:
+    """Of thousands of namespaces each waited for its time-out where the API server was away."""
+    under_way: list[int] = []
+
+    class Failing(Reviewing):
+        async def create(self, resource: Resource, review: dict[str, Any]) -> dict[str, Any]:
+            answer = await super().create(resource, review)
+            if not review["spec"]["resourceAttributes"].get("namespace"):
+                return answer
+            under_way.append(1)
+            await asyncio.sleep(0)
+            raise Unavailable(503, "", "not now")
+
+    kube = Failing({})
+    names = [f"n{number}" for number in range(1000)]
+    with pytest.raises(Unavailable):
+        await Access(cast("Any", kube), 60.0).where(ANN, LIST._replace(namespace=""), names)
+    assert len(under_way) < 2 * access_module._EACH_AT_ONCE
