@@ -16,6 +16,7 @@ from .deploying import (
 from .rights import users_see_and_do_what_their_rights_allow
 from .sessions import (
     a_form_outlives_the_session,
+    a_namespace_that_is_created_appears,
     a_session_that_ends_says_why,
     another_tabs_session_is_taken_over,
     the_list_of_namespaces_keeps_the_keyboard,
@@ -27,8 +28,10 @@ from .watching import (
     a_killed_service_loses_and_doubles_nothing,
     a_view_is_of_the_object_of_its_address,
     decisions_are_replayed_with_another_price,
+    events_come_as_they_happen,
     logs_say_why_they_are_missing,
     replicas_are_scaled_and_refused_with_the_reason,
+    what_is_typed_stays_while_another_tab_is_open,
     what_is_typed_stays_while_the_manifest_is_read_again,
 )
 
@@ -55,6 +58,8 @@ ALL: tuple[Check, ...] = (
     refusals_are_at_their_fields,
     a_change_by_someone_else_is_a_conflict,
     what_is_typed_stays_while_the_manifest_is_read_again,
+    what_is_typed_stays_while_another_tab_is_open,
+    events_come_as_they_happen,
     a_view_is_of_the_object_of_its_address,
     replicas_are_scaled_and_refused_with_the_reason,
     logs_say_why_they_are_missing,
@@ -66,6 +71,7 @@ ALL: tuple[Check, ...] = (
     a_form_outlives_the_session,
     another_tabs_session_is_taken_over,
     the_list_of_namespaces_keeps_the_keyboard,
+    a_namespace_that_is_created_appears,
     every_view_is_accessible,
     the_keyboard_is_enough,
     the_page_fits_a_phone,

@@ -1,6 +1,9 @@
 """Sessions that end, and that another tab replaces; and the keyboard in the list of namespaces."""
 
+from dynamo_shared.api.resources import NAMESPACES
 from playwright.async_api import expect
+
+from tests.integration.dynadmin import may
 
 from .browser import Person
 from .deploying import PATIENT
@@ -66,3 +69,15 @@ async def the_list_of_namespaces_keeps_the_keyboard(stage: Stage) -> None:
     await person.page.wait_for_function("name => location.hash.includes(name)", arg=TEAM)
     await person.page.wait_for_timeout(300)
     await expect(choice).to_be_focused()
+
+
+async def a_namespace_that_is_created_appears(stage: Stage) -> None:
+    """A namespace that is created while the page is open is in its list, without a reload, once the person may read it."""
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deployments")
+    new = "created-meanwhile"
+    await stage.kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": new}})
+    user = {"kind": "User", "name": f"system:serviceaccount:{TEAM}:engineer"}
+    await may(stage.kube, new, "guest", user)
+    await person.page.locator(".space select").focus()
+    await expect(person.page.locator(".space option", has_text=new)).to_have_count(1, timeout=PATIENT)

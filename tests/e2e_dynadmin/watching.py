@@ -10,6 +10,7 @@ from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, O
 from playwright.async_api import Route, expect
 
 from tests.building.objects import object_of
+from tests.integration.dynadmin import happens
 from tests.integration.platform import IMAGE
 
 from .deploying import PATIENT, PROFILED
@@ -91,6 +92,52 @@ async def what_is_typed_stays_while_the_manifest_is_read_again(stage: Stage) -> 
         answered.set()
     await person.page.wait_for_timeout(300)
     await expect(area).to_have_value(mine)
+
+
+async def what_is_typed_stays_while_another_tab_is_open(stage: Stage) -> None:
+    """A manifest that is not saved is there again after another tab of the view; the browser asks before it is lost."""
+    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("typed-in"))
+    person = await stage.person(stage.engineer)
+    place = f"#/{TEAM}/deployments/typed-in"
+    area = person.page.get_by_label("Manifest", exact=True)
+    may_be_closed = "() => dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+
+    await person.go(f"{place}/yaml")
+    mine = (await area.input_value()).replace("replicas: 1", "replicas: 2")
+    assert await person.page.evaluate(may_be_closed)
+    await area.fill(mine)
+    await person.page.get_by_role("link", name="YAML (not saved)").wait_for()
+    await person.go(f"#/{TEAM}/deployments")
+    assert not await person.page.evaluate(may_be_closed)
+    await person.page.get_by_role("button", name="Sign out").click()
+    await expect(person.page.get_by_role("dialog")).to_contain_text("1 manifest with changes", timeout=PATIENT)
+    await stage.screenshot(person, "sign-out-with-draft")
+    await person.page.get_by_role("button", name="Cancel").click()
+    await person.go(f"{place}/yaml")
+    await expect(area).to_have_value(mine)
+    await person.page.get_by_role("button", name="Save", exact=True).click()
+    await expect(person.page.get_by_role("link", name="YAML", exact=True)).to_be_visible(timeout=PATIENT)
+    assert (await stage.graph("typed-in"))["spec"]["components"][0]["replicas"] == 2
+    await area.fill(f"{mine}# more")
+    await person.page.get_by_role("button", name="Discard changes").click()
+    await expect(area).not_to_have_value(re.compile("# more"))
+    assert await person.page.evaluate(may_be_closed)
+
+
+async def events_come_as_they_happen(stage: Stage) -> None:
+    """Events come through one stream: a new one is on top, and nothing is asked for again."""
+    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("eventful"))
+    person = await stage.person(stage.engineer)
+    asked: list[str] = []
+    person.page.on("request", lambda each: asked.append(each.url) if "/events" in each.url else None)
+    await person.go(f"#/{TEAM}/deployments/eventful/events")
+    rows = person.page.locator("table.events tbody tr")
+    await expect(rows.filter(has_text="Ready")).to_have_count(1, timeout=PATIENT)
+    await happens(stage.kube, await stage.graph("eventful"), "Unheard")
+    await expect(rows.first).to_contain_text("Unheard", timeout=PATIENT)
+    assert len(asked) == 1, asked
+    await person.page.get_by_label("Warnings only").check()
+    await expect(person.page.get_by_text("No warnings.")).to_be_visible()
 
 
 async def a_view_is_of_the_object_of_its_address(stage: Stage) -> None:

@@ -3,8 +3,11 @@ import { html, nothing, type TemplateResult } from "lit";
 import { keyed } from "lit/directives/keyed.js";
 import { ApiProblem, hooks, words } from "./api/client.ts";
 import { current, forget, namespaces, signOut, type Session } from "./api/session.ts";
+import { begin, dropAll, unsaved } from "./logic/drafts.ts";
+import { count } from "./logic/format.ts";
 import { KINDS } from "./logic/kinds.ts";
 import { COLLECTIONS, format, parse, type Route } from "./logic/route.ts";
+import { ask } from "./parts/dialog.ts";
 import { icon } from "./parts/icons.ts";
 import { Part, state } from "./parts/part.ts";
 import { nextTheme, theme } from "./parts/theme.ts";
@@ -15,6 +18,8 @@ import "./views/detail.ts";
 import "./deploy/view.ts";
 
 const LAST = "dynadmin.namespace";
+/** Namespaces come and go: how often they are asked for, and how often at most where the person wants to choose one. Milliseconds. */
+const [AGAIN, SOON] = [30_000, 2_000];
 
 class App extends Part {
   static override properties = state("session", "route", "spaces", "problem", "isOpen", "started");
@@ -25,6 +30,7 @@ class App extends Part {
   private problem = "";
   private isOpen = false;
   private started = false;
+  private asked = 0;
 
   override connectedCallback(): void {
     super.connectedCallback();
@@ -40,6 +46,10 @@ class App extends Part {
       void this.begin();
     };
     window.addEventListener("hashchange", () => this.navigated());
+    window.addEventListener("beforeunload", (event) => {
+      if (unsaved()) event.preventDefault();
+    });
+    this.every(AGAIN, () => this.loadAgain());
     void this.begin();
   }
 
@@ -47,7 +57,10 @@ class App extends Part {
     try {
       this.session = await current();
       this.problem = "";
-      if (this.session) await this.load();
+      if (this.session) {
+        begin(this.session.user);
+        await this.load();
+      }
     } catch (error) {
       // Where the session has ended meanwhile, the page says so already.
       if (!(error instanceof ApiProblem && error.status === 401)) {
@@ -59,12 +72,21 @@ class App extends Part {
   }
 
   private async load(): Promise<void> {
-    this.spaces = await namespaces();
+    const { session } = this;
+    this.asked = Date.now();
+    const spaces = await namespaces();
+    if (session !== this.session) return;
+    this.spaces = spaces;
     // The address itself: the person may have gone somewhere while namespaces were asked for.
     if (parse(location.hash).namespace) return;
     const last = localStorage.getItem(LAST) ?? "";
     const first = this.spaces.includes(last) ? last : this.spaces[0];
     if (first) location.hash = format({ namespace: first });
+  }
+
+  /** Namespaces as they are now; what is known stays where they cannot be listed. */
+  private loadAgain(): Promise<void> | void {
+    if (this.session && this.spaces && Date.now() - this.asked > SOON) return this.load().catch(() => undefined);
   }
 
   private navigated(): void {
@@ -113,7 +135,7 @@ class App extends Part {
       <a class="brand" href=${format({ namespace })}>${icon("logo")} Dynadmin</a>
       <label class="space">
         <span>Namespace</span>
-        <select @change=${(event: Event) => (location.hash = format({ ...this.route, name: "", namespace: (event.target as HTMLSelectElement).value }))}>
+        <select @focus=${() => this.loadAgain()} @change=${(event: Event) => (location.hash = format({ ...this.route, name: "", namespace: (event.target as HTMLSelectElement).value }))}>
           ${[...new Set([...all, ...(namespace ? [namespace] : [])])].map((each) => html`<option .selected=${each === namespace}>${each}</option>`)}
         </select>
       </label>
@@ -153,7 +175,9 @@ class App extends Part {
 
   private async signOut(): Promise<void> {
     try {
-      await signOut();
+      if (!unsaved()) await signOut();
+      else await ask({ title: "Sign out?", body: html`<p>${count(unsaved(), "manifest")} with changes that are not saved. They are lost when you sign out.</p>`, act: "Sign out", danger: true, run: signOut });
+      if (!this.session) dropAll();
     } catch (error) {
       say(`You are still signed in. ${words(error)}`, true);
     }

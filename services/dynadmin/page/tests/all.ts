@@ -1,7 +1,9 @@
 // All tests of the page's logic, for Node's own runner: `python -m tools.page test`.
 import "./sse.ts";
 import "./stream.ts";
+import "./snapshot.ts";
 import "./collection.ts";
+import "./drafts.ts";
 import "./route.ts";
 import "./words.ts";
 import "./deploy.ts";

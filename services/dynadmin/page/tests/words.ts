@@ -34,8 +34,8 @@ test("what the planner lacks is not taken for what a container lacks", () => {
 
 test("a promise at risk and a second writer are troubles, though their conditions are True", () => {
   const risk = condition("Planning", "True", "PromiseAtRisk", "12 GPUs are needed");
-  deepEqual([risk.tone, risk.message], ["busy", "12 GPUs are needed"]);
-  equal(condition("Conflict", "True", "SeveralWriters", "a and b take turns").tone, "busy");
+  deepEqual([risk.tone, risk.message], ["bad", "12 GPUs are needed"]);
+  equal(condition("Conflict", "True", "SeveralWriters", "a and b take turns").tone, "bad");
   equal(condition("Conflict", "False", "OneWriter", "only the adapter").tone, "good");
   equal(condition("Ready", "Unknown", "X").tone, "idle");
 });

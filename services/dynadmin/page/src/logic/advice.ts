@@ -93,7 +93,7 @@ const TROUBLES = new Set(["Conflict"]);
 const AT_RISK = new Set(["PromiseAtRisk"]);
 
 export interface Judged {
-  tone: "good" | "busy" | "idle";
+  tone: "good" | "busy" | "bad" | "idle";
   sentence: string;
   /** The condition's own message, where a person needs it. */
   message: string;
@@ -107,7 +107,7 @@ export function judged({ type, status, reason = "", message = "" }: Any): Judged
   if (isRemark(type, status, reason)) return { tone: "idle", sentence: `To consider: ${spaced(type)}.`, message, advice: "", name: type };
   const isGood = (status === "True") !== TROUBLES.has(type) && status !== "Unknown" && !AT_RISK.has(reason);
   return {
-    tone: status === "Unknown" ? "idle" : isGood ? "good" : "busy",
+    tone: status === "Unknown" ? "idle" : isGood ? "good" : isTrouble(reason) || /fail|error|invalid/i.test(reason) ? "bad" : "busy",
     sentence: sentence(type, status),
     message: isGood ? "" : message,
     advice: isGood ? "" : advice(status, reason, message),

@@ -3,7 +3,10 @@ import { html, nothing, type TemplateResult } from "lit";
 import type { Any, KubeObject } from "../api/client.ts";
 import { judged, onceEach } from "../logic/advice.ts";
 import { age } from "../logic/format.ts";
+import type { Tone } from "../logic/kinds.ts";
 import { icon } from "./icons.ts";
+
+const ICONS: Record<Tone, string> = { good: "check", busy: "wait", bad: "cross", idle: "arrow" };
 
 export function conditions(object: KubeObject): TemplateResult {
   const all: Any[] = object.status?.conditions ?? [];
@@ -13,7 +16,7 @@ export function conditions(object: KubeObject): TemplateResult {
     ${onceEach(all).map((each) => {
       const { tone, sentence, message, advice, name } = judged(each);
       return html`<li class=${tone}>
-        ${icon(tone === "good" ? "check" : tone === "idle" ? "arrow" : "cross")}
+        ${icon(ICONS[tone])}
         <div>
           <strong>${sentence}</strong>
           ${message ? html`<p>${message}</p>` : nothing} ${advice ? html`<p class="advice">${advice}</p>` : nothing}

@@ -1,41 +1,58 @@
-// Events of an object and of all that it owns, newest first.
-import { html, nothing, type TemplateResult } from "lit";
-import { get, words, type Schemas } from "../api/client.ts";
+// Events of an object and of all that it owns, newest first, as they come.
+import { html, type TemplateResult } from "lit";
+import { words, type Schemas } from "../api/client.ts";
+import { follow } from "../api/stream.ts";
 import { age, moment } from "../logic/format.ts";
+import { Snapshot } from "../logic/snapshot.ts";
+import { problemOf } from "./badge.ts";
 import { Part, properties, state } from "./part.ts";
 
+/** Events that the stream begins with, and that a page keeps; older ones go. */
+const [FIRST, KEPT] = [200, 1000];
+
 class Events extends Part {
-  static override properties = { ...properties("path"), ...state("loaded", "problem", "warnings") };
+  static override properties = { ...properties("path"), ...state("problem", "warnings") };
   path = "";
-  private loaded: Schemas["Event"][] | null = null;
+  private readonly rows = new Snapshot<Schemas["Event"]>(KEPT);
   private problem = "";
   private warnings = false;
 
   override connectedCallback(): void {
     super.connectedCallback();
-    this.every(4000, () => this.refresh());
+    follow(
+      `${this.path}/events`,
+      {
+        query: { watch: true, limit: FIRST },
+        again: true,
+        onOpen: (resumed) => this.rows.opened(resumed),
+        onEvent: ({ event, data }) => this.took(event, JSON.parse(data)),
+        onLine: (line, detail) => (this.problem = line === "live" ? "" : detail || this.problem),
+      },
+      this.stop,
+    ).catch((error: unknown) => (this.problem = words(error)));
+    // Ages grow without any event.
+    this.every(10_000, () => this.requestUpdate());
   }
 
-  private async refresh(): Promise<void> {
-    try {
-      this.loaded = (await get<Schemas["Events"]>(`${this.path}/events`, { signal: this.stop })).items;
-      this.problem = "";
-    } catch (error) {
-      if (!this.stop.aborted) this.problem = words(error);
-    }
+  private took(event: string, data: Schemas["Event"] & { detail: string }): void {
+    if (event === "event") this.rows.put(data.id, data);
+    else if (event === "synced") this.rows.whole();
+    else this.problem = data.detail;
+    this.drawSoon();
   }
 
   override render(): TemplateResult {
-    if (!this.loaded) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
-    const shown = this.loaded.filter((each) => !this.warnings || each.type === "Warning");
+    if (!this.rows.synced) return this.problem ? html`${problemOf(this.problem)}` : html`<p class="card muted" role="status">Loading</p>`;
+    const all = this.rows.items.reverse();
+    const shown = all.filter((each) => !this.warnings || each.type === "Warning");
     const now = Date.now();
     return html`<div class="tools">
         <label class="check"><input type="checkbox" .checked=${this.warnings} @change=${() => (this.warnings = !this.warnings)} /> Warnings only</label>
-        <span class="muted">${shown.length} of ${this.loaded.length}; Kubernetes keeps them for an hour</span>
+        <span class="muted">${shown.length} of ${all.length}; Kubernetes keeps them for an hour</span>
       </div>
-      ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
+      ${problemOf(this.problem)}
       ${shown.length
-        ? html`<div class="card flush"><table class="rows">
+        ? html`<div class="card flush"><table class="rows events">
             <caption class="hidden">Events, newest first</caption>
             <thead><tr><th scope="col">When</th><th scope="col">What</th><th scope="col">Of</th><th scope="col">Message</th><th scope="col">By</th></tr></thead>
             <tbody>
@@ -50,7 +67,7 @@ class Events extends Part {
               )}
             </tbody>
           </table></div>`
-        : html`<p class="card muted">No events.</p>`}`;
+        : html`<p class="card muted">${all.length ? "No warnings." : "No events."}</p>`}`;
   }
 }
 

@@ -13,6 +13,7 @@ const PATHS: Record<string, string> = {
   restart: "M20 11A8 8 0 1 0 18 17M20 4v7h-7",
   trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13",
   check: "M5 12l5 5L20 7",
+  wait: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM12 7v5l3 2",
   cross: "M6 6l12 12M18 6L6 18",
   arrow: "M9 6l6 6-6 6",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",

@@ -78,7 +78,7 @@ class Logs extends Part {
         ${repeat(
           shown,
           (each) => each.key,
-          (each) => html`<div class=${each.notice ? "notice-line" : ""}><span class="time">${clock(each.time)}</span> <span class="pod">${each.pod}</span> ${each.text}</div>`,
+          (each) => html`<div class=${each.notice ? "notice-line" : ""}>${each.time ? html`<span class="time">${clock(each.time)}</span> ` : nothing}<span class="pod">${each.pod}</span> ${each.text}</div>`,
         )}
         ${shown.length ? nothing : html`<p class="muted">No lines${this.search ? " match" : " yet"}.</p>`}
       </div>`;

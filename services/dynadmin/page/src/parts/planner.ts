@@ -1,9 +1,11 @@
 // What the planner and the scaler decided about a graph, and why: a time line of replicas and traffic, and each decision in words.
 import { html, nothing, type TemplateResult } from "lit";
 import { words, type Any } from "../api/client.ts";
-import { follow, type Line } from "../api/stream.ts";
+import { follow } from "../api/stream.ts";
 import { axisTime, moment, spaced } from "../logic/format.ts";
 import { capOf, figureOf, replicasOf, seriesOf, wordsOf, type Decision } from "../logic/decisions.ts";
+import { Snapshot } from "../logic/snapshot.ts";
+import { problemOf } from "./badge.ts";
 import { Part, properties, state } from "./part.ts";
 import { timeline } from "./timeline.ts";
 import "./replay.ts";
@@ -13,14 +15,11 @@ const KEPT = 2000;
 const MORE = "The decisions below have all figures.";
 
 class Planner extends Part {
-  static override properties = { ...properties("path", "name"), ...state("line", "problem", "chosen") };
+  static override properties = { ...properties("path", "name"), ...state("problem") };
   path = "";
   name = "";
-  private all: Decision[] = [];
-  private line: Line = "connecting";
+  private readonly decisions = new Snapshot<Decision>(KEPT);
   private problem = "";
-  private chosen = "";
-  private fresh = false;
 
   override connectedCallback(): void {
     super.connectedCallback();
@@ -29,12 +28,9 @@ class Planner extends Part {
       {
         query: { watch: true },
         again: true,
-        onOpen: (resumed) => (this.fresh = !resumed),
+        onOpen: (resumed) => this.decisions.opened(resumed),
         onEvent: ({ event, data, id }) => this.took(event, JSON.parse(data), id),
-        onLine: (line, detail) => {
-          this.line = line;
-          this.problem = line === "live" ? "" : detail || this.problem;
-        },
+        onLine: (line, detail) => (this.problem = line === "live" ? "" : detail || this.problem),
       },
       this.stop,
     ).catch((error: unknown) => {
@@ -43,36 +39,32 @@ class Planner extends Part {
   }
 
   private took(event: string, data: Any, id: string): void {
-    if (event === "decision") {
-      const kept = this.fresh ? [] : this.all;
-      this.fresh = false;
-      if (!kept.some((each) => each.id === id)) this.all = [...kept, { ...data, id } as Decision].slice(-KEPT);
-    } else if (event === "synced" && this.fresh) {
-      this.fresh = false;
-      this.all = [];
-    } else if (event === "error") this.problem = data.detail;
+    if (event === "decision") this.decisions.put(id, { ...data, id } as Decision);
+    else if (event === "synced") this.decisions.whole();
+    else if (event === "error" || event === "unauthorized") this.problem = data.detail;
     this.drawSoon();
   }
 
   override render(): TemplateResult {
-    if (!this.all.length)
-      return html`${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
-        <div class="card empty"><p>${this.line === "connecting" ? "Loading" : "No planner has decided anything about this graph."}</p>
+    const all = this.decisions.items;
+    if (!this.decisions.synced) return this.problem ? html`${problemOf(this.problem)}` : html`<p class="card muted" role="status">Loading</p>`;
+    if (!all.length)
+      return html`${problemOf(this.problem)}
+        <div class="card empty"><p>No planner has decided anything about this graph.</p>
         <p class="muted">A planner follows traffic: give a request a planner, or a graph a PlannerConfig.</p></div>`;
-    const latest = [...this.all].reverse();
-    return html`${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
-      ${this.timelines()}
-      <section class="card"><h2>Decisions</h2><ol class="decisions">${latest.slice(0, 100).map((each) => this.decision(each))}</ol></section>
+    return html`${problemOf(this.problem)}
+      ${this.timelines(all)}
+      <section class="card"><h2>Decisions</h2><ol class="decisions">${all.slice(-100).reverse().map((each) => this.decision(each))}</ol></section>
       <dyn-replay .path=${this.path}></dyn-replay>`;
   }
 
-  private timelines(): TemplateResult | typeof nothing {
-    const times = this.all.map((each) => Date.parse(each.time));
+  private timelines(all: Decision[]): TemplateResult | typeof nothing {
+    const times = all.map((each) => Date.parse(each.time));
     const time = axisTime(Math.max(...times) - Math.min(...times));
     const plots = [
-      timeline("Replicas", seriesOf(this.all, "replicas"), true, MORE, time),
-      timeline("Traffic and forecast, requests a second", seriesOf(this.all, "traffic"), false, MORE, time),
-      timeline("Requests within their times, %", seriesOf(this.all, "attainment"), false, MORE, time),
+      timeline("Replicas", seriesOf(all, "replicas"), true, MORE, time),
+      timeline("Traffic and forecast, requests a second", seriesOf(all, "traffic"), false, MORE, time),
+      timeline("Requests within their times, %", seriesOf(all, "attainment"), false, MORE, time),
     ].filter((each) => each !== nothing);
     // One decision is a point, and no line.
     return plots.length ? html`<section class="card"><h2>Time line</h2>${plots}</section>` : nothing;
@@ -82,7 +74,7 @@ class Planner extends Part {
     const cap = capOf(each);
     const change = replicasOf(each);
     const tone = each.event.includes("refused") ? "bad" : each.event.includes("held") ? "busy" : "good";
-    return html`<li class=${each.id === this.chosen ? "chosen" : ""} id=${`decision-${each.id}`}>
+    return html`<li>
       <p><span class="badge ${tone}">${each.event.replaceAll("-", " ")}</span> <strong>${change}</strong> <span class="muted">${moment(each.time)}${each.policy ? `, ${each.policy}` : ""}${each.advisory ? ", as advice only" : ""}</span></p>
       <p>${each.message || each.reason}</p>
       ${cap ? html`<p class="advice">${cap}</p>` : nothing}

@@ -1,6 +1,7 @@
 // The points that profiling offers for a request, and deploying one of them.
 import { html, nothing, type TemplateResult } from "lit";
 import { call, get, passes, words, type KubeObject, type Schemas } from "../api/client.ts";
+import { spaced } from "../logic/format.ts";
 import { format } from "../logic/route.ts";
 import { graphWords, pointWords, sourceWords } from "../logic/points.ts";
 import type { Point } from "../deploy/pareto.ts";
@@ -44,7 +45,7 @@ class Points extends Part {
   override render(): TemplateResult {
     if (!this.loaded) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
     const { items, phase, source } = this.loaded;
-    if (!items.length) return html`<p class="card muted">Profiling has no result yet; the request is ${phase}.</p>`;
+    if (!items.length) return html`<p class="card muted">Profiling has no result yet; the request is ${spaced(phase)}.</p>`;
     const points: Point[] = items.map((each) => ({
       number: each.point,
       title: each.figures.parallelism ? pointWords(each.figures) : graphWords(each.config),

@@ -1,7 +1,9 @@
 // The manifest of an object as YAML, to read and to edit. A change by someone else meanwhile is a conflict that is shown.
+// What is typed is a draft that outlives the view, until it is saved or discarded.
 import { html, nothing, type TemplateResult } from "lit";
 import { parse, stringify } from "yaml";
 import { ApiProblem, call, words, type KubeObject } from "../api/client.ts";
+import { draftOf, drop, keep } from "../logic/drafts.ts";
 import { editable } from "../logic/editable.ts";
 import { copying } from "./badge.ts";
 import { Part, properties, state } from "./part.ts";
@@ -24,14 +26,30 @@ class Yaml extends Part {
 
   override connectedCallback(): void {
     super.connectedCallback();
-    void this.load();
+    const draft = draftOf(this.path);
+    if (draft) ({ text: this.text, original: this.original, etag: this.etag } = draft);
+    else void this.load();
   }
 
   override willUpdate(changed: Map<string, unknown>): void {
     // What no one edits follows the object.
     if (!changed.has("object") || !this.object || this.busy) return;
-    const isBehind = this.text === null ? this.problem !== "" : this.text === this.original && textOf(this.object) !== this.original;
+    const stored = textOf(this.object);
+    const isBehind = this.text === null ? this.problem !== "" : stored !== this.original && (this.text === this.original || this.text === stored);
     if (isBehind) void this.load(true);
+  }
+
+  private typed(text: string): void {
+    this.text = text;
+    keep(this.path, { text, original: this.original, etag: this.etag });
+    this.dispatchEvent(new Event("drafted"));
+  }
+
+  /** Back to what was stored, and on to what is stored now. */
+  private discard(): void {
+    this.typed(this.original);
+    [this.conflict, this.problem, this.patch] = [null, "", ""];
+    void this.load(true);
   }
 
   /** Read it. `follows`: no one asked for it, and what is typed meanwhile stays. */
@@ -58,14 +76,14 @@ class Yaml extends Part {
       ${this.may ? nothing : html`<p class="notice">${this.reason}</p>`}
       <label class="field"><span>Manifest</span>
         <textarea class="code" rows="28" spellcheck="false" ?readonly=${!this.may || this.busy} .value=${this.text} aria-describedby="yaml-problem"
-          @input=${(event: InputEvent) => (this.text = (event.target as HTMLTextAreaElement).value)}></textarea>
+          @input=${(event: InputEvent) => this.typed((event.target as HTMLTextAreaElement).value)}></textarea>
       </label>
       <p class="error" role="alert" id="yaml-problem">${this.problem}</p>
       ${this.patch ? html`<label class="field"><span>Patch to commit</span><textarea class="code" rows="8" readonly .value=${this.patch}></textarea></label>` : nothing}
       ${this.conflict ? this.theirs(this.conflict) : nothing}
-      <div class="actions">
+      <div class="actions below">
         ${copying(this.text, "Manifest")}
-        <button class="button" ?disabled=${!changed} @click=${() => void this.load()}>Discard changes</button>
+        <button class="button" ?disabled=${!changed} @click=${this.discard}>Discard changes</button>
         <button class="button accent" ?disabled=${!changed || !this.may || this.busy || this.conflict !== null} @click=${() => void this.save(this.etag)}>Save</button>
       </div>
     `;
@@ -84,7 +102,8 @@ class Yaml extends Part {
   }
 
   private take({ text, etag }: { text: string; etag: string }): void {
-    [this.original, this.text, this.etag] = [text, text, etag];
+    [this.original, this.etag] = [text, etag];
+    this.typed(text);
     [this.conflict, this.problem, this.patch] = [null, "", ""];
   }
 
@@ -104,10 +123,12 @@ class Yaml extends Part {
     this.busy = true;
     this.problem = this.patch = "";
     try {
-      const body: unknown = parse(this.text ?? "");
-      await this.put(body, etag);
+      const text = this.text ?? "";
+      await this.put(parse(text), etag);
       say("Saved");
-      await this.load();
+      // Of this view, or of another one by now.
+      drop(this.path, text);
+      if (!this.stop.aborted) await this.load();
     } catch (error) {
       this.problem = words(error);
       if (error instanceof ApiProblem && error.more.patch) this.patch = stringify(error.more.patch);

@@ -2,6 +2,7 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { call, get, type KubeObject, type Schemas } from "../api/client.ts";
 import { rights, type Rights } from "../api/session.ts";
+import { draftOf, drop } from "../logic/drafts.ts";
 import { age } from "../logic/format.ts";
 import { goesAlong, isDeletable, KINDS, stateOf } from "../logic/kinds.ts";
 import { format, type Kind } from "../logic/route.ts";
@@ -90,15 +91,17 @@ class Detail extends Part {
   }
 
   private absent(): TemplateResult | typeof nothing {
+    if (this.watched.synced && this.tab === "yaml" && draftOf(this.path)) return this.yaml(null, "It does not exist any more. What you changed is kept here, to be copied.");
     if (this.watched.synced)
-      return html`<div class="card empty"><p>${this.watched.gone ? "It was deleted." : `There is no ${KINDS[this.kind].one} of this name.`}</p></div>`;
+      return html`<div class="card empty"><p>${this.watched.gone ? "It was deleted." : `There is no ${KINDS[this.kind].one} of this name.`}</p>
+        <a class="button" href=${format({ namespace: this.namespace, kind: this.kind })}>All ${KINDS[this.kind].title.toLowerCase()}</a></div>`;
     return this.watched.problem ? nothing : html`<p class="card muted" role="status">Loading</p>`;
   }
 
   private tabs(): TemplateResult {
     const { namespace, kind, name } = this;
     return html`<nav class="tabs" aria-label="Sides of it">
-      ${TABS[kind].map(([tab, title]) => html`<a href=${format({ namespace, kind, name, tab })} aria-current=${tab === this.tab ? "page" : nothing}>${title}</a>`)}
+      ${TABS[kind].map(([tab, title]) => html`<a href=${format({ namespace, kind, name, tab })} aria-current=${tab === this.tab ? "page" : nothing}>${title}${tab === "yaml" && draftOf(this.path) ? " (not saved)" : ""}</a>`)}
     </nav>`;
   }
 
@@ -109,12 +112,15 @@ class Detail extends Part {
     if (this.tab === "chat") return html`<dyn-chat .path=${path} .graph=${stateOf(this.kind, object)}></dyn-chat>`;
     if (this.tab === "planner") return html`<dyn-planner .path=${path} .name=${this.name}></dyn-planner>`;
     if (this.tab === "points") return html`<dyn-points .path=${path} .request=${object} .may=${this.rights?.collections.deployments?.create ?? false}></dyn-points>`;
-    if (this.tab === "yaml") {
-      const may = this.kind !== "adapters" && this.may("update");
-      const reason = this.kind === "adapters" ? "An adapter is not edited here: scale its component on the view of the graph." : "You may read this, and not change it.";
-      return html`<dyn-yaml .path=${path} .object=${object} .may=${may} .reason=${reason}></dyn-yaml>`;
-    }
+    if (this.tab === "yaml")
+      return this.yaml(object, this.kind === "adapters" ? "An adapter is not edited here: scale its component on the view of the graph." : "You may read this, and not change it.");
     return overview(this.kind, object, this.path, (verb) => this.may(verb), this.namespace);
+  }
+
+  /** `reason`: why it is not changed, where it is not. */
+  private yaml(object: KubeObject | null, reason: string): TemplateResult {
+    const may = object !== null && this.kind !== "adapters" && this.may("update");
+    return html`<dyn-yaml .path=${this.path} .object=${object} .may=${may} .reason=${reason} @drafted=${() => this.requestUpdate()}></dyn-yaml>`;
   }
 
   private missing(what: string): TemplateResult {
@@ -146,6 +152,7 @@ class Detail extends Part {
     const run = async (dialog: HTMLDialogElement): Promise<void> => {
       if (dialog.querySelector<HTMLInputElement>("input[name=confirm]")!.value !== name) throw new Error(`Type ${name}`);
       await call("DELETE", this.path, { headers: { "If-Match": "*" } });
+      drop(this.path);
     };
     if (!(await ask({ title: `Delete ${KINDS[kind].one} ${name}?`, body, act: "Delete", danger: true, run }))) return;
     say(`${name} is being deleted`);

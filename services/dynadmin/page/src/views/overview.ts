@@ -28,7 +28,7 @@ export function overview(kind: Kind, object: KubeObject, path: string, may: May,
   // It outlives the request, so that no owner reference leads there.
   const graph: string = kind === "requests" ? deployedBy(object) : "";
   return html`<div class="columns">
-    <section class="card"><h2>State</h2>${conditions(object)}${progress(object)}</section>
+    <section class="card ${kind === "deployments" ? "wide" : ""}"><h2>State</h2>${conditions(object)}${progress(object)}</section>
     ${kind === "requests" ? steps(object, namespace) : nothing} ${kind === "models" ? endpoints(object) : nothing}
     ${kind === "adapters" ? adapter(object, namespace) : nothing}
     ${kind === "deployments"
@@ -67,7 +67,7 @@ function steps(request: KubeObject, namespace: string): TemplateResult {
       ${all.map((step, index) => html`<li class=${index < at ? "past" : index === at ? "here" : ""} aria-current=${index === at ? "step" : nothing}>${step}</li>`)}
     </ol>
     <dl class="facts">
-      ${status.profilingPhase ? html`<dt>Profiling</dt><dd>${status.profilingPhase}</dd>` : nothing}
+      ${status.profilingPhase ? html`<dt>Profiling</dt><dd>${spaced(status.profilingPhase)}</dd>` : nothing}
       ${status.profilingJobName ? html`<dt>Job</dt><dd>${status.profilingJobName}</dd>` : nothing}
       ${hardwareOf(request).map(([title, text]) => html`<dt>${title}</dt><dd>${text}</dd>`)}
       ${graph ? html`<dt>Graph</dt><dd><a href=${format({ namespace, kind: "deployments", name: graph })}>${graph}</a></dd>` : nothing}
