@@ -175,6 +175,7 @@ def test_all_images_are_those_of_the_mirror() -> None:
     images |= {builder["fetchImage"], builder["buildkit"]["image"]}
     assert len(images) == 6
     assert [each for each in images if not each.startswith("mirror.example.com/ai/")] == []
+    assert builder["pod"]["imagePullSecrets"] == [{"name": "mirror"}]
 
 
 def test_the_image_of_the_trial_may_be_a_text_as_in_older_values() -> None:

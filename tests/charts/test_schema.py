@@ -83,6 +83,14 @@ WRONG = [
     ("config.platform.resnyc=5m", "at '/config/platform': additional properties 'resnyc' not allowed"),
     ("config.logging.level=loud", "at '/config/logging/level': value must be one of"),
     ("config.platform.nats.streamReplicas=9", "at '/config/platform/nats/streamReplicas': maximum: got 9, want 5"),
+    ("config.platform.imageBuilder.pod.nodeSelectors.a=b", "additional properties 'nodeSelectors' not allowed"),
+    ("config.platform.imageBuilder.pod.tolerations[0].effect=Never", "pod/tolerations/0/effect': value must be one of"),
+    ("config.platform.imageBuilder.pod.imagePullSecrets[0]=a", "pod/imagePullSecrets/0': got string, want object"),
+    (
+        "config.platform.imageBuilder.proxy.httpProxy=proxy:3128",
+        "proxy/httpProxy': 'proxy:3128' does not match pattern",
+    ),
+    ("config.platform.imageBuilder.authorities.key=a/b", "authorities/key': 'a/b' does not match pattern"),
     ("config.platform.resync=soon", "at '/config/platform/resync': 'soon' does not match pattern"),
 ]
 #: What a schema cannot say.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from dynamo_shared.api import durations
 from dynamo_shared.runtime.settings import Settings
@@ -94,7 +94,7 @@ def _fields(
 
 
 def _row(path: str, variable: str, field: FieldInfo) -> str:
-    allowed = [str(value) for value in get_args(field.annotation)] if "Literal" in str(field.annotation) else []
+    allowed = [str(value) for value in get_args(field.annotation)] if get_origin(field.annotation) is Literal else []
     choices = f" One of {', '.join(f'`{value}`' for value in allowed if value not in {'', 'None'})}." if allowed else ""
     return f"| `{path}` | {_default(field)} | {field.description}{choices} | `{variable}` |\n"
 

@@ -136,3 +136,75 @@ def test_the_password_of_the_store_comes_from_its_secret() -> None:
     held = variables(pod(settings(store=store))["initContainers"][0])
     assert held["ARCHIVE_PASSWORD"] == {"secretKeyRef": {"name": "store", "key": "password"}}
     assert held["ARCHIVE_USERNAME"] == "u"
+
+
+PLACED = {
+    "nodeSelector": {"pool": "builds"},
+    "tolerations": [{"key": "builds", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 0}],
+    "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+    "priorityClassName": "low",
+    "runtimeClassName": "kata",
+    "imagePullSecrets": [{"name": "mirror"}],
+}
+
+
+def test_pods_of_builds_run_where_the_settings_say() -> None:
+    assert PLACED.items() <= pod(settings(pod=PLACED)).items()
+    assert not PLACED.keys() & pod(settings()).keys()
+
+
+def test_labels_of_the_settings_take_none_of_the_platform_away() -> None:
+    """By its own the pods of a build are listed."""
+    of = settings(pod={"labels": {"team": "a", labels.IMAGE_BUILD: "x"}, "annotations": {"mesh/inject": "false"}})
+    metadata = build_job(build(of), of)["spec"]["template"]["metadata"]
+    assert metadata["labels"].items() >= {"team": "a", labels.IMAGE_BUILD: build(of).id}.items()
+    assert metadata["annotations"] == {"mesh/inject": "false"}
+
+
+def test_both_containers_have_the_resources_that_a_quota_may_ask_for() -> None:
+    limits = {"cpu": "2", "memory": "1Gi"}
+    made = pod(settings(resources={"limits": limits}, fetchResources={"limits": limits}))
+    assert [each["resources"]["limits"] for each in (*made["initContainers"], *made["containers"])] == [limits, limits]
+    assert made["initContainers"][0]["resources"]["requests"] == {"cpu": "100m", "memory": "64Mi"}
+
+
+PROXY = {"httpProxy": "http://proxy:3128", "httpsProxy": "http://proxy:3129", "noProxy": ".svc,10.0.0.0/8"}
+VARIABLES = {"HTTP_PROXY": "http://proxy:3128", "HTTPS_PROXY": "http://proxy:3129", "NO_PROXY": ".svc,10.0.0.0/8"}
+
+
+@pytest.mark.parametrize("buildkit", [{}, {"url": "tcp://buildkitd:1234"}], ids=["rootless", "existing"])
+def test_the_proxy_is_that_of_both_containers_and_of_steps(buildkit: dict[str, str]) -> None:
+    """An existing buildkitd has its own; buildctl asks the registry for tokens itself, and steps know only arguments."""
+    of = settings(proxy=PROXY, buildkit=buildkit)
+    for container in (*pod(of)["initContainers"], *pod(of)["containers"]):
+        assert VARIABLES.items() <= variables(container).items()
+    given = {each.removeprefix("--opt=build-arg:") for each in arguments(build(of), of) if each.startswith("--opt=")}
+    assert given == {f"{name}={value}" for name, value in VARIABLES.items()}
+    assert not [each for each in arguments(build(), settings(buildkit=buildkit)) if each.startswith("--opt=")]
+
+
+def test_authorities_are_those_of_the_config_map() -> None:
+    made = pod(settings(authorities={"configMap": "company", "key": "bundle.pem"}))
+    assert {"name": "authorities", "configMap": {"name": "company"}} in made["volumes"]
+    for container in (*made["initContainers"], *made["containers"]):
+        assert {"name": "authorities", "mountPath": "/authorities", "readOnly": True} in container["volumeMounts"]
+        assert variables(container)["SSL_CERT_FILE"] == "/authorities/bundle.pem"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"proxy": {"httpsProxy": "http://user:secret@proxy:3128"}}, "holds no user name or password"),
+        ({"proxy": {"httpProxy": "proxy:3128"}}, "should match pattern"),
+        ({"authorities": {"configMap": "A b"}}, "should match pattern"),
+        ({"authorities": {"key": "../ca.crt"}}, "should match pattern"),
+        ({"pod": {"nodeSelectors": {}}}, "Extra inputs are not permitted"),
+        ({"pod": {"tolerations": [{"key": "a", "operater": "Exists"}]}}, "Extra inputs are not permitted"),
+        ({"pod": {"affinity": {"nodesAffinity": {}}}}, "Input should be 'nodeAffinity'"),
+        ({"pod": {"imagePullSecrets": [{}]}}, "Field required"),
+        ({"fetchResources": {"limits": {"memory": "much"}}}, "memory"),
+    ],
+)
+def test_wrong_settings_of_builds_are_refused(wrong: dict[str, object], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        settings(**wrong)

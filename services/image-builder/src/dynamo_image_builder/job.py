@@ -12,14 +12,12 @@ from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 from dynamo_image_builder.builds import Build
 
 FETCH, BUILDER = "fetch", "build"
-#: What fetching and unpacking may take: both read an archive piece by piece.
-FETCH_MEMORY = "256Mi"
 #: The user of BuildKit's rootless image.
 USER = 1000
 _WORKSPACE = "/workspace"
 _CREDENTIALS = f"{_WORKSPACE}/docker"
 _STATE = "/home/user/.local/share/buildkit"
-_CERTIFICATES = "/certificates"
+_CERTIFICATES, _AUTHORITIES = "/certificates", "/authorities"
 _RUNTIME_DEFAULT: KubeObject = {"type": "RuntimeDefault"}
 
 
@@ -39,7 +37,13 @@ def build_job(build: Build, settings: ImageBuilder) -> KubeObject:
             "backoffLimit": 0,
             "activeDeadlineSeconds": math.ceil(settings.deadline),
             "ttlSecondsAfterFinished": math.ceil(settings.keep),
-            "template": {"metadata": {"labels": dict(own_labels)}, "spec": _pod(build, settings)},
+            "template": {
+                "metadata": {
+                    "labels": {**settings.pod.labels, **own_labels},
+                    "annotations": dict(settings.pod.annotations),
+                },
+                "spec": _pod(build, settings),
+            },
         },
     }
 
@@ -64,6 +68,8 @@ def _pod(build: Build, settings: ImageBuilder) -> KubeObject:
         "initContainers": [_fetch(build, settings)],
         "containers": [_builder(build, settings)],
         "volumes": _volumes(settings),
+        # In the words of Kubernetes; what is not set is not said.
+        **settings.pod.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"labels", "annotations"}),
     }
 
 
@@ -84,13 +90,14 @@ def _fetch(build: Build, settings: ImageBuilder) -> KubeObject:
             {"name": "REGISTRY_SERVER", "value": registry.in_cluster_server or registry.server},
             *_login("REGISTRY", registry.username, registry.secret),
         ]
+    mounts = [{"name": "workspace", "mountPath": _WORKSPACE}, *_authorities_mount(settings)]
     return {
         "name": FETCH,
         "image": settings.fetch_image,
         "command": ["python3", "-c", source("fetch.py")],
-        "env": variables,
-        "volumeMounts": [{"name": "workspace", "mountPath": _WORKSPACE}],
-        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": FETCH_MEMORY}},
+        "env": [*variables, *_environment(settings)],
+        "volumeMounts": mounts,
+        "resources": settings.fetch_resources.model_dump(),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -104,10 +111,28 @@ def _login(whose: str, username: str, secret: str) -> list[KubeObject]:
     return [{"name": f"{whose}_USERNAME", "value": username}, {"name": f"{whose}_PASSWORD", "valueFrom": password}]
 
 
+def _proxies(settings: ImageBuilder) -> dict[str, str]:
+    """Variables of the proxy that are set."""
+    return {name.upper(): value for name, value in settings.proxy.model_dump().items() if value}
+
+
+def _environment(settings: ImageBuilder) -> list[KubeObject]:
+    """How a container reaches others, and whom it trusts: Python and Go read SSL_CERT_FILE, and the system's folder."""
+    variables = _proxies(settings)
+    if settings.authorities.config_map:
+        variables["SSL_CERT_FILE"] = f"{_AUTHORITIES}/{settings.authorities.key}"
+    return [{"name": name, "value": value} for name, value in variables.items()]
+
+
+def _authorities_mount(settings: ImageBuilder) -> list[KubeObject]:
+    mount = {"name": "authorities", "mountPath": _AUTHORITIES, "readOnly": True}
+    return [mount] if settings.authorities.config_map else []
+
+
 def _builder(build: Build, settings: ImageBuilder) -> KubeObject:
-    rootless, resources_ = is_rootless(settings), settings.resources
-    mounts: list[KubeObject] = [{"name": "workspace", "mountPath": _WORKSPACE}]
-    variables: list[KubeObject] = [{"name": "DOCKER_CONFIG", "value": _CREDENTIALS}]
+    rootless = is_rootless(settings)
+    mounts: list[KubeObject] = [{"name": "workspace", "mountPath": _WORKSPACE}, *_authorities_mount(settings)]
+    variables: list[KubeObject] = [{"name": "DOCKER_CONFIG", "value": _CREDENTIALS}, *_environment(settings)]
     if settings.registry.secret and not settings.registry.username:
         mounts.append({"name": "credentials", "mountPath": _CREDENTIALS, "readOnly": True})
     if rootless:
@@ -121,7 +146,7 @@ def _builder(build: Build, settings: ImageBuilder) -> KubeObject:
         "command": ["sh", "-c", source("build.sh"), "build.sh", *arguments(build, settings)],
         "env": variables,
         "volumeMounts": mounts,
-        "resources": {"requests": dict(resources_.requests), "limits": dict(resources_.limits)},
+        "resources": settings.resources.model_dump(),
         "securityContext": _rootless_security() if rootless else _restricted_security(),
     }
 
@@ -140,6 +165,8 @@ def arguments(build: Build, settings: ImageBuilder) -> list[str]:
         "--frontend=dockerfile.v0",
         f"--local=context={_WORKSPACE}/context",
         f"--local=dockerfile={_WORKSPACE}/dockerfile",
+        # BuildKit gives these to steps without keeping them in the image.
+        *(f"--opt=build-arg:{name}={value}" for name, value in _proxies(settings).items()),
         f"--output={output}",
     ]
 
@@ -170,7 +197,9 @@ def _restricted_security() -> KubeObject:
 
 def _volumes(settings: ImageBuilder) -> list[KubeObject]:
     volumes: list[KubeObject] = [{"name": "workspace", "emptyDir": {}}]
-    registry = settings.registry
+    registry, authorities = settings.registry, settings.authorities
+    if authorities.config_map:
+        volumes.append({"name": "authorities", "configMap": {"name": authorities.config_map}})
     if registry.secret and not registry.username:
         items = [{"key": ".dockerconfigjson", "path": "config.json"}]
         volumes.append({"name": "credentials", "secret": {"secretName": registry.secret, "items": items}})

@@ -13,7 +13,7 @@ from dynamo_shared.api.untrusted.times import moment
 from dynamo_shared.api.untrusted.words import last_of, quoted, redacted
 
 from dynamo_image_builder.builds import DIGEST
-from dynamo_image_builder.job import BUILDER, FETCH, FETCH_MEMORY
+from dynamo_image_builder.job import BUILDER, FETCH
 
 #: A Job without a pod for so long has been refused one. Seconds.
 POD_WITHIN = 15.0
@@ -145,13 +145,9 @@ def _cause(pods: Sequence[KubeObject], log: str) -> tuple[str, str] | None:
         for name, end in _states(pod, "terminated"):
             if not end.get("exitCode"):
                 continue
-            if end.get("reason") == "OOMKilled" and name == FETCH:
-                return (
-                    "OutOfMemory",
-                    f"the archive takes more than {FETCH_MEMORY} of memory to unpack: pack it with gzip",
-                )
             if end.get("reason") == "OOMKilled":
-                return "OutOfMemory", f"container {name} ran out of memory: raise platform.imageBuilder.resources"
+                raised = "fetchResources, or pack the archive with gzip" if name == FETCH else "resources"
+                return "OutOfMemory", f"container {name} ran out of memory: raise platform.imageBuilder.{raised}"
             if name == FETCH:
                 reason, _, message = str(end.get("message") or "").partition(": ")
                 known = re.fullmatch(r"[A-Z][A-Za-z]{2,40}", reason)

@@ -1,11 +1,12 @@
 """The `platform.imageBuilder` section: how images of DynamoNimRequests are built, and where they are pushed."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from dynamo_shared.api.model import Quantity
+from dynamo_shared.runtime.settings.addresses import Address
 from dynamo_shared.runtime.settings.base import Duration, Section
 
 _HOST = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?"
@@ -97,6 +98,77 @@ class BuildResources(Section):
     limits: dict[str, Quantity] = Field({"memory": "4Gi", "ephemeral-storage": "20Gi"}, description="Limits.")
 
 
+class FetchResources(BuildResources):
+    """Resources of the container that downloads and unpacks the archive: it reads it piece by piece."""
+
+    requests: dict[str, Quantity] = Field({"cpu": "100m", "memory": "64Mi"}, description="Requests.")
+    limits: dict[str, Quantity] = Field({"memory": "256Mi"}, description="Limits.")
+
+
+class BuildProxy(Section):
+    """The proxy by which builds reach the internet: for archives, base images, pushing, and steps of Dockerfiles.
+
+    Without a password, as every address: steps of a Dockerfile have these variables and may print them.
+    """
+
+    http_proxy: Address = Field("", pattern=r"^(https?://\S+)?$", description="HTTP_PROXY of builds.")
+    https_proxy: Address = Field("", pattern=r"^(https?://\S+)?$", description="HTTPS_PROXY of builds.")
+    no_proxy: str = Field(
+        "",
+        pattern=r"^\S*$",
+        description="NO_PROXY of builds: store, registry and buildkitd, where they are in the cluster, as in `.svc,10.0.0.0/8`.",
+    )
+
+
+class BuildAuthorities(Section):
+    """A company's own authorities of certificates, next to those that the images of builds have."""
+
+    config_map: str = Field(
+        "",
+        pattern=_OBJECT,
+        description="ConfigMap of the builds' namespace with authorities, PEM, that store, registry and proxy may have; "
+        "empty: those of the images alone.",
+    )
+    key: str = Field("ca.crt", pattern=r"^[-._A-Za-z0-9]+$", description="Its key.")
+
+
+class Toleration(Section):
+    """A taint that pods tolerate, as Kubernetes writes it."""
+
+    key: str = Field("", description="Key of the taint; empty: of all.")
+    operator: Literal["Exists", "Equal", "Lt", "Gt"] = Field("Equal", description="How `value` is compared.")
+    value: str = Field("", description="Value of the taint.")
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = Field("", description="Effect; empty: all.")
+    toleration_seconds: int | None = Field(None, description="For how long, with NoExecute.")
+
+
+class PullSecret(Section):
+    """A Secret by which nodes pull images."""
+
+    name: str = Field(min_length=1, pattern=_OBJECT, description="Its name, in the builds' namespace.")
+
+
+class BuildPod(Section):
+    """Where pods of builds run, and what they carry; as in a pod of Kubernetes."""
+
+    node_selector: dict[str, str] = Field({}, description="Labels of nodes that they may run on.")
+    tolerations: tuple[Toleration, ...] = Field((), description="Taints that they tolerate.")
+    affinity: dict[Literal["nodeAffinity", "podAffinity", "podAntiAffinity"], dict[str, Any]] = Field(
+        {}, description="Affinity."
+    )
+    priority_class_name: str = Field("", pattern=_OBJECT, description="Priority; empty: the cluster's default.")
+    runtime_class_name: str = Field(
+        "", pattern=_OBJECT, description="RuntimeClass, such as one of virtual machines; empty: the nodes' default."
+    )
+    image_pull_secrets: tuple[PullSecret, ...] = Field(
+        (), description="Secrets of the builds' namespace by which nodes pull the images of builds."
+    )
+    labels: dict[str, str] = Field({}, description="More labels.")
+    annotations: dict[str, str] = Field(
+        {}, description="Annotations, such as one that keeps the proxy of a mesh out: a build would not end with it."
+    )
+
+
 class ImageBuilder(Section):
     """How images of DynamoNimRequests are built."""
 
@@ -137,3 +209,7 @@ class ImageBuilder(Section):
         description="How long a build's Job stays after its end: its log, and that it need not be built again.",
     )
     resources: BuildResources = BuildResources()
+    fetch_resources: FetchResources = FetchResources()
+    pod: BuildPod = BuildPod()
+    proxy: BuildProxy = BuildProxy()
+    authorities: BuildAuthorities = BuildAuthorities()

@@ -1,0 +1,84 @@
+"""What the first container of a build does with its proxy and its authorities, as a process of its own."""
+
+import hashlib
+import os
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from dynamo_devcluster.certs import CertificateAuthority, KeyPair
+from dynamo_image_builder.job import build_job
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+
+from .building import build, settings
+from .test_fetching import CONTENT
+
+WITHIN = 20
+HOST = "store.example.org"
+
+
+class _Store(BaseHTTPRequestHandler):
+    """Answers with the archive, whatever is asked for; `asked` has the request lines."""
+
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(CONTENT)))
+        self.end_headers()
+        self.wfile.write(CONTENT)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def store(pair: KeyPair | None = None) -> Iterator[tuple[int, list[str]]]:
+    """The port of a store, with TLS where it has a certificate, and the paths that it is asked for."""
+    asked: list[str] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Store,), {"asked": asked})) as server:
+        if pair is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(pair.certificate, pair.key)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server.server_address[1], asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def fetched(of: ImageBuilder, folder: Path) -> str:
+    """What the container says that downloads and unpacks the archive; empty where it works. Mounts are below the folder."""
+    made = replace(build(of), archive_digest=f"sha256:{hashlib.sha256(CONTENT).hexdigest()}")
+    (container,) = build_job(made, of)["spec"]["template"]["spec"]["initContainers"]
+    given = {each["name"]: each["value"].replace("/authorities", str(folder)) for each in container["env"]}
+    bare = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    own = {"WORKSPACE": str(folder), "TERMINATION_LOG": str(folder / "log")}
+    command = [sys.executable, *container["command"][1:]]
+    outcome = subprocess.run(command, env={**bare, **given, **own}, timeout=WITHIN, check=False)
+    return (folder / "log").read_text() if outcome.returncode else ""
+
+
+def test_an_archive_comes_through_the_proxy(tmp_path: Path) -> None:
+    with store() as (port, asked):
+        proxy = {"httpProxy": f"http://127.0.0.1:{port}", "noProxy": ".svc"}
+        assert not fetched(settings(store={"endpoint": f"http://{HOST}"}, proxy=proxy), tmp_path)
+    assert [each.partition("/api")[0] for each in asked] == [f"http://{HOST}"]
+    assert (tmp_path / "context" / "Dockerfile").read_text() == "FROM a"
+
+
+def test_a_store_of_the_companys_authority_is_trusted(tmp_path: Path) -> None:
+    with store(CertificateAuthority(tmp_path).server("store")) as (port, asked):
+        of = {"endpoint": f"https://127.0.0.1:{port}"}
+        assert not fetched(settings(store=of, authorities={"configMap": "company"}), tmp_path)
+    assert len(asked) == 1
