@@ -1,5 +1,6 @@
 """Budgets of commands where pods get their GPUs by claims."""
 
+from collections.abc import Callable
 from typing import Any
 
 from dynamo_scaler.budgets.pools import DesiredPool
@@ -48,12 +49,13 @@ def allocated(desk: Desk, name: str, count: int, version: int = 2) -> None:
     put(desk, RESOURCE_CLAIMS, name, version, spec=devices(allocationMode="All"), status=status)
 
 
-def put_pod(desk: Desk, component: str, made: str) -> None:
-    """A pod of graph a, with the name of the claim that was made for it."""
+def put_pod(desk: Desk, component: str, made: str, template: str = "gpus") -> None:
+    """A pod of graph a, with the name of the claim that was made for it from a template."""
     pod_labels = {labels.GRAPH_DEPLOYMENT_NAME: "a", labels.COMPONENT: component}
     metadata = {"name": f"a-{component}", "namespace": "team", "uid": component, "resourceVersion": "1"}
     status = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": made}]}
-    desk.cache.put(PODS, {"metadata": {**metadata, "labels": pod_labels}, "spec": {}, "status": status})
+    spec = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": template}]}
+    desk.cache.put(PODS, {"metadata": {**metadata, "labels": pod_labels}, "spec": spec, "status": status})
 
 
 def pools(desk: Desk, name: str = "a") -> list[DesiredPool]:
@@ -133,3 +135,32 @@ async def test_an_advisory_budget_says_that_gpus_are_not_known() -> None:
     answer = await desk.scaling.carry_out(desk.ask("a", Decode=2))
     why = "the GPUs of team/a Prefill and 1 more are not known: ResourceClaim none does not exist"
     assert answer == Answered("Applied", f"Decode 1 -> 2; budget six (advisory): {why}")
+
+
+async def test_pods_of_another_role_say_nothing_of_a_claim_that_they_call_alike() -> None:
+    desk = Desk(SIX)
+    claim(desk, "a", resourceClaimTemplateName="gpus")
+    put_template(desk, allocationMode="All")
+    put_pod(desk, "Decode", "made", template="others")
+    allocated(desk, "made", 8)
+    assert [bool(pool.unknown) for pool in pools(desk)] == [True, True]
+
+
+def test_a_claim_that_changes_has_pools_worked_out_again_where_it_is_used_and_nowhere_else() -> None:
+    """Each pod with a template gets a claim of its own, and a budget may count a thousand graphs of a namespace."""
+    desk = Desk(SIX)
+    claim(desk, "a", resourceClaimTemplateName="gpus")
+    put_template(desk, allocationMode="All")
+    put_pod(desk, "Decode", "made")
+    claim(desk, "b", resourceClaimName="four")
+    desk.graph("c", Decode=1)
+
+    def changed(change: Callable[[], None]) -> list[str]:
+        known = {name: pools(desk, name) for name in "abc"}
+        change()
+        return [name for name in "abc" if pools(desk, name) is not known[name]]
+
+    assert changed(lambda: allocated(desk, "of another", 4)) == []
+    assert changed(lambda: allocated(desk, "made", 4)) == ["a"]
+    assert changed(lambda: allocated(desk, "four", 4)) == ["b"]
+    assert changed(lambda: put_template(desk, 2, count=3)) == ["a"]

@@ -169,6 +169,16 @@ async def test_what_comes_late_makes_no_other_command_the_latest() -> None:
     assert (await refused(desk, late))[0] == "Superseded"
 
 
+async def test_what_others_ask_of_other_graphs_makes_no_command_forgotten() -> None:
+    desk = Desk(Scaler(limits=FREE)).having("a", Decode=1).having("b", Prefill=1, Decode=1)
+    later = desk.ask("a", "new", requester="planner", sent="2026-01-01T00:00:05Z", Decode=1)
+    await desk.scaling.carry_out(later)
+    for number in range(5001):
+        await desk.scaling.carry_out(replace(desk.ask("b", "w", requester=str(number)), targets=(), withdraw=True))
+    late = desk.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04Z", Decode=5)
+    assert (await refused(desk, late))[0] == "Superseded"
+
+
 async def test_a_dry_run_makes_no_command_an_older_one() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
     trial = desk.ask("a", "trial", requester="planner", sent="2026-01-01T00:00:05Z", Decode=3)

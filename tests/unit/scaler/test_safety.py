@@ -135,7 +135,7 @@ def test_the_first_request_of_a_component_starts_its_window_with_what_there_is()
     assert stabilizing(history, 5, 2, NOW) == 5
     assert stabilizing(history, 5, 2, NOW + 299) == 5
     assert stabilizing(history, 5, 2, NOW + 300) == 2
-    history.forget("team", "a")
+    history.forget(KEY.graph_key)
     assert stabilizing(history, 5, 2, NOW + 300) == 5
 
 

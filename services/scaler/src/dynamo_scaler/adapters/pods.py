@@ -13,6 +13,7 @@ _METADATA = frozenset(
     {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels"}
     | {"ownerReferences"}
 )
+_SPEC = frozenset({"nodeName", "resourceClaims"})
 _STATUS = frozenset({"phase", "conditions", "resourceClaimStatuses"})
 LEADER = "leader"
 
@@ -25,11 +26,10 @@ def index(cache: ObjectCache) -> None:
 
 def kept(pod: KubeObject) -> KubeObject:
     """A pod with only the fields that this service reads."""
-    spec = pod.get("spec", {})
     return {
         **{name: value for name, value in pod.items() if name in ("apiVersion", "kind")},
         "metadata": {name: value for name, value in pod["metadata"].items() if name in _METADATA},
-        "spec": {"nodeName": spec["nodeName"]} if "nodeName" in spec else {},
+        "spec": {name: value for name, value in pod.get("spec", {}).items() if name in _SPEC},
         "status": {name: value for name, value in pod.get("status", {}).items() if name in _STATUS},
     }
 

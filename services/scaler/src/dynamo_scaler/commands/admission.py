@@ -1,9 +1,8 @@
 """Whether a command is accepted for a decision, and which part of it was done before."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -12,12 +11,12 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.wording import many
 from dynamo_shared.bus.commands import CommandRefusedError
-from dynamo_shared.newest import Newest
 
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.ledger import is_managed
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.commands.cluster_view import ClusterView
+from dynamo_scaler.commands.last_commands import LastCommand
 from dynamo_scaler.commands.records import ScalingRecord
 from dynamo_scaler.commands.request import INVALID, ScaleRequest
 from dynamo_scaler.commands.targets import resolve
@@ -28,18 +27,6 @@ SUPERSEDED, AUTOSCALED = "Superseded", "HasAutoscaler"
 #: A sender's clock that was further ahead than this says nothing of what came after: put right, it would be refused for as long
 #: as it had been wrong. Seconds.
 _SKEW = 300.0
-#: Components whose last commands are remembered, each by requester. A graph has only what is done or waits.
-_REMEMBERED = 10_000
-
-
-class _LastCommand(NamedTuple):
-    """The last command of a requester for a component, whatever became of it."""
-
-    requester: str
-    sent: str
-    at: float
-    #: None: it withdrew.
-    replicas: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +48,6 @@ class CommandAdmission:
     view: ClusterView
     writer: Writer
     now: Callable[[], float]
-    _last: Newest[tuple[PoolKey, str], _LastCommand] = field(default_factory=lambda: Newest(_REMEMBERED))
 
     async def admit(self, request: ScaleRequest) -> Admitted:
         """What a command asks for. CommandRefusedError where this platform cannot do that."""
@@ -134,13 +120,13 @@ class CommandAdmission:
     def _remember(self, request: ScaleRequest, desired: Mapping[PoolKey, int | None]) -> None:
         """Which commands are the latest. A restart forgets those that left nothing on the graph."""
         for key, replicas in desired.items() if request.requester and not request.dry_run else ():
-            place = key, request.requester
-            if not _is_after(self._last.get(place), request):
-                self._last[place] = _LastCommand(request.requester, request.sent, self.now(), replicas)
+            if not _is_after(self.view.last_commands.get(key, request.requester), request):
+                command = LastCommand(request.requester, request.sent, self.now(), replicas)
+                self.view.last_commands.note(key, command)
 
     def _refuse_older(self, request: ScaleRequest, key: PoolKey, *later: ScalingRecord | intents.Intent | None) -> None:
         """Retried commands may arrive after newer ones of the same sender, whose clock orders them."""
-        for each in (self._last.get((key, request.requester)), *later):
+        for each in (self.view.last_commands.get(key, request.requester), *later):
             if each is not None and _is_after(each, request):
                 asked = "withdrew" if each.replicas is None else f"asked for {many(each.replicas, 'replica')}"
                 raise CommandRefusedError(
@@ -148,7 +134,7 @@ class CommandAdmission:
                 )
 
 
-def _is_after(other: ScalingRecord | intents.Intent | _LastCommand | None, request: ScaleRequest) -> bool:
+def _is_after(other: ScalingRecord | intents.Intent | LastCommand | None, request: ScaleRequest) -> bool:
     """Whether another command of the same requester is a newer one, as far as the requester's clock can say."""
     if other is None or not request.requester or other.requester != request.requester:
         return False

@@ -22,12 +22,13 @@ from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler.adapters import pods
 from dynamo_scaler.autoscaling import rivals
-from dynamo_scaler.budgets import intents
+from dynamo_scaler.budgets import claims, intents
 from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import Account, accounts, includes, is_managed
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey, pools_of
 from dynamo_scaler.commands import records
 from dynamo_scaler.commands.decision import DecisionInputs
+from dynamo_scaler.commands.last_commands import LastCommands
 from dynamo_scaler.reconcilers.adapters import BY_GRAPH
 from dynamo_scaler.safety import holds
 from dynamo_scaler.safety.history import RequestHistory
@@ -49,16 +50,14 @@ class ClusterView:
     is_elsewhere: Callable[[str], bool] = lambda _: False
     shapes: Shapes = field(default_factory=Shapes)
     history: RequestHistory = field(default_factory=RequestHistory)
-    #: Of graphs that have not changed since, nor their adapters and the claims of their namespace: a budget may count a thousand.
+    last_commands: LastCommands = field(default_factory=LastCommands)
+    #: Of graphs that have not changed since, nor their adapters and claims: a budget may count a thousand.
     _pools: dict[ObjectKey, list[DesiredPool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        claims.index(self.cache)
         self.cache.on_change(self._changed)
-        self.cache.add_index(
-            DYNAMO_GRAPH_DEPLOYMENTS,
-            _INTENTS,
-            _intents_of,
-        )
+        self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _intents_of)
         self.cache.add_index(
             DYNAMO_GRAPH_DEPLOYMENTS,
             _THERE,
@@ -113,7 +112,8 @@ class ClusterView:
                 self.shapes.note(new)
             elif old is not None:
                 self.shapes.forget(old)
-                self.history.forget(*key)
+                self.history.forget(key)
+                self.last_commands.forget(key)
         elif resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS:
             for each in (old, new):
                 if each is not None:
@@ -127,8 +127,8 @@ class ClusterView:
         elif resource == RESOURCE_CLAIM_TEMPLATES or (
             resource == RESOURCE_CLAIMS and device_claims.of_claim(old) != device_claims.of_claim(new)
         ):
-            for graph in [each for each in self._pools if each.namespace == key.namespace]:
-                del self._pools[graph]
+            for graph in claims.graphs_of(self.cache, resource, key):
+                self._pools.pop(graph, None)
 
     def inputs(self, keys: Iterable[PoolKey], now: float) -> DecisionInputs:
         """The inputs of a decision about some pools. InvalidPolicyError where their graphs' policies are wrong."""

@@ -8,12 +8,16 @@ begins again, which errs on the side of changing nothing.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.newest import Newest
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 
 from dynamo_scaler.budgets.pools import PoolKey
 
 #: Numbers that are remembered of one component, each with the time when it was asked for last: a window needs no more.
 _NUMBERS = 1000
+#: Components that are remembered of one graph, which has 25 at most, and may have had others.
+_COMPONENTS = 50
 
 
 class ReplicaRequest(NamedTuple):
@@ -25,9 +29,9 @@ class ReplicaRequest(NamedTuple):
 
 @dataclass(slots=True)
 class RequestHistory:
-    """Requests by component. As many entries as there are components that were asked about."""
+    """Requests by graph and component. As many entries as there are components that were asked about."""
 
-    _asked: dict[PoolKey, dict[int, float]] = field(default_factory=dict)
+    _asked: dict[ObjectKey, Newest[str, dict[int, float]]] = field(default_factory=dict)
 
     def note(self, key: PoolKey, replicas: int, current: int, now: float) -> None:
         """A request came in."""
@@ -37,18 +41,20 @@ class RequestHistory:
         entries[replicas] = now
         if len(entries) > _NUMBERS:
             del entries[next(iter(entries))]
-        self._asked[key] = entries
+        self._of(key)[key.component] = entries
 
     def of(self, key: PoolKey, current: int, now: float) -> tuple[ReplicaRequest, ...]:
         """Requests of a component with `current` replicas, oldest first; the last one stands."""
-        entries = self._asked.setdefault(key, {current: now})
+        entries = self._of(key).setdefault(key.component, {current: now})
         stands = next(reversed(entries))
         return tuple(ReplicaRequest(now if number == stands else at, number) for number, at in entries.items())
 
-    def forget(self, namespace: str, graph: str) -> None:
+    def forget(self, graph: ObjectKey) -> None:
         """A graph is gone."""
-        for key in [key for key in self._asked if (key.namespace, key.graph) == (namespace, graph)]:
-            del self._asked[key]
+        self._asked.pop(graph, None)
+
+    def _of(self, key: PoolKey) -> Newest[str, dict[int, float]]:
+        return self._asked.setdefault(key.graph_key, Newest(_COMPONENTS))
 
 
 def stabilized(desired: int, current: int, asked: tuple[ReplicaRequest, ...], limits: ScalingLimits, now: float) -> int:
