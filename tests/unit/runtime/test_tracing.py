@@ -5,40 +5,56 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+#: Says "turns" as soon as it reads a line, where its loop turns, and what it knows when nothing is left to be sent.
 PROGRAM = """
-import sys
+import asyncio, sys
 from dynamo_shared.bus.tracing import extract, inject, traceparent
 from dynamo_shared.runtime.settings import load_settings
 from dynamo_shared.runtime.tracing import tracer, tracing
 settings = load_settings(None, {"DYNAMO_PLATFORM__TRACING__OTLP_ENDPOINT": sys.argv[1]})
-with tracing("watcher", settings.platform):
-    headers = {}
-    with tracer.start_as_current_span("first", attributes={"key": "default/llama"}):
-        first = traceparent()
-        inject(headers)
-    with tracer.start_as_current_span("second", context=extract(headers)):
-        second = traceparent()
-print(first.split("-")[1:2] == second.split("-")[1:2] != [], "opentelemetry.sdk.trace" in sys.modules, bool(first))
+
+async def main():
+    async with tracing("watcher", settings.platform):
+        headers = {}
+        with tracer.start_as_current_span("first", attributes={"key": "default/llama"}):
+            first = traceparent()
+            inject(headers)
+        with tracer.start_as_current_span("second", context=extract(headers)):
+            second = traceparent()
+        asked = asyncio.create_task(asyncio.to_thread(sys.stdin.readline))
+        asked.add_done_callback(lambda _: print("turns", flush=True))
+        await asyncio.sleep(0)
+    same = first.split("-")[1:2] == second.split("-")[1:2] != []
+    print(same, "opentelemetry.sdk.trace" in sys.modules, bool(first), flush=True)
+
+asyncio.run(main())
 """
 
 
-def run(endpoint: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, endpoint], capture_output=True, text=True, check=True, timeout=60
-    )
-    return done.stdout.strip()
+def start(endpoint: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PROGRAM, endpoint]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def test_off() -> None:
-    assert run("") == "False False False"
+    with start("") as program:
+        output, _ = program.communicate("?\n", timeout=60)
+    assert "False False False\n" in output
 
 
-def test_spans_of_one_trace_reach_the_collector() -> None:
+def test_spans_of_one_trace_reach_the_collector_and_the_loop_turns_while_it_does_not_answer() -> None:
     received: list[tuple[str, bytes]] = []
+    said: list[str] = []
 
     class Collector(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             received.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            assert program.stdin is not None
+            assert program.stdout is not None
+            if not said:
+                program.stdin.write("?\n")
+                program.stdin.flush()
+                said.append(program.stdout.readline())
             self.send_response(200)
             self.end_headers()
 
@@ -49,11 +65,15 @@ def test_spans_of_one_trace_reach_the_collector() -> None:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        assert run(f"http://127.0.0.1:{server.server_port}/") == "True True True"
+        with start(f"http://127.0.0.1:{server.server_port}/") as program:
+            assert program.wait(60) == 0
+            assert program.stdout is not None
+            said += program.stdout
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
+    assert said == ["turns\n", "True True True\n"]
     assert {path for path, _ in received} == {"/v1/traces"}
     body = b"".join(body for _, body in received)
     assert b"watcher" in body

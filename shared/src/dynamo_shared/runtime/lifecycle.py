@@ -73,7 +73,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
         health.expect(service.name)
     async with AsyncExitStack() as stack:
         stack.enter_context(rare_collections())
-        stack.enter_context(tracing(name, settings.platform))
+        await stack.enter_async_context(tracing(name, settings.platform))
         probe, scrape = settings.server.health_probe, settings.server.metrics
         health_port = await stack.enter_async_context(
             endpoints.serving(endpoints.health_app(health), probe.bind_address, probe.port)

@@ -1,17 +1,21 @@
 """OpenTelemetry traces. Off unless an OTLP endpoint is configured: then a span costs 32 us and the exporter 18 MiB."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from opentelemetry import trace
 
 from dynamo_shared.runtime.settings import Platform
 
+#: What is left at the end has so long to be sent, where the collector answers slowly or not. Seconds.
+LAST_EXPORT_WITHIN = 3.0
+
 tracer = trace.get_tracer("dynamo_platform")
 
 
-@contextmanager
-def tracing(service: str, settings: Platform) -> Iterator[None]:
+@asynccontextmanager
+async def tracing(service: str, settings: Platform) -> AsyncIterator[None]:
     """Export spans while the block runs, where an endpoint is configured; what is left is sent at its end."""
     if not settings.tracing.otlp_endpoint:
         yield
@@ -28,9 +32,16 @@ def tracing(service: str, settings: Platform) -> Iterator[None]:
         sampler=ParentBased(TraceIdRatioBased(settings.tracing.sample_ratio)),
     )
     endpoint = settings.tracing.otlp_endpoint.rstrip("/") + "/v1/traces"
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=10)))
+    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=10)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     try:
         yield
     finally:
-        provider.shutdown()
+        # In a thread: it waits for the collector, and others may still use the loop.
+        ending = asyncio.create_task(asyncio.to_thread(provider.shutdown))
+        await asyncio.wait({ending}, timeout=LAST_EXPORT_WITHIN)
+        if not ending.done():
+            # The request that is under way is the last one: its own time-out ends it.
+            exporter.shutdown()
+        await ending
