@@ -37,7 +37,7 @@ APPLIED_WITHIN = 1.0
 """Seconds that a leader of the stream is given to apply what was acknowledged before it was elected."""
 
 MOST_SUSPECTS = 256
-"""Subjects that are set right one by one; of more, everything is."""
+"""Objects that are set right one by one; of more, everything is. Of what is about no object, so much at a time."""
 
 log = structlog.get_logger("dynamo.bus.state")
 
@@ -125,12 +125,18 @@ class Audit:
         if self._ledger.loading:
             # It has begun meanwhile: what was not known any more is not suspect.
             return
-        later = False
+        # Of these no start over would rid STATE.
+        unreadable = [subject for subject, resource_id in suspects.items() if not resource_id]
+        for subject in unreadable:
+            del suspects[subject]
+        for subject in unreadable[:MOST_SUSPECTS]:
+            await self._correction.verify(None, subject)
+        later = len(unreadable) > MOST_SUSPECTS
         if len(suspects) > MOST_SUSPECTS:
             self._stream.declare_lost(f"{len(suspects)} objects are not as they were published")
         else:
             for subject, resource_id in suspects.items():
-                if not await self._correction.verify(self._resources.get(resource_id), subject):
+                if not await self._correction.verify(self._resources[resource_id], subject):
                     later = True
         self._scan_due = later
 
