@@ -43,5 +43,5 @@ async def tracing(service: str, settings: Platform) -> AsyncIterator[None]:
         await asyncio.wait({ending}, timeout=LAST_EXPORT_WITHIN)
         if not ending.done():
             # The request that is under way is the last one: its own time-out ends it.
-            exporter.shutdown()
+            exporter.shutdown()  # type: ignore[no-untyped-call]
         await ending
