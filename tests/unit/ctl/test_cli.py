@@ -17,6 +17,14 @@ from dynamo_shared.kube import ConfigError, Forbidden, Invalid, Unavailable
 from dynamo_shared.runtime.settings import InvalidSettings, Settings
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "vllm-agg.yaml"
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: a, user: {token: t}}]
+"""
 NAMES = ("demo", "up", "run", "render", "convert", "get", "events", "scale", "crds")
 
 
@@ -67,6 +75,8 @@ WRONG: list[tuple[list[str], str]] = [
     (["get", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server; leave it out"),
     (["dgdr", "plot", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
     (["dgdr", "apply", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
+    (["deploy"], "dynamoctl: missing: NAME, --model MODEL; or give an intent with -f FILE"),
+    (["estimate"], "dynamoctl: missing: --model MODEL; or give an intent with -f FILE"),
     (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
 ]
 NO_SERVER: list[tuple[list[str], str]] = [
@@ -75,7 +85,7 @@ NO_SERVER: list[tuple[list[str], str]] = [
         "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this",
     ),
     (["logs", "llama"], "where dynamoctl up or demo runs\n"),
-    (["deploy", "llama"], "where dynamoctl up or demo runs; --dry-run client needs none\n"),
+    (["deploy", "llama", "--model", "m"], "where dynamoctl up or demo runs; --dry-run client needs none\n"),
     (["events"], "dynamoctl: no NATS server known: give --nats URL or --config FILE, or call this"),
     (["scale", "llama", "Decode=1"], "dynamoctl: no NATS server known"),
 ]
@@ -201,10 +211,17 @@ def test_up_looks_for_the_cluster_before_it_obtains_servers(
     def obtained(*_: object) -> None:
         pytest.fail("servers were obtained, which may take minutes")
 
+    async def silent(*_: object) -> None:
+        raise Unavailable(0, "Unreachable", "no answer")
+
     monkeypatch.setattr(platform, "embedded", obtained)
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    assert cli.invoke(["up", "--dir", str(tmp_path)]) == ExitCode.UNREACHABLE
-    assert capsys.readouterr().err.startswith("dynamoctl: no such kubeconfig: ")
+    monkeypatch.setattr(platform, "install_definitions", silent)
+    kubeconfig = tmp_path / "kubeconfig"
+    for content, said in (("", "no such kubeconfig: "), (KUBECONFIG, "the cluster does not answer: ")):
+        if content:
+            kubeconfig.write_text(content)
+        assert cli.invoke(["up", "--dir", str(tmp_path), "--kubeconfig", str(kubeconfig)]) == ExitCode.UNREACHABLE
+        assert capsys.readouterr().err.startswith(f"dynamoctl: {said}")
 
 
 #: dynamoctl where the package of the local cluster is not installed.

@@ -1,16 +1,20 @@
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from dynamo_ctl.commands.demo import run, tree
+from dynamo_ctl.commands.demo.local import is_ready
 from dynamo_ctl.commands.demo.run import find_manifests
 from dynamo_ctl.commands.demo.view import in_lines, showing, table
 from dynamo_ctl.commands.demo.waiting import FAILED_FOR, GraphProgress
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.summary import GraphLine
+from dynamo_devcluster.probe import LocalHttp
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, LEADER_WORKER_SETS, PODS, Resource
 from dynamo_shared.kube import NotServed
+from dynamo_shared.runtime.health import Health, HealthState
 from rich.console import Console
 
 
@@ -177,3 +181,18 @@ def test_what_a_demonstration_left_is_deleted(tmp_path: Path, left: str | None) 
             (state / each).write_text("x")
     run.empty(state)
     assert [each.name for each in state.iterdir()] == [run.MARKER]
+
+
+async def test_a_platform_that_is_not_ready_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    health = Health()
+
+    async def answered(*_: object, **__: object) -> tuple[int, bytes]:
+        return 200 if health.ready else 503, json.dumps(health.report()).encode()
+
+    monkeypatch.setattr(LocalHttp, "request", answered)
+    health.expect("watcher")
+    health.set("scaler", HealthState.DEGRADED, "no etcd")
+    with pytest.raises(OSError, match=r"^watcher: starting$"):
+        await is_ready(LocalHttp(1))
+    health.set("watcher", HealthState.OK)
+    assert await is_ready(LocalHttp(1))

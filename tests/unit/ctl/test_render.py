@@ -221,6 +221,9 @@ def test_a_file_of_which_nothing_is_rendered_is_named(tmp_path: Path, capsys: py
     assert not captured.out
     assert captured.err.splitlines()[-1].startswith(f"{file}: has no DynamoGraphDeployment")
     assert "dynamoctl convert" in captured.err
+    file.write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}\n")
+    assert cli.invoke(["render", str(file)]) == ExitCode.OK
+    assert capsys.readouterr().err.endswith("so nothing is rendered of it\n")
 
 
 CLAIMING = """

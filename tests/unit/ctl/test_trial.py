@@ -5,18 +5,24 @@ from typing import Any, Self
 
 import pytest
 from dynamo_ctl.commands.bootstrap import trial
+from dynamo_ctl.commands.bootstrap.plan import CREATED_BY
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.kube import NotFound
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
+
+from tests.building.memory_kube import MemoryKube
 
 KEY = ObjectKey("dynamo-system", "trial")
+OTHER = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {**KEY._asdict(), "labels": {"team": "a"}}, "spec": {}}
+LEFT = {**OTHER, "metadata": {**KEY._asdict(), "labels": {CREATED_BY: trial.FIELD_MANAGER}}}
 
 
-class Kube:
-    """A cluster in which someone deletes the graph of the trial; `successful`: after it was successful."""
+class Kube(MemoryKube):
+    """A cluster in which graphs are successful. `deleted`: someone deletes the graph before (0) or after (1) it is."""
 
-    def __init__(self, *, successful: bool) -> None:
-        self.answers: list[dict[str, Any]] = [{"status": {"state": "successful"}}] if successful else []
+    def __init__(self, *stored: KubeObject, deleted: int | None = None) -> None:
+        super().__init__(*stored)
+        self.reads_before_end = deleted
 
     async def open(self, **_: Any) -> Self:
         return self
@@ -27,24 +33,20 @@ class Kube:
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    async def apply(self, *_: Any) -> None:
-        pass
-
-    async def get(self, *_: Any) -> dict[str, Any]:
-        if self.answers:
-            return self.answers.pop()
-        raise NotFound(404, "NotFound", "not found")
-
-    async def delete(self, *_: Any) -> None:
-        raise NotFound(404, "NotFound", "not found")
+    async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
+        if (resource.id, key) in self.objects and self.reads_before_end is not None:
+            if self.reads_before_end == 0:
+                self.remove(resource, key)
+            self.reads_before_end -= 1
+        return {**await super().get(resource, key), "status": {"state": "successful"}}
 
 
-@pytest.mark.parametrize("successful", [False, True])
-async def test_a_graph_that_someone_deletes_is_reported(monkeypatch: pytest.MonkeyPatch, *, successful: bool) -> None:
+@pytest.mark.parametrize("deleted", [0, 1])
+async def test_a_graph_that_someone_deletes_is_reported(monkeypatch: pytest.MonkeyPatch, deleted: int) -> None:
     async def silent(_: ObjectKey) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(trial, "KubeClient", Kube(successful=successful))
+    monkeypatch.setattr(trial, "KubeClient", Kube(deleted=deleted))
     monkeypatch.setattr(trial, "_answered", silent)
     asked = trial.Trial(KEY, "image", "model", 0.1, webhooks=False)
     with pytest.raises(CtlError) as failed:
@@ -52,10 +54,28 @@ async def test_a_graph_that_someone_deletes_is_reported(monkeypatch: pytest.Monk
     assert (str(failed.value), failed.value.code) == (f"graph {KEY} was deleted meanwhile", ExitCode.NOT_READY)
 
 
-async def test_an_answer_counts_though_the_graph_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     async def answered(_: ObjectKey) -> str:
         return "yes"
 
-    monkeypatch.setattr(trial, "KubeClient", Kube(successful=True))
     monkeypatch.setattr(trial, "_answered", answered)
+
+
+@pytest.mark.usefixtures("answering")
+@pytest.mark.parametrize(
+    "kube", [Kube(deleted=1), Kube(), Kube(LEFT)], ids=["deleted", "none", "left by a killed trial"]
+)
+async def test_an_answer_counts_and_the_graph_goes(monkeypatch: pytest.MonkeyPatch, kube: Kube) -> None:
+    monkeypatch.setattr(trial, "KubeClient", kube)
     assert await trial.carry_out(trial.Trial(KEY, "image", "model", 5.0, webhooks=False), None, None) == "yes"
+    assert kube.stored(DYNAMO_GRAPH_DEPLOYMENTS) == []
+
+
+@pytest.mark.usefixtures("answering")
+async def test_a_graph_that_is_not_of_a_trial_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = Kube(OTHER)
+    monkeypatch.setattr(trial, "KubeClient", kube)
+    with pytest.raises(CtlError, match=r"graph dynamo-system/trial is there already.*choose another --name"):
+        await trial.carry_out(trial.Trial(KEY, "image", "model", 5.0, webhooks=False), None, None)
+    assert kube.writes == []

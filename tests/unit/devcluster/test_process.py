@@ -48,8 +48,11 @@ async def test_an_early_end_by_a_signal_is_named(tmp_path: Path) -> None:
 
 
 async def test_never_ready_is_stopped(tmp_path: Path) -> None:
-    process = ManagedProcess("server", SLEEP, tmp_path / "x.log", never, ready_within=0.2)
-    with pytest.raises(NotReadyError, match=r"server was not ready after 0 s"):
+    async def waits() -> bool:
+        raise OSError("watcher: starting")
+
+    process = ManagedProcess("server", SLEEP, tmp_path / "x.log", waits, ready_within=0.2)
+    with pytest.raises(NotReadyError, match=r"server was not ready after 0 s \(watcher: starting\)"):
         await process.start()
     assert not process.running
 

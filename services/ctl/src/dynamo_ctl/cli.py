@@ -62,7 +62,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
 )
 for command, summary in COMMANDS:
     app.command(short_help=summary)(command)
-app.add_typer(bootstrap, name="bootstrap", help="Credentials that an installation needs; the chart runs it.")
+app.add_typer(bootstrap, name="bootstrap", help="What the chart runs: make credentials, try an installation.")
 app.add_typer(plan, name="plan", help="What planning would do, without any cluster.")
 app.add_typer(dgdr, name="dgdr", help="The result of profiling for a request: draw it, deploy it.")
 

@@ -5,7 +5,6 @@ a test that runs in another loop.
 """
 
 import asyncio
-import contextlib
 import os
 import shutil
 import signal
@@ -19,7 +18,7 @@ from pathlib import Path
 from .errors import LocalClusterError, NotReadyError, ProcessDiedError
 
 Probe = Callable[[], Awaitable[bool]]
-"""Answers whether the server is ready; may raise OSError for "not yet"."""
+"""Answers whether the server is ready; may raise OSError for "not yet", with what it waits for."""
 
 QUOTED_LOG_LINES = 8
 QUOTED_BYTES = 64 << 10
@@ -171,19 +170,21 @@ class ManagedProcess:
         return "\n".join(text.splitlines()[-lines:])
 
     async def _until_ready(self, begins_at: int) -> None:
-        deadline = time.monotonic() + self._ready_within
+        deadline, why = time.monotonic() + self._ready_within, ""
         while True:
             if not self.running:
                 raise ProcessDiedError(
                     f"{self.name} {self.how_it_ended} before it was ready; "
                     f"the end of {self.log}:\n{self.log_tail(begins_at=begins_at)}"
                 )
-            with contextlib.suppress(OSError):
+            try:
                 if self._ready is None or await self._ready():
                     return
+            except OSError as error:
+                why = f" ({error})"
             if time.monotonic() > deadline:
                 raise NotReadyError(
-                    f"{self.name} was not ready after {self._ready_within:.0f} s; "
+                    f"{self.name} was not ready after {self._ready_within:.0f} s{why}; "
                     f"the end of {self.log}:\n{self.log_tail(begins_at=begins_at)}"
                 )
             await asyncio.sleep(_POLL_SECONDS)

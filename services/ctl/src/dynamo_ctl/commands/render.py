@@ -8,15 +8,13 @@ import typer
 from dynamo_ctl.commands.parameters import Config, valid_namespace
 
 NOTE = "# What {source} becomes. Owner references are left out: they need the uid of an owner that exists."
-NOTHING = (
-    "{source}: has no DynamoGraphDeployment and no DynamoComponentDeployment, so nothing is rendered of it; "
-    "dynamoctl convert makes graphs of the kinds before them"
-)
+NOTHING = "{source}: has no DynamoGraphDeployment and no DynamoComponentDeployment, so nothing is rendered of it"
+CONVERT = "; dynamoctl convert makes graphs of its manifests, which are of the kinds before them"
 
 
 def render(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Manifests, or folders of them; - is standard input.")
+        list[Path], typer.Argument(metavar="FILE", help="Manifests, or folders of them; - is standard input.")
     ],
     namespace: Annotated[
         str,
@@ -39,6 +37,7 @@ def render(
 
     from dynamo_admission.facts import first_world  # noqa: PLC0415
     from dynamo_pod_builder.configuration import render_config  # noqa: PLC0415
+    from dynamo_shared.api import legacy  # noqa: PLC0415
     from dynamo_shared.api.resources import KAI_QUEUES, POD_CLIQUE_SETS  # noqa: PLC0415
     from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
 
@@ -62,9 +61,10 @@ def render(
     rendered = texts.of_each(read, lambda manifests: offline.objects_of(manifests, namespace, rules, claims))
     for warning in dict.fromkeys(warnings):
         echo_error(f"warning: {warning}")
-    for source, objects in rendered:
+    for (source, objects), (_, manifests) in zip(rendered, read, strict=True):
         if not objects:
-            echo_error(NOTHING.format(source=source))
+            is_old = any(isinstance(each, legacy.DynamoDeployment | legacy.DynamoNimDeployment) for each in manifests)
+            echo_error(NOTHING.format(source=source) + (CONVERT if is_old else ""))
             continue
         echo(NOTE.format(source=source))
         for obj in objects:

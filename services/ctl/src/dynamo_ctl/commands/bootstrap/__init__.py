@@ -15,7 +15,7 @@ def _group() -> None:
     """What an installation needs before its services start; the chart runs it."""
 
 
-@bootstrap.command()
+@bootstrap.command(short_help="Create missing certificates and passwords.")
 def credentials(
     specification: Annotated[Path, typer.Argument(metavar="FILE", help="Specification of the Secrets (YAML).")],
     namespace: Annotated[
@@ -36,7 +36,7 @@ def credentials(
         typer.echo(f"Secret {name} {outcome}")
 
 
-@bootstrap.command(name="try")
+@bootstrap.command(name="try", short_help="Create a small graph, chat with it, delete it.")
 def try_(
     *,
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where the graph is created.")],
@@ -60,7 +60,7 @@ def try_(
     typer.echo(f"answered: {interrupts.run(trial.carry_out(asked, kubeconfig, context))}")
 
 
-@bootstrap.command()
+@bootstrap.command(short_help="Check that the webhooks refuse an invalid graph.")
 def webhooks(
     *,
     namespace: Annotated[

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.kube import Conflict, KubeClient, NotFound, get_if_present
 
 from dynamo_ctl.commands.bootstrap import webhook_check
+from dynamo_ctl.commands.bootstrap.plan import CREATED_BY
 from dynamo_ctl.errors import CtlError, ExitCode
 
 FIELD_MANAGER = "dynamo-trial"
@@ -36,11 +38,14 @@ class Trial:
 
 
 async def carry_out(trial: Trial, kubeconfig: Path | None, context: str | None) -> str:
-    """The answer's text. CtlError with what did not work; the graph is deleted in the end, whatever happened."""
+    """The answer's text. CtlError with what did not work; the graph is deleted in the end, whatever happened.
+
+    A graph of that name that no trial has made is left alone, with a CtlError.
+    """
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as kube:
         if trial.webhooks:
             await webhook_check.refuse(kube, trial.key.namespace)
-        await kube.apply(DYNAMO_GRAPH_DEPLOYMENTS, graph(trial))
+        uid = await _made(kube, trial)
         try:
             async with asyncio.timeout(trial.timeout):
                 await _successful(kube, trial.key)
@@ -48,8 +53,8 @@ async def carry_out(trial: Trial, kubeconfig: Path | None, context: str | None) 
         except (TimeoutError, NotFound):
             raise CtlError(await _trouble(kube, trial), ExitCode.NOT_READY) from None
         finally:
-            with suppress(NotFound):
-                await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
+            with suppress(NotFound, Conflict):
+                await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, trial.key, uid=uid)
 
 
 def graph(trial: Trial) -> KubeObject:
@@ -61,7 +66,11 @@ def graph(trial: Trial) -> KubeObject:
     ]
     return {
         **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "metadata": {"name": trial.key.name, "namespace": trial.key.namespace},
+        "metadata": {
+            "name": trial.key.name,
+            "namespace": trial.key.namespace,
+            "labels": {CREATED_BY: FIELD_MANAGER},
+        },
         "spec": {"backendFramework": "vllm", "components": components},
     }
 
@@ -77,6 +86,20 @@ def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeO
     security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
     pod = {"securityContext": security, "containers": [container]}
     return {"name": name, "type": type_, "replicas": 1, "podTemplate": {"spec": pod}}
+
+
+async def _made(kube: KubeClient, trial: Trial) -> str:
+    """The uid of the trial's graph."""
+    wanted, there = graph(trial), await get_if_present(kube, DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
+    if there is None:
+        made = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wanted)
+    elif objects.labels(there).get(CREATED_BY) == FIELD_MANAGER:
+        # Of a trial that was killed.
+        wanted["metadata"]["uid"] = there["metadata"]["uid"]
+        made = await kube.apply(DYNAMO_GRAPH_DEPLOYMENTS, wanted)
+    else:
+        raise CtlError(f"graph {trial.key} is there already, and is not of a trial: choose another --name")
+    return str(made["metadata"]["uid"])
 
 
 async def _successful(kube: KubeClient, key: ObjectKey) -> None:

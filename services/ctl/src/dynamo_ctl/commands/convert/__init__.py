@@ -16,7 +16,7 @@ class ApiVersion(StrEnum):
 
 def convert(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Manifests, or folders of them; - is standard input.")
+        list[Path], typer.Argument(metavar="FILE", help="Manifests, or folders of them; - is standard input.")
     ],
     to: Annotated[ApiVersion, typer.Option("--to", help="Version to write.")] = ApiVersion.V1BETA1,
     forget: Annotated[

@@ -13,7 +13,7 @@ def crds(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[FILE]...",
+            metavar="FILE",
             help="With --check: manifests, or folders of them; - is standard input.",
         ),
     ] = None,

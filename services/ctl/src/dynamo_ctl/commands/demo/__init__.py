@@ -12,7 +12,7 @@ from dynamo_ctl.running import FOLDER
 def demo(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE|FOLDER]...", help="Manifests to deploy; by default those of examples/."),
+        typer.Argument(metavar="FILE|FOLDER", help="Manifests to deploy; by default those of examples/."),
     ] = None,
     leave: Annotated[bool, typer.Option("--exit", help="End after success instead of waiting for Ctrl-C.")] = False,
     timeout: Annotated[

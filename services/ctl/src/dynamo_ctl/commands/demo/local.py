@@ -1,5 +1,6 @@
 """A local control plane, NATS, etcd, and the platform as a process of its own, so that its log stays out of the table."""
 
+import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,7 +16,7 @@ from dynamo_devcluster import (
     free_port,
 )
 from dynamo_devcluster.ports import is_free
-from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.probe import PROBE_WITHIN, LocalHttp
 from dynamo_devcluster.progress import step
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime.settings import Settings
@@ -73,7 +74,7 @@ async def _process(state: Path, settings: Settings) -> AsyncIterator[None]:
         "platform",
         [sys.executable, "-m", "dynamo_ctl", "run", "all", "--config", config],
         state / "platform.log",
-        lambda: probe.ok("/readyz"),
+        lambda: is_ready(probe),
     )
     await process.start()
     try:
@@ -81,6 +82,16 @@ async def _process(state: Path, settings: Settings) -> AsyncIterator[None]:
             yield
     finally:
         await process.stop()
+
+
+async def is_ready(probe: LocalHttp) -> bool:
+    """Whether the platform works. OSError with what its parts say that do not work yet."""
+    _, body = await probe.request("GET", "/readyz", within=PROBE_WITHIN)
+    report = json.loads(body)
+    if not report["ready"]:
+        failed = (f"{name}: {each['message']}" for name, each in report["parts"].items() if each["state"] == "failed")
+        raise OSError("; ".join(failed))
+    return True
 
 
 def _configuration(settings: Settings, health: int, metrics: int) -> dict[str, object]:

@@ -22,8 +22,10 @@ class What(StrEnum):
 class ObjectQuery:
     """What to show, and how."""
 
-    what: Annotated[What, typer.Argument(help="dgd: graphs, dcd: their components, all: both.")] = What.ALL
-    name: Annotated[str | None, typer.Argument(help="Only the one of this name.")] = None
+    what: Annotated[What, typer.Argument(metavar="KIND", help="dgd: graphs, dcd: their components, all: both.")] = (
+        What.ALL
+    )
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only the one of this name.")] = None
     namespace: ContextNamespace = None
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")] = False
     output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TABLE

@@ -16,7 +16,7 @@ def run(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="all|NAME...",
+            metavar="all|NAME",
             help=f"Services: {', '.join(services.SERVICES)}; `all` runs every one in this process.",
             autocompletion=_names,
         ),

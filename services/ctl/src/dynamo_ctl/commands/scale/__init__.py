@@ -17,7 +17,7 @@ class ScaleOptions:
     targets: Annotated[
         list[str],
         typer.Argument(
-            metavar="COMPONENT=N...",
+            metavar="COMPONENT=N",
             help="Replicas, by the component's name, or by its type (prefill, decode, ...) where it is the only one.",
         ),
     ]

@@ -50,15 +50,15 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
                 await stack.enter_async_context(kept_running(*plane.parts()))
                 settings = with_cluster(settings, plane.kubeconfig, None)
             cluster = settings.platform.kubernetes
-            # Before servers are obtained, which may take minutes: without a cluster they are of no use.
             client = await stack.enter_async_context(
                 await KubeClient.open(
                     kubeconfig=cluster.kubeconfig, context=cluster.context, field_manager=DEFINITIONS_MANAGER
                 )
             )
+            if not local:
+                # Before servers are obtained, which may take minutes: without a cluster they are of no use.
+                await install_definitions(cluster.kubeconfig, cluster.context)
             settings = await stack.enter_async_context(embedded(settings, folder, programs))
-        if not local:
-            await install_definitions(cluster.kubeconfig, cluster.context)
         if local:
             await give_roles(client)
         is_local_webhook = not webhooks.named(settings) and webhooks.is_local(client.server)
