@@ -1,6 +1,6 @@
 """The official images of NATS and etcd, started by testcontainers where a container engine answers.
 
-docs/compose.md says why other tests start programs.
+CONTRIBUTING.md says why other tests start programs.
 """
 
 import os

@@ -90,13 +90,13 @@ def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeO
 
 async def _made(kube: KubeClient, trial: Trial) -> str:
     """The uid of the trial's graph."""
-    wanted, there = graph(trial), await get_if_present(kube, DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
+    desired, there = graph(trial), await get_if_present(kube, DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
     if there is None:
-        made = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wanted)
+        made = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, desired)
     elif objects.labels(there).get(CREATED_BY) == FIELD_MANAGER:
         # Of a trial that was killed.
-        wanted["metadata"]["uid"] = there["metadata"]["uid"]
-        made = await kube.apply(DYNAMO_GRAPH_DEPLOYMENTS, wanted)
+        desired["metadata"]["uid"] = there["metadata"]["uid"]
+        made = await kube.apply(DYNAMO_GRAPH_DEPLOYMENTS, desired)
     else:
         raise CtlError(f"graph {trial.key} is there already, and is not of a trial: choose another --name")
     return str(made["metadata"]["uid"])
