@@ -67,6 +67,15 @@ async def test_a_reader_for_whom_nothing_comes_has_signs_of_life(monkeypatch: py
     assert sent == [*[b": heartbeat\n\n"] * 2, b"event: MODIFIED\ndata: {}\n\n", b": heartbeat\n\n"]
 
 
+def test_a_sign_of_life_is_due_a_heartbeat_after_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came to others just before it was due began another heartbeat of waiting."""
+    since = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: since)
+    opened = Stream(ABSENT, CALL, ABSENT, recheck=60, heartbeat=15)
+    monkeypatch.setattr(time, "monotonic", lambda: since + 13)
+    assert opened.timeout(15) == pytest.approx(2)
+
+
 async def test_rights_of_a_stream_are_asked_for_again_also_where_the_clock_was_set_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

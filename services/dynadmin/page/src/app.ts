@@ -19,7 +19,7 @@ import "./deploy/view.ts";
 
 const LAST = "dynadmin.namespace";
 /** Namespaces come and go: how often they are asked for, and how often at most where the person wants to choose one. Milliseconds. */
-const [AGAIN, SOON] = [30_000, 2_000];
+const [AGAIN, SOON] = [60_000, 2_000];
 
 class App extends Part {
   static override properties = state("session", "route", "spaces", "problem", "isOpen", "started");

@@ -13,6 +13,7 @@ const INTENT = { mode: "graph", name: "q", engine: { dtype: "fp8", env: { HF_TOK
 const KEPT = [
   { pointer: "/spec/components/0/replicas", value: 3 },
   { pointer: "/spec/components/0/podTemplate/spec/containers/0/env/0/value", value: "secret" },
+  { pointer: "/spec/components/0/podTemplate/spec/containers/0/livenessProbe/httpGet/httpHeaders/0/value", value: "Bearer secret" },
   { pointer: "/spec/components", value: [{ name: "a", podTemplate: { spec: { containers: [{ args: ["secret"] }] } } }] },
 ];
 

@@ -12,7 +12,7 @@ const KEY = "dynadmin.left";
 const KEPT = 600_000;
 /** Fields that may hold a secret. The browser writes what it stores to disk. */
 const SECRET = ["/engine/env", "/engine/args"];
-const SECRET_KEYS = /\b(env|args|command)\b/;
+const SECRET_KEYS = /\b(env|args|command|httpHeaders)\b/;
 
 let left: Left | null = null;
 

@@ -4,8 +4,8 @@ import { get, words, type Any, type KubeObject, type Schemas } from "../api/clie
 import { count } from "../logic/format.ts";
 import { Part, properties, state } from "./part.ts";
 
-/** At least this long between two refreshes, milliseconds. */
-const APART = 1500;
+/** At least this long between two refreshes, and of a tree that is ready, whose changes come with the object. Milliseconds. */
+const [APART, CALM] = [1500, 15_000];
 
 /** A tree as nested lists; also of one that would be created. */
 export function branches(node: Any): TemplateResult {
@@ -40,7 +40,9 @@ class Tree extends Part {
 
   override connectedCallback(): void {
     super.connectedCallback();
-    this.every(3000, () => this.refresh());
+    this.every(3000, () => {
+      if (this.problem || this.loaded?.tree.ready !== true || Date.now() - this.asked >= CALM) return this.refresh();
+    });
   }
 
   override updated(changed: Map<string, unknown>): void {

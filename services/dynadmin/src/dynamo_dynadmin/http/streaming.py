@@ -202,8 +202,7 @@ class Stream:
         self._request = call.request
         self._check = check
         self._recheck = recheck
-        # Timers may be a little early.
-        self._silence = 0.9 * heartbeat
+        self._heartbeat = heartbeat
         self._expires = call.caller.expires
         self._written = time.monotonic()
         self._next = self._written + recheck
@@ -211,7 +210,8 @@ class Stream:
     def timeout(self, longest: float) -> float:
         """Seconds to wait for something to send, before `keep` has to be called."""
         lasts = longest if self._expires is None else self._expires - time.time()
-        return max(0.01, min(longest, lasts, self._next - time.monotonic()))
+        due = min(self._next, self._written + self._heartbeat) - time.monotonic()
+        return max(0.01, min(longest, lasts, due))
 
     async def keep(self) -> None:
         """Ask again whether the stream may go on, where it is time. Ended where it may not.
@@ -227,7 +227,8 @@ class Stream:
                 # Without an answer nothing more is shown.
                 raise StreamEnded("error", f"your rights cannot be asked for: {error}") from error
             self._next = time.monotonic() + self._recheck
-        if time.monotonic() - self._written >= self._silence:
+        # Timers may be a little early.
+        if time.monotonic() - self._written >= 0.9 * self._heartbeat:
             await self.write(b": heartbeat\n\n")
 
     async def send(self, event: str, data: Any, identity: str = "") -> None:
