@@ -145,5 +145,6 @@ export function words(error: unknown): string {
     return all.length > 1 ? `${error.message} — ${all.join("; ")}` : error.message;
   }
   if (error instanceof TypeError) return "The service cannot be reached.";
-  return error instanceof Error ? error.message : String(error);
+  // Of what cannot be parsed, the lines after the first show the text again.
+  return error instanceof Error ? error.message.split("\n")[0]! : String(error);
 }

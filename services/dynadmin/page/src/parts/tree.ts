@@ -37,11 +37,13 @@ class Tree extends Part {
   private loaded: Schemas["Tree"] | null = null;
   private problem = "";
   private asked = 0;
+  /** The object changed too soon after a refresh for another one. */
+  private isBehind = false;
 
   override connectedCallback(): void {
     super.connectedCallback();
     this.every(3000, () => {
-      if (this.problem || this.loaded?.tree.ready !== true || Date.now() - this.asked >= CALM) return this.refresh();
+      if (this.isBehind || this.problem || this.loaded?.tree.ready !== true || Date.now() - this.asked >= CALM) return this.refresh();
     });
   }
 
@@ -50,7 +52,8 @@ class Tree extends Part {
   }
 
   private async refresh(): Promise<void> {
-    if (!this.path || Date.now() - this.asked < APART) return;
+    this.isBehind = Date.now() - this.asked < APART;
+    if (!this.path || this.isBehind) return;
     const asked = (this.asked = Date.now());
     try {
       const loaded = await get<Schemas["Tree"]>(`${this.path}/tree`, { signal: this.stop });

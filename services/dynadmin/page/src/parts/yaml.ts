@@ -78,7 +78,7 @@ class Yaml extends Part {
         <textarea class="code" rows="28" spellcheck="false" ?readonly=${!this.may || this.busy} .value=${this.text} aria-describedby="yaml-problem"
           @input=${(event: InputEvent) => this.typed((event.target as HTMLTextAreaElement).value)}></textarea>
       </label>
-      <p class="error" role="alert" id="yaml-problem">${this.problem}</p>
+      <p class="error below" role="alert" id="yaml-problem">${this.problem}</p>
       ${this.patch ? html`<label class="field"><span>Patch to commit</span><textarea class="code" rows="8" readonly .value=${this.patch}></textarea></label>` : nothing}
       ${this.conflict ? this.theirs(this.conflict) : nothing}
       <div class="actions below">
