@@ -1,10 +1,14 @@
 """Commands that run in the tests' own process leave logging as it was for tests that follow."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
+from dynamo_ctl import cli
 from dynamo_shared.runtime.logging import configure_logging
+
+from tests.unit.ctl.command_line import Dynamoctl, Ran
 
 
 @pytest.fixture(autouse=True)
@@ -19,3 +23,12 @@ def _own_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("dynamo_ctl.settings.configure_logging", configured)
     yield
     structlog.configure(**before)
+
+
+@pytest.fixture
+def dynamoctl(capsys: pytest.CaptureFixture[str]) -> Dynamoctl:
+    def run(*arguments: str | Path) -> Ran:
+        code = cli.invoke([str(each) for each in arguments])
+        return Ran(code, *capsys.readouterr())
+
+    return run

@@ -1,11 +1,11 @@
 """`dynamoctl crds --check`: what objects of a newer operator would lose, and what to do about it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 import yaml
-from dynamo_ctl import cli
 from dynamo_ctl.commands.crds import losses
 from dynamo_ctl.commands.crds.later_fields import LATER, OTHERS, what_to_do
 from dynamo_ctl.errors import ExitCode
@@ -18,7 +18,11 @@ from dynamo_shared.kube import KubeClient, KubeError, NotFound
 from dynamo_shared.kube.client import KubeObjects
 
 from tests.building.objects import object_of
+from tests.unit.ctl.command_line import Dynamoctl
+from tests.unit.ctl.command_line import written as written_text
 
+Checked = Callable[..., tuple[int, list[str], str]]
+"""Runs `crds --check`; exit code, lines, errors."""
 ROOT = Path(__file__).parents[3]
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "engine:1.5.0"}]}}
 
@@ -49,21 +53,22 @@ FIELDS = [
 ]
 
 
-def checked(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str], str]:
-    code = cli.invoke(["crds", "--check", *arguments])
-    captured = capsys.readouterr()
-    return code, captured.out.splitlines(), captured.err
+@pytest.fixture
+def checked(dynamoctl: Dynamoctl) -> Checked:
+    def check(*arguments: str | Path) -> tuple[int, list[str], str]:
+        code, out, err = dynamoctl("crds", "--check", *arguments)
+        return code, out.splitlines(), err
+
+    return check
 
 
-def written(folder: Path, *objects: Any, name: str = "graph.yaml") -> str:
-    file = folder / name
-    file.write_text(yaml.safe_dump_all(objects, sort_keys=False))
-    return str(file)
+def written(folder: Path, *objects: Any) -> Path:
+    return written_text(folder, yaml.safe_dump_all(objects, sort_keys=False))
 
 
-def test_each_field_of_a_file_is_listed_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_field_of_a_file_is_listed_with_what_to_do(tmp_path: Path, checked: Checked) -> None:
     file = written(tmp_path, LATER_GRAPH)
-    code, lines, error = checked("--files-only", file, capsys=capsys)
+    code, lines, error = checked("--files-only", file)
     assert code == ExitCode.FAILED
     begin = f"{file}: DynamoGraphDeployment team/chat (v1beta1): "
     assert [line.removeprefix(begin).partition(" would be dropped: ")[0] for line in lines] == FIELDS
@@ -71,29 +76,27 @@ def test_each_field_of_a_file_is_listed_with_what_to_do(tmp_path: Path, capsys: 
     assert error.startswith("dynamoctl: fields that would be lost or refused: 3; do what each line says")
 
 
-def test_what_this_platform_has_is_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [str(file) for file in sorted((ROOT / "examples").glob("*.yaml"))]
+def test_what_this_platform_has_is_not_lost(tmp_path: Path, checked: Checked) -> None:
+    files = sorted((ROOT / "examples").glob("*.yaml"))
     own = graph({"name": "w", "type": "worker", "podTemplate": TEMPLATE, "runtimeVersionOverride": "1.5.0"})
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "more": 1}
     listed = {"apiVersion": "v1", "kind": "List", "items": [own, other]}
-    code, lines, error = checked("--files-only", *files, written(tmp_path, listed, other), capsys=capsys)
+    code, lines, error = checked("--files-only", *files, written(tmp_path, listed, other))
     assert (code, error) == (ExitCode.OK, "")
     assert lines[-1].startswith("no field would be lost under the definitions of this platform (objects: ")
 
 
-def test_v1alpha1_and_what_its_version_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_v1alpha1_and_what_its_version_refuses(tmp_path: Path, checked: Checked) -> None:
     service = {"componentType": "worker", "dynamoSidecar": {}, "sharedMemory": {"disabled": False}}
     obj = {**graph(), "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": {"w": service}}}
-    code, lines, _ = checked("--files-only", written(tmp_path, obj), capsys=capsys)
+    code, lines, _ = checked("--files-only", written(tmp_path, obj))
     assert code == ExitCode.FAILED
     said = [line.partition("(v1alpha1): ")[2] for line in lines]
     assert said[0].startswith("spec.services.w.dynamoSidecar would be dropped: run the Dynamo runtime")
     assert said[1].startswith("spec.services.w.sharedMemory would be refused: ")
 
 
-def test_a_field_that_the_version_calls_otherwise_is_said_to_be_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_field_that_the_version_calls_otherwise_is_said_to_be_there(tmp_path: Path, checked: Checked) -> None:
     """As manifests of Dynamo 0.3 to 0.5 have them, and those that are half of the other version: to remove one loses it."""
     service = {
         "componentType": "worker",
@@ -102,7 +105,7 @@ def test_a_field_that_the_version_calls_otherwise_is_said_to_be_there(
     }
     alpha = {**graph(), "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": {"w": service}, "env": []}}
     beta = {**graph({"name": "w", "sharedMemory": {"size": "1Gi"}})}
-    code, lines, _ = checked("--files-only", written(tmp_path, alpha, beta), capsys=capsys)
+    code, lines, _ = checked("--files-only", written(tmp_path, alpha, beta))
     assert code == ExitCode.FAILED
     assert sorted(line.partition("): ")[2] for line in lines) == [
         "spec.components[0].sharedMemory would be dropped: v1beta1 calls it sharedMemorySize, a size, or 0 for none",
@@ -113,7 +116,7 @@ def test_a_field_that_the_version_calls_otherwise_is_said_to_be_there(
     ]
 
 
-def test_a_checkpoint_of_later_releases_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_checkpoint_of_later_releases_is_kept(tmp_path: Path, checked: Checked) -> None:
     policies = {"startupPolicy": "Immediate", "deletionPolicy": "Delete", "targetContainerName": "main"}
     job = {"podTemplate": {"spec": {"nodeSelector": {"pool": "spare"}}}}
     some = [
@@ -124,15 +127,15 @@ def test_a_checkpoint_of_later_releases_is_kept(tmp_path: Path, capsys: pytest.C
             ("c", {"enabled": True, "job": job}),
         )
     ]
-    code, _, error = checked("--files-only", written(tmp_path, graph(*some)), capsys=capsys)
+    code, _, error = checked("--files-only", written(tmp_path, graph(*some)))
     assert (code, error) == (ExitCode.OK, "")
 
 
-def test_kinds_and_versions_that_are_not_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kinds_and_versions_that_are_not_here(tmp_path: Path, checked: Checked) -> None:
     budget = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphPowerBudget", "metadata": {"name": "b"}}
     request = {"apiVersion": "nvidia.com/v1beta2", "kind": "DynamoGraphDeploymentRequest", "metadata": {"name": "r"}}
     file = written(tmp_path, budget, request)
-    code, lines, _ = checked("--files-only", file, capsys=capsys)
+    code, lines, _ = checked("--files-only", file)
     assert code == ExitCode.FAILED
     assert lines == [
         f"{file}: DynamoGraphPowerBudget: this platform has no such kind: leave its objects to the operator, or out",
@@ -143,25 +146,20 @@ def test_kinds_and_versions_that_are_not_here(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--install"], "exclude each other"),
-        (["--files-only"], "needs a file"),
+        (["--check", "--install"], "exclude each other"),
+        (["--check", "--files-only"], "needs a file"),
+        (["graph.yaml"], "files are for --check"),
     ],
 )
-def test_wrong_command_lines(arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, error = checked(*arguments, capsys=capsys)
+def test_wrong_command_lines(arguments: list[str], reason: str, dynamoctl: Dynamoctl) -> None:
+    code, _, error = dynamoctl("crds", *arguments)
     assert code == ExitCode.USAGE
     assert reason in error
 
 
-def test_files_without_the_option_are_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.invoke(["crds", "graph.yaml"]) == ExitCode.USAGE
-    assert "files are for --check" in capsys.readouterr().err
-
-
-def test_a_file_that_is_not_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "bad.yaml"
-    file.write_text("a: [")
-    code, _, error = checked("--files-only", str(file), capsys=capsys)
+def test_a_file_that_is_not_yaml(tmp_path: Path, checked: Checked) -> None:
+    file = written_text(tmp_path, "a: [")
+    code, _, error = checked("--files-only", file)
     assert code == ExitCode.FAILED
     assert error.startswith(f"dynamoctl: {file}: ")
 
@@ -215,54 +213,52 @@ ALPHA_GRAPH = {
 }
 
 
-def test_a_stored_object_is_reported_once(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stored_object_is_reported_once(cluster: Any, checked: Checked) -> None:
     status = {"state": "successful", "placement": {"score": 1}}
     cluster({BETA: [{**LATER_GRAPH, "status": status}, graph(name="fine")], ALPHA: [ALPHA_GRAPH]})
-    code, lines, _ = checked(capsys=capsys)
+    code, lines, _ = checked()
     assert code == ExitCode.FAILED
     begin = "DynamoGraphDeployment team/chat (v1beta1): "
     assert [line.removeprefix(begin).partition(" would be dropped")[0] for line in lines] == FIELDS
 
 
-def test_what_only_the_other_version_has_is_reported_in_it(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_only_the_other_version_has_is_reported_in_it(cluster: Any, checked: Checked) -> None:
     cluster({BETA: [graph()], ALPHA: [ALPHA_GRAPH]})
-    code, lines, _ = checked(capsys=capsys)
+    code, lines, _ = checked()
     assert code == ExitCode.FAILED
     assert [line.partition(" would")[0] for line in lines] == [
         "DynamoGraphDeployment team/chat (v1alpha1): spec.services.w.dynamoSidecar"
     ]
 
 
-def test_what_a_graph_controls_is_rendered_again(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_graph_controls_is_rendered_again(cluster: Any, checked: Checked) -> None:
     owner = {"kind": "DynamoDeployment", "name": "old", "controller": True}
     controlled = {**LATER_GRAPH, "metadata": {**LATER_GRAPH["metadata"], "ownerReferences": [owner]}}
     cluster({BETA: [controlled], ALPHA: []})
-    code, lines, _ = checked(capsys=capsys)
+    code, lines, _ = checked()
     assert (code, lines) == (
         ExitCode.OK,
         ["no field would be lost under the definitions of this platform (objects: 0)"],
     )
 
 
-def test_a_version_that_is_not_served_is_not_asked_for(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_version_that_is_not_served_is_not_asked_for(cluster: Any, checked: Checked) -> None:
     cluster({BETA: [graph()], ALPHA: KubeError(404, "NotFound", "x")}, ("v1beta1",))
-    code, lines, error = checked(capsys=capsys)
+    code, lines, error = checked()
     assert (code, error) == (ExitCode.OK, "")
     assert lines == ["no field would be lost under the definitions of this platform (objects: 1)"]
 
 
-def test_an_operator_that_does_not_answer(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_operator_that_does_not_answer(cluster: Any, checked: Checked) -> None:
     cluster({BETA: KubeError(500, "InternalError", "conversion webhook failed"), ALPHA: []})
-    code, _, error = checked(capsys=capsys)
+    code, _, error = checked()
     assert code == ExitCode.UNREACHABLE
     assert "check before you stop it" in error
 
 
-def test_files_and_the_cluster_are_checked_together(
-    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_and_the_cluster_are_checked_together(cluster: Any, tmp_path: Path, checked: Checked) -> None:
     cluster({BETA: [graph()], ALPHA: []})
-    code, lines, _ = checked(written(tmp_path, graph()), capsys=capsys)
+    code, lines, _ = checked(written(tmp_path, graph()))
     assert (code, lines[-1]) == (
         ExitCode.OK,
         "no field would be lost under the definitions of this platform (objects: 2)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,8 @@ from dynamo_ctl.commands.events import by_api
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.remote import Remote, RequestRefused, path_of
 from dynamo_shared.runtime.endpoints import serving
+
+from tests.unit.ctl.command_line import written
 
 STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 
@@ -44,11 +46,27 @@ def _returning(content: bytes) -> Any:
     return read
 
 
+def api_of(answering: Answering) -> Remote:
+    return Remote("https://p.test/", "token", cast(aiohttp.ClientSession, answering))
+
+
+@asynccontextmanager
+async def served(handler: Callable[[web.Request], Awaitable[web.StreamResponse]], token: Path) -> AsyncIterator[Remote]:
+    """An API with one handler for all, called with the token of a file."""
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", handler)
+    async with (
+        serving(application, "127.0.0.1", 0) as port,
+        asyncio.timeout(60),
+        Remote.open(f"http://127.0.0.1:{port}", token, None) as api,
+    ):
+        yield api
+
+
 async def test_a_page_in_place_of_an_answer_is_reported() -> None:
     """A wrong URL, or a proxy where people log in."""
-    session = cast(aiohttp.ClientSession, Answering(b"<html>log in</html>"))
     with pytest.raises(CtlError) as refused:
-        await Remote("https://p.test/", "token", session).request("GET", "/namespaces")
+        await api_of(Answering(b"<html>log in</html>")).request("GET", "/namespaces")
     assert refused.value.code == ExitCode.UNREACHABLE
     assert str(refused.value) == "https://p.test answers no JSON: is it the platform's REST API?"
 
@@ -66,9 +84,8 @@ async def test_a_deployment_that_was_made_before_is_not_said_to_be_created(statu
         "warnings": [],
         "object": {"kind": "DynamoGraphDeployment", "metadata": {"name": "qwen"}},
     }
-    session = cast(aiohttp.ClientSession, Answering(json.dumps(answer).encode(), status))
     lines: list[str] = []
-    api = Remote("https://p.test", "token", session)
+    api = api_of(Answering(json.dumps(answer).encode(), status))
     await deployment.deploy(api, "team", {}, lines.append, dry_run="", as_json=False, key="k1")
     assert lines == [said]
 
@@ -76,15 +93,15 @@ async def test_a_deployment_that_was_made_before_is_not_said_to_be_created(statu
 @pytest.mark.parametrize("key", ["one\ntwo", "a b", "\N{ROCKET}", "x" * 129])
 async def test_a_key_of_a_request_that_no_header_takes_is_named(key: str) -> None:
     """It ended as "answers no JSON"."""
-    async with aiohttp.ClientSession() as session:
-        api = Remote("http://127.0.0.1:9", "token", session)
-        with pytest.raises(CtlError) as refused:
-            await deployment.deploy(api, "team", {}, print, dry_run="", as_json=False, key=key)
+    with pytest.raises(CtlError) as refused:
+        await deployment.deploy(api_of(Answering(b"")), "team", {}, print, dry_run="", as_json=False, key=key)
     assert refused.value.code == ExitCode.USAGE
     assert str(refused.value) == "--request: 1 to 128 printable ASCII characters without blanks are expected"
 
 
-async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_that_breaks_is_opened_again_where_it_was(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """An instance of the API that is replaced, and a proxy that has no other at once."""
     monkeypatch.setattr(remote, "AGAIN_AFTER", 0.0)
     asked: list[str] = []
@@ -106,15 +123,8 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: py
             await response.write(b'event: unauthorized\ndata: {"detail": "log in again"}\n\n')
         return response
 
-    application = web.Application()
-    application.router.add_get("/{path:.*}", stream)
     got: list[Any] = []
-    async with (
-        serving(application, "127.0.0.1", 0) as port,
-        aiohttp.ClientSession() as session,
-        asyncio.timeout(60),
-    ):
-        api = Remote(f"http://127.0.0.1:{port}", "token", session)
+    async with served(stream, written(tmp_path, "token")) as api:
 
         async def read() -> None:
             async for event in api.follow("/namespaces/a/deployments?watch=true"):
@@ -129,8 +139,7 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: py
 async def test_a_stream_goes_on_with_a_newer_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Tokens in files, and those of cloud providers, last an hour or less: what followed longer ended with an error."""
     monkeypatch.setattr(remote, "AGAIN_AFTER", 0.0)
-    file, asked = tmp_path / "token", list[str]()
-    file.write_text("first")
+    file, asked = written(tmp_path, "first"), list[str]()
 
     async def stream(request: web.Request) -> web.StreamResponse:
         asked.append(request.headers["Authorization"])
@@ -141,13 +150,7 @@ async def test_a_stream_goes_on_with_a_newer_token(monkeypatch: pytest.MonkeyPat
         await response.write(b'event: unauthorized\ndata: {"detail": "the token has expired; log in again"}\n\n')
         return response
 
-    application = web.Application()
-    application.router.add_get("/{path:.*}", stream)
-    async with (
-        serving(application, "127.0.0.1", 0) as port,
-        asyncio.timeout(60),
-        Remote.open(f"http://127.0.0.1:{port}", file, None) as api,
-    ):
+    async with served(stream, file) as api:
         with pytest.raises(CtlError, match="log in again"):
             assert [event.data async for event in api.follow("/x")]
     assert asked == ["Bearer first", "Bearer second"]
@@ -155,9 +158,8 @@ async def test_a_stream_goes_on_with_a_newer_token(monkeypatch: pytest.MonkeyPat
 
 async def test_a_page_in_place_of_a_stream_is_reported() -> None:
     """It was opened again and again, without a word."""
-    session = cast(aiohttp.ClientSession, Answering(b"<html>log in</html>"))
     with pytest.raises(CtlError) as refused:
-        await anext(Remote("https://p.test/", "token", session).follow("/x"))
+        await anext(api_of(Answering(b"<html>log in</html>")).follow("/x"))
     assert refused.value.code == ExitCode.UNREACHABLE
     assert str(refused.value) == "https://p.test answers no stream of events: is it the platform's REST API?"
 
@@ -171,8 +173,7 @@ async def test_an_event_that_is_not_json_is_reported() -> None:
             for line in (b"event: log\n", b"data: {\n", b"\n"):
                 yield line
 
-    session = cast(aiohttp.ClientSession, Garbled(b""))
-    async with Remote("https://p.test", "token", session).stream("GET", "/x") as events:
+    async with api_of(Garbled(b"")).stream("GET", "/x") as events:
         with pytest.raises(CtlError, match="an event that is not JSON"):
             await anext(events)
 
@@ -181,16 +182,14 @@ async def test_an_event_that_is_not_json_is_reported() -> None:
 async def test_a_problem_of_another_api_is_shown_as_it_is(errors: str) -> None:
     """A gateway between has a shape of its own: it ended as an internal error."""
     content = f'{{"title": "Busy", "detail": "wait", "errors": {errors}}}'
-    session = cast(aiohttp.ClientSession, Answering(content.encode(), 502))
     with pytest.raises(RequestRefused) as refused:
-        await Remote("https://p.test", "token", session).request("GET", "/namespaces")
+        await api_of(Answering(content.encode(), 502)).request("GET", "/namespaces")
     assert str(refused.value) == f"the server answers 502: {content}"
 
 
 async def test_a_request_is_sent_again_with_a_newer_token_once(tmp_path: Path) -> None:
     """A chat goes on for longer than tokens of some clouds last: it ended after a quarter of an hour."""
-    file, asked = tmp_path / "token", list[str]()
-    file.write_text("first")
+    file, asked = written(tmp_path, "first"), list[str]()
 
     async def answer(request: web.Request) -> web.Response:
         asked.append(request.headers["Authorization"])
@@ -199,13 +198,7 @@ async def test_a_request_is_sent_again_with_a_newer_token_once(tmp_path: Path) -
         file.write_text("second" if request.path.endswith("/x") else "third")
         return web.json_response({"title": "no", "detail": "the token has expired"}, status=401)
 
-    application = web.Application()
-    application.router.add_post("/{path:.*}", answer)
-    async with (
-        serving(application, "127.0.0.1", 0) as port,
-        asyncio.timeout(60),
-        Remote.open(f"http://127.0.0.1:{port}", file, None) as api,
-    ):
+    async with served(answer, file) as api:
         assert await api.request("POST", "/x", {"a": 1}) == {"a": 1}
         file.write_text("first")
         api._token = "first"
@@ -216,10 +209,8 @@ async def test_a_request_is_sent_again_with_a_newer_token_once(tmp_path: Path) -
 
 @pytest.mark.parametrize("status", [403, 503])
 async def test_a_stream_that_is_refused_at_first_is_an_error(status: int) -> None:
-    answering = Answering(b"no")
-    answering.status = status
     with pytest.raises(CtlError, match=str(status)):
-        await anext(Remote("https://p.test", "token", cast(aiohttp.ClientSession, answering)).follow("/x"))
+        await anext(api_of(Answering(b"no", status)).follow("/x"))
 
 
 def test_a_path_keeps_a_parameter_that_is_zero() -> None:
@@ -234,8 +225,7 @@ async def test_logs_of_which_none_can_be_read_are_an_error(items: int) -> None:
     """With some lines, a remark says what is missing; it is not one of them."""
     row = {"pod": "g-0", "container": "main", "text": "hello"}
     answer = {"items": [row] * items, "problems": ["g-1/main: its node does not answer"]}
-    session = cast(aiohttp.ClientSession, Answering(json.dumps(answer).encode()))
-    api, out, remarks = Remote("https://p.test/", "token", session), list[str](), list[str]()
+    api, out, remarks = api_of(Answering(json.dumps(answer).encode())), list[str](), list[str]()
     if items:
         await deployment.logs(api, "ns", "g", "", out.append, remark=remarks.append, follow=False, tail=9)
         assert (out, remarks) == (["g-0/main hello"], ["not read: g-1/main: its node does not answer"])
@@ -255,8 +245,7 @@ async def test_events_are_all_that_the_api_has() -> None:
             asked.append(str(given[1]))
             yield self
 
-    session = cast(aiohttp.ClientSession, Recorded(b'{"items": []}'))
-    api = Remote("https://p.test", "token", session)
+    api = api_of(Recorded(b'{"items": []}'))
     await by_api.events(api, "ns", "DGD", "g", asked.append, since=None, follow=False, as_json=False)
     assert asked == ["https://p.test/api/v1/namespaces/ns/deployments/g/events?limit=2000"]
 
@@ -296,9 +285,8 @@ async def test_a_file_without_a_token_is_named(content: bytes, tmp_path: Path) -
 async def test_the_patch_for_the_repository_is_shown_where_another_tool_manages_an_object() -> None:
     """The refusal says to commit it."""
     problem = {"title": "Another tool manages this object", "detail": "commit the patch", "patch": {"spec": {"a": 1}}}
-    session = cast(aiohttp.ClientSession, Answering(json.dumps(problem).encode(), 409))
     with pytest.raises(CtlError) as refused:
-        await Remote("https://p.test", "token", session).request("POST", "/x")
+        await api_of(Answering(json.dumps(problem).encode(), 409)).request("POST", "/x")
     assert str(refused.value).splitlines() == [
         "Another tool manages this object: commit the patch",
         'the patch: {"spec": {"a": 1}}',
@@ -307,8 +295,9 @@ async def test_the_patch_for_the_repository_is_shown_where_another_tool_manages_
 
 def test_a_manifest_in_place_of_an_intent_is_named(tmp_path: Path) -> None:
     """Users know `-f FILE` of kubectl."""
-    file = tmp_path / "graph.yaml"
-    file.write_text("apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: a}\nspec: {}\n")
+    file = written(
+        tmp_path, "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: a}\nspec: {}\n"
+    )
     with pytest.raises(CtlError) as refused:
         deployment.intent_of(file, {})
     assert "this is a manifest of kind DynamoGraphDeployment, and an intent is expected" in str(refused.value)

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dynamo_ctl import cli
 from dynamo_ctl.errors import ExitCode
+
+from tests.unit.ctl.command_line import Dynamoctl, written
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 GRAPH = """
@@ -20,14 +21,9 @@ spec:
 """
 
 
-def rendered(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    return [each for each in yaml.safe_load_all(capsys.readouterr().out) if each]
-
-
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
-def test_an_example_becomes_deployments_and_services(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.invoke(["render", str(file), "-n", "here"]) == ExitCode.OK
-    objects = rendered(capsys)
+def test_an_example_becomes_deployments_and_services(file: Path, dynamoctl: Dynamoctl) -> None:
+    objects = dynamoctl("render", file, "-n", "here").objects
     kinds = [obj["kind"] for obj in objects]
     components = len(yaml.safe_load(file.read_text())["spec"]["components"])
     assert kinds.count("DynamoComponentDeployment") == components
@@ -35,23 +31,20 @@ def test_an_example_becomes_deployments_and_services(file: Path, capsys: pytest.
     assert kinds.count("Service") == components
     for obj in objects:
         metadata = obj["metadata"]
-        assert isinstance(metadata, dict)
         assert metadata["namespace"] == "here"
         assert "ownerReferences" not in metadata
         assert "uid" not in metadata
 
 
-def test_the_first_line_says_what_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.invoke(["render", str(EXAMPLES[0])]) == ExitCode.OK
-    first = capsys.readouterr().out.splitlines()[0]
+def test_the_first_line_says_what_is_left_out(dynamoctl: Dynamoctl) -> None:
+    first = dynamoctl("render", EXAMPLES[0]).out.splitlines()[0]
     assert first.startswith("# ")
     assert "Owner references are left out" in first
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
-def test_with_grove_an_example_becomes_a_pod_clique_set(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.invoke(["render", str(file), "--grove"]) == ExitCode.OK
-    sets = [obj for obj in rendered(capsys) if obj["kind"] == "PodCliqueSet"]
+def test_with_grove_an_example_becomes_a_pod_clique_set(file: Path, dynamoctl: Dynamoctl) -> None:
+    sets = [obj for obj in dynamoctl("render", file, "--grove").objects if obj["kind"] == "PodCliqueSet"]
     assert len(sets) == 1
     assert "schedulerName" not in str(sets)
 
@@ -67,44 +60,41 @@ def test_a_queue_of_kai_is_taken_to_exist(
     *,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    dynamoctl: Dynamoctl,
 ) -> None:
     if enabled is not None:
         monkeypatch.setenv("DYNAMO_ORCHESTRATORS__KAI_SCHEDULER__ENABLED", enabled)
-    file = tmp_path / "graph.yaml"
     note = f"annotations: {{nvidia.com/kai-scheduler-queue: {annotation!r}}}"
-    file.write_text(GRAPH.replace("{name: tiny}", f"{{name: tiny, {note}}}"))
-    assert cli.invoke(["render", str(file), "--grove"]) == ExitCode.OK
-    [made] = [obj for obj in rendered(capsys) if obj["kind"] == "PodCliqueSet"]
-    [clique] = made["spec"]["template"]["cliques"]  # type: ignore[index]
+    file = written(tmp_path, GRAPH.replace("{name: tiny}", f"{{name: tiny, {note}}}"))
+    [made] = [obj for obj in dynamoctl("render", file, "--grove").objects if obj["kind"] == "PodCliqueSet"]
+    [clique] = made["spec"]["template"]["cliques"]
     assert clique["spec"]["podSpec"]["schedulerName"] == "kai-scheduler"
     assert clique["labels"]["kai.scheduler/queue"] == queue
 
 
 def test_standard_input_several_documents_and_other_kinds(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, dynamoctl: Dynamoctl
 ) -> None:
     other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
     text = f"{GRAPH}---\n{other}---\n{GRAPH.replace('tiny', 'other')}"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    assert cli.invoke(["render", "-"]) == ExitCode.OK
-    owners = {obj["metadata"]["labels"].get("nvidia.com/dynamo-graph-deployment-name") for obj in rendered(capsys)}  # type: ignore[index]
+    objects = dynamoctl("render", "-").objects
+    owners = {obj["metadata"]["labels"].get("nvidia.com/dynamo-graph-deployment-name") for obj in objects}
     assert {"tiny", "other"} <= owners
 
 
-def test_a_component_on_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "dcd.yaml"
-    file.write_text(
+def test_a_component_on_its_own(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+    file = written(
+        tmp_path,
         "apiVersion: nvidia.com/v1beta1\nkind: DynamoComponentDeployment\nmetadata: {name: front, namespace: mine}\n"
-        "spec: {type: frontend, podTemplate: {spec: {containers: [{name: main, image: engine}]}}}\n"
+        "spec: {type: frontend, podTemplate: {spec: {containers: [{name: main, image: engine}]}}}\n",
     )
-    assert cli.invoke(["render", str(file)]) == ExitCode.OK
-    objects = rendered(capsys)
+    objects = dynamoctl("render", file).objects
     assert "Deployment" in {obj["kind"] for obj in objects}
-    assert {obj["metadata"]["namespace"] for obj in objects} == {"mine"}  # type: ignore[index]
+    assert {obj["metadata"]["namespace"] for obj in objects} == {"mine"}
 
 
-def test_graphs_of_one_text_are_not_taken_for_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_graphs_of_one_text_are_not_taken_for_each_other(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     """What only v1alpha1 says is remembered of what is stored, and these are not."""
     graph = """
 apiVersion: nvidia.com/v1alpha1
@@ -115,25 +105,22 @@ spec:
   services:
     Main: {componentType: %s, extraPodSpec: {mainContainer: {image: i}}}
 """
-    file = tmp_path / "graphs.yaml"
-    file.write_text("---".join(graph % each for each in (("one", "frontend"), ("two", "planner"))))
-    assert cli.invoke(["render", str(file)]) == ExitCode.OK
+    file = written(tmp_path, "---".join(graph % each for each in (("one", "frontend"), ("two", "planner"))))
     types = [
-        obj["spec"]["template"]["metadata"]["labels"]["nvidia.com/dynamo-component-type"]  # type: ignore[index]
-        for obj in rendered(capsys)
+        obj["spec"]["template"]["metadata"]["labels"]["nvidia.com/dynamo-component-type"]
+        for obj in dynamoctl("render", file).objects
         if obj["kind"] == "Deployment"
     ]
     assert types == ["frontend", "planner"]
 
 
-def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    good, bad = tmp_path / "a.yaml", tmp_path / "b.yaml"
-    good.write_text(GRAPH)
-    bad.write_text(GRAPH.replace("type: worker", "type: wroker\n      replicas: -1"))
-    assert cli.invoke(["render", str(tmp_path)]) == ExitCode.FAILED
-    captured = capsys.readouterr()
-    assert not captured.out, "objects of the good file would be taken for all"
-    lines = captured.err.splitlines()
+def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+    written(tmp_path, GRAPH, "a.yaml")
+    bad = written(tmp_path, GRAPH.replace("type: worker", "type: wroker\n      replicas: -1"), "b.yaml")
+    code, out, err = dynamoctl("render", tmp_path)
+    assert code == ExitCode.FAILED
+    assert not out, "objects of the good file would be taken for all"
+    lines = err.splitlines()
     assert len(lines) == 2
     assert all(line.startswith(f"dynamoctl: {bad}: spec.components[0].") for line in lines)
 
@@ -142,43 +129,40 @@ def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, capsys: pytest.Ca
     ("content", "said"),
     [(b"\xff\xfe", "is not UTF-8"), (b"a: [", "YAML"), (b"", "no manifest found"), (b"- 1\n", "")],
 )
-def test_what_is_not_a_manifest_is_refused(
-    content: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_a_manifest_is_refused(content: bytes, said: str, tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     file = tmp_path / "odd.yaml"
     file.write_bytes(content)
-    assert cli.invoke(["render", str(file)]) == ExitCode.FAILED
-    error = capsys.readouterr().err
+    code, _, error = dynamoctl("render", file)
+    assert code == ExitCode.FAILED
     assert str(file) in error
     assert said in error
 
 
-def test_an_empty_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.invoke(["render", str(tmp_path)]) == ExitCode.FAILED
-    assert "holds no .yaml" in capsys.readouterr().err
+def test_an_empty_folder_is_refused(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+    code, _, error = dynamoctl("render", tmp_path)
+    assert code == ExitCode.FAILED
+    assert "holds no .yaml" in error
 
 
-def test_definitions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.invoke(["crds"]) == ExitCode.OK
-    names = {obj["metadata"]["name"] for obj in rendered(capsys)}  # type: ignore[index]
+def test_definitions_are_printed(dynamoctl: Dynamoctl) -> None:
+    names = {obj["metadata"]["name"] for obj in dynamoctl("crds").objects}
     assert {"dynamographdeployments.nvidia.com", "dynamocomponentdeployments.nvidia.com"} <= names
 
 
-def test_what_admission_refuses_is_refused_with_every_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "graph.yaml"
+def test_what_admission_refuses_is_refused_with_every_line(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     annotations = (
         "annotations: {nvidia.com/vllm-distributed-executor-backend: foo, nvidia.com/dynamo-autoscaling: 'X: {}'}"
     )
     order = "restart: {id: a, strategy: {type: Sequential, order: [Worker, Nope]}}"
-    file.write_text(
+    file = written(
+        tmp_path,
         GRAPH.replace("{name: tiny}", f"{{name: tiny, {annotations}}}")
         .replace("  components:", f"  {order}\n  components:")
-        .replace("type: worker", "type: worker\n      replicas: -1")
+        .replace("type: worker", "type: worker\n      replicas: -1"),
     )
-    assert cli.invoke(["render", str(file)]) == ExitCode.FAILED
-    captured = capsys.readouterr()
-    assert not captured.out
-    lines = [line.removeprefix(f"dynamoctl: {file}: ") for line in captured.err.splitlines()]
+    code, out, err = dynamoctl("render", file)
+    assert (code, out) == (ExitCode.FAILED, "")
+    lines = [line.removeprefix(f"dynamoctl: {file}: ") for line in err.splitlines()]
     assert [line.partition(": ")[0] for line in lines] == [
         "spec.components[0].replicas",
         "spec.restart.strategy.order[1]",
@@ -188,42 +172,36 @@ def test_what_admission_refuses_is_refused_with_every_line(tmp_path: Path, capsy
     ]
 
 
-def test_names_of_a_namespace_that_an_option_names_are_checked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "graph.yaml"
-    file.write_text(GRAPH.replace("tiny", "t" * 30))
-    assert cli.invoke(["render", str(file), "-n", "n" * 40]) == ExitCode.FAILED
-    assert "makes the Dynamo namespace" in capsys.readouterr().err
+def test_names_of_a_namespace_that_an_option_names_are_checked(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+    code, _, error = dynamoctl("render", written(tmp_path, GRAPH.replace("tiny", "t" * 30)), "-n", "n" * 40)
+    assert code == ExitCode.FAILED
+    assert "makes the Dynamo namespace" in error
 
 
-def test_what_admission_warns_of_is_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "graph.yaml"
-    file.write_text(
-        GRAPH.replace("{name: tiny}", "{name: tiny, annotations: {nvidia.com/dynamo-discovery-backend: zk}}")
-    )
-    assert cli.invoke(["render", str(file)]) == ExitCode.OK
-    captured = capsys.readouterr()
-    assert "Deployment" in captured.out
-    [line] = captured.err.splitlines()
+def test_what_admission_warns_of_is_on_standard_error(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+    annotated = GRAPH.replace("{name: tiny}", "{name: tiny, annotations: {nvidia.com/dynamo-discovery-backend: zk}}")
+    code, out, err = dynamoctl("render", written(tmp_path, annotated))
+    assert code == ExitCode.OK
+    assert "Deployment" in out
+    [line] = err.splitlines()
     assert line.startswith(
         'warning: DynamoGraphDeployment tiny: metadata.annotations["nvidia.com/dynamo-discovery-backend"]'
     )
 
 
-def test_a_file_of_which_nothing_is_rendered_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "old.yaml"
-    file.write_text(
-        "apiVersion: nvidia.com/v1alpha1\nkind: DynamoDeployment\nmetadata: {name: old}\nspec: {dynamoNim: 'hello:1'}\n"
-    )
-    assert cli.invoke(["render", str(file)]) == ExitCode.OK
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert captured.err.splitlines()[-1].startswith(f"{file}: has no DynamoGraphDeployment")
-    assert "dynamoctl convert" in captured.err
-    file.write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}\n")
-    assert cli.invoke(["render", str(file)]) == ExitCode.OK
-    assert capsys.readouterr().err.endswith("so nothing is rendered of it\n")
+OLD = "apiVersion: nvidia.com/v1alpha1\nkind: DynamoDeployment\nmetadata: {name: old}\nspec: {dynamoNim: 'hello:1'}\n"
+OTHER = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}\n"
+
+
+@pytest.mark.parametrize(("text", "end"), [(OLD, "which are of the kinds before them\n"), (OTHER, "rendered of it\n")])
+def test_a_file_of_which_nothing_is_rendered_is_named(
+    text: str, end: str, tmp_path: Path, dynamoctl: Dynamoctl
+) -> None:
+    file = written(tmp_path, text)
+    code, out, err = dynamoctl("render", file)
+    assert (code, out) == (ExitCode.OK, "")
+    assert err.splitlines()[-1].startswith(f"{file}: has no DynamoGraphDeployment")
+    assert err.endswith(end)
 
 
 CLAIMING = """
@@ -256,25 +234,25 @@ spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.n
 
 @pytest.mark.parametrize("orchestrator", [[], ["--grove"]], ids=["LeaderWorkerSet", "Grove"])
 def test_gpus_are_claimed_by_what_any_of_the_files_has(
-    orchestrator: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    orchestrator: list[str], tmp_path: Path, dynamoctl: Dynamoctl
 ) -> None:
-    (tmp_path / "graph.yaml").write_text(CLAIMING)
-    (tmp_path / "template.yaml").write_text(TEMPLATE)
-    assert cli.invoke(["render", str(tmp_path), *orchestrator]) == ExitCode.OK
-    assert "--nnodes" in str(rendered(capsys))
+    written(tmp_path, CLAIMING)
+    written(tmp_path, TEMPLATE, "template.yaml")
+    assert "--nnodes" in str(dynamoctl("render", tmp_path, *orchestrator).objects)
 
 
-def test_a_claim_that_no_file_has_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "graph.yaml"
-    file.write_text(f"{CLAIMING}---\n{TEMPLATE.replace('{name: four}', '{name: four, namespace: other}')}")
-    assert cli.invoke(["render", str(file)]) == ExitCode.FAILED
-    assert "ResourceClaimTemplate four does not exist" in capsys.readouterr().err
+def test_a_claim_that_no_file_has_is_named(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+    elsewhere = TEMPLATE.replace("{name: four}", "{name: four, namespace: other}")
+    code, _, error = dynamoctl("render", written(tmp_path, f"{CLAIMING}---\n{elsewhere}"))
+    assert code == ExitCode.FAILED
+    assert "ResourceClaimTemplate four does not exist" in error
 
 
-def test_a_claim_that_cannot_be_read_is_named_with_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "graph.yaml"
-    file.write_text(f"{CLAIMING}---\n{TEMPLATE.replace('count: 4', 'count: many')}")
-    assert cli.invoke(["render", str(file)]) == ExitCode.FAILED
-    [line] = capsys.readouterr().err.splitlines()
+def test_a_claim_that_cannot_be_read_is_named_with_its_path(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+    code, _, error = dynamoctl(
+        "render", written(tmp_path, f"{CLAIMING}---\n{TEMPLATE.replace('count: 4', 'count: many')}")
+    )
+    assert code == ExitCode.FAILED
+    [line] = error.splitlines()
     assert "ResourceClaimTemplate" in line
     assert "spec.spec.devices.requests[0].exactly.count" in line
