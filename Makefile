@@ -194,6 +194,9 @@ bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator and
 bench-plan: $(STAMP) ## Policies over the same traffic, next to the best plan in hindsight; ARGS="--seeds 1-10" for all seeds (hours at first, then minutes).
 	@$(BIN)/python -m tests.benchmarks.plan $(ARGS)
 
+bench-ticks: $(STAMP) ## CPU of one tick of the policy adaptive, and planned graphs a core; half a minute.
+	@$(BIN)/python -m tests.benchmarks.ticks $(ARGS)
+
 bench-mocker: $(STAMP) ## Compare the simulator of replay with Dynamo's own mocker, on one load.
 	@$(BIN)/python -m tests.benchmarks.mocker $(ARGS)
 

@@ -74,25 +74,25 @@ def test_a_jump_is_believed_at_once() -> None:
 def test_rates_that_may_come_are_as_far_off_as_forecasts_were() -> None:
     leads = np.array([0.0, 25.0, 100.0, 400.0])
     known = Forecast("level", 10, 0.0, 100, peak=13, errors=(-4.0,) * 10 + (0.0,) * 10 + (4.0,) * 10)
-    low, middle, high = known.spread(leads, 3)
+    low, middle, high = known.spread(leads)[[0, 4, -1]]
     assert middle.tolist() == [10, 10, 10, 10]
     assert low.tolist() == [10, 8, 6, 6], "the further away, the further off"
     assert high.tolist() == [10, 12, 13, 13], "no further than rates have been"
 
 
 def test_before_forecasts_are_judged_it_may_stay_as_it_is() -> None:
-    climb, stay, straight, grown = Forecast("trend", 10, 0.1, 100, climbs=True).spread(np.array([0.0, 100.0]), 8)
+    climb, stay, straight, grown = Forecast("trend", 10, 0.1, 100, climbs=True).spread(np.array([0.0, 100.0]))
     assert grown[1] == pytest.approx(10 * math.e)
     assert grown[1] > straight[1] == 20 > climb[1] > stay[1] == 10
 
 
 def test_a_climb_in_proportion_ends_after_two_doublings_and_where_forecasts_are_judged() -> None:
     steep = Forecast("trend", 10, 1.0, 100, climbs=True)
-    assert steep.spread(np.array([0.0, 10.0]), 8).max() == pytest.approx(10 * math.e)
-    assert steep.spread(np.array([0.0, 20.0, 30.0]), 8)[-1].tolist() == pytest.approx([10, 40, 40])
-    assert len(Forecast("trend", 10, 0.1, 100).spread(np.array([0.0, 10.0]), 8)) == 3
+    assert steep.spread(np.array([0.0, 10.0])).max() == pytest.approx(10 * math.e)
+    assert steep.spread(np.array([0.0, 20.0, 30.0]))[-1].tolist() == pytest.approx([10, 40, 40])
+    assert len(Forecast("trend", 10, 0.1, 100).spread(np.array([0.0, 10.0]))) == 3
     judged = Forecast("trend", 10, 0.1, 100, climbs=True, peak=100, errors=(0.0,) * 10)
-    assert judged.spread(np.array([0.0, 100.0]), 8).max() == judged.at(100)
+    assert judged.spread(np.array([0.0, 100.0])).max() == judged.at(100)
 
 
 def test_a_rise_that_grows_faster_is_among_the_rates_that_may_come() -> None:
@@ -106,9 +106,7 @@ def test_a_rise_that_grows_faster_is_among_the_rates_that_may_come() -> None:
 
 
 def test_a_burst_that_has_not_come_yet_is_one_of_the_rates_that_may_come() -> None:
-    rates = Forecast("level", 10, 0.0, 100, errors=(0.0,) * 10, peak=10, burst=10).spread(
-        np.array([0.0, 50.0, 100.0]), 8
-    )
+    rates = Forecast("level", 10, 0.0, 100, errors=(0.0,) * 10, peak=10, burst=10).spread(np.array([0.0, 50.0, 100.0]))
     assert rates.max(axis=0).tolist() == [10, 15, 20]
     assert np.sort(rates[:, -1])[:-1].max() == 10
 
@@ -155,7 +153,7 @@ def test_whatever_comes_forecasts_are_rates(counts: list[int], horizon: float) -
         forecast = forecaster.forecast(demand, now, horizon)
         for lead in (0.0, horizon, 10 * horizon):
             assert 0 <= forecast.at(lead) < 1e4
-        rates = forecast.spread(np.array([0.0, horizon, 10 * horizon]), 8)
+        rates = forecast.spread(np.array([0.0, horizon, 10 * horizon]))
         assert (rates >= 0).all()
         assert (rates < 1e4).all()
 

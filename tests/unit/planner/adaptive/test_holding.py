@@ -30,7 +30,7 @@ class Sizer:
 
 def after(rate: Callable[[float], float], seconds: float, wave_since: float = math.inf, ahead: float = 0.0) -> Holding:
     """What was planned is what each rate needs, as a policy does that follows the load; a wave knows it `ahead` of time."""
-    holding = Holding()
+    holding = Holding((Pool.DECODE,))
     for at in np.arange(0.0, seconds, 10.0):
         by_wave = bool(at >= wave_since)
         expected = max(rate(at + lead) for lead in np.arange(0.0, ahead + 1, 10.0)) if by_wave else rate(at)
@@ -104,11 +104,11 @@ def test_a_past_of_any_length_is_recalled_for_the_time_that_counts(seconds: floa
             self.taken += 1
             super().observe(needed)
 
-    holding, sizers = Counting(), {Pool.DECODE: Sizer()}
+    holding, sizers = Counting((Pool.DECODE,)), {Pool.DECODE: Sizer()}
     past = [RateSample(seconds * number, 25.0, seconds) for number in range(1000)]
     holding.recall(past, 10.0, sizers, 8, 0.95)  # type: ignore[arg-type]
     assert holding.taken == len(holding._past) == OVER / 10
-    assert {needed.replicas[Pool.DECODE] for needed in holding._past} == {3}
+    assert set(holding._past.all[-1]) == {3}
 
 
 def test_plans_are_held_for_a_while_and_not_after_requests_have_ceased() -> None:

@@ -1,10 +1,14 @@
 """The observed traffic: the rate by time, and the lengths that requests have of late."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from math import exp, isfinite, sqrt
 
+import numpy as np
+
+from dynamo_planner.core.adaptive.columns import Array, Columns
 from dynamo_planner.core.adaptive.sizing import Load
 from dynamo_planner.core.observing import Traffic
 
@@ -32,6 +36,8 @@ class Demand:
 
     def __init__(self) -> None:
         self.samples: deque[RateSample] = deque(maxlen=KEPT)
+        self._columns = Columns(3, KEPT)
+        """the same: when, rate, seconds"""
         self.isl = self.osl = 0.0
         self.hits: float | None = None
         self._quiet = 0.0
@@ -82,12 +88,24 @@ class Demand:
             self._quiet = 0.0
         else:
             self._quiet = max(self._quiet + min(now - since, traffic.duration), traffic.duration)
-        self.samples.append(RateSample(now, traffic.requests / traffic.duration, traffic.duration))
+        sample = RateSample(now, traffic.requests / traffic.duration, traffic.duration)
+        self.samples.append(sample)
+        self._columns.append(sample.at, sample.rate, sample.seconds)
         return True
 
     def load(self, rate: float) -> Load:
         """Requests as they are now, at another rate."""
         return Load(rate, self.isl, max(self.osl, 1.0), self.hits)
+
+    def rates_since(self, since: float) -> Array:
+        """Rates of the samples after a moment, oldest first."""
+        at, rates, _ = self._columns.all
+        return rates[np.searchsorted(at, since, side="right") :]
+
+    def newest(self, most: int) -> tuple[Array, Array]:
+        """Middles and rates of the newest samples, so many at most, oldest first."""
+        at, rates, seconds = self._columns.all[:, -most:]
+        return at - seconds / 2, rates
 
     def recent(self, now: float, seconds: float) -> list[RateSample]:
         """Samples of the last seconds, as far back as the rate did not jump."""
@@ -116,18 +134,19 @@ class Demand:
         late = takewhile(lambda sample: sample.at >= newest.at - within, reversed(self.samples))
         return any(newest.rate >= times * sample.rate > 0 and _jumped(newest, sample) for sample in late)
 
-    def steady(self, now: float) -> float:
-        """The rate of the newest samples that can be of one rate: as long a run as may be, so chance has the least say."""
-        total = weight = 0.0
-        for taken, sample in enumerate(reversed(self.recent(now, LENGTHS_OVER))):
-            if taken >= 2:
-                mean = total / weight
-                apart = sqrt(max(mean, 1 / sample.seconds) * (1 / sample.seconds + 1 / weight))
-                if abs(sample.rate - mean) > STRAY * apart:
-                    break
-            total += sample.rate * sample.seconds
-            weight += sample.seconds
-        return total / weight if weight else 0.0
+
+def steady(recent: Sequence[RateSample]) -> float:
+    """The rate of the newest samples that can be of one rate: as long a run as may be, so chance has the least say."""
+    total = weight = 0.0
+    for taken, sample in enumerate(reversed(recent)):
+        if taken >= 2:
+            mean = total / weight
+            apart = sqrt(max(mean, 1 / sample.seconds) * (1 / sample.seconds + 1 / weight))
+            if abs(sample.rate - mean) > STRAY * apart:
+                break
+        total += sample.rate * sample.seconds
+        weight += sample.seconds
+    return total / weight if weight else 0.0
 
 
 def _jumped(after: RateSample, before: RateSample) -> bool:

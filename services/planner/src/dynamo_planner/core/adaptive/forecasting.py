@@ -6,15 +6,14 @@ what came. So no setting says whether traffic is steady, climbs or swings, and t
 
 from collections import deque
 from dataclasses import dataclass, field
-from math import exp, inf, log, sqrt
+from functools import cached_property
+from math import inf, log, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
-from dynamo_planner.core.adaptive.demand import Demand
-from dynamo_planner.core.adaptive.harmonic import Wave, find_wave
-
-Array = npt.NDArray[np.float64]
+from dynamo_planner.core.adaptive.columns import Array, Columns, total
+from dynamo_planner.core.adaptive.demand import LENGTHS_OVER, Demand, steady
+from dynamo_planner.core.adaptive.harmonic import LIMIT, Wave, find_wave
 
 SHORT = (0.6, 0.8)
 """Being short of the load costs more than being above it: pinball loss at this quantile chooses, and sets the margin.
@@ -26,6 +25,8 @@ ALIKE = 0.5
 """Share of forecasts, those made at rates nearest to this one, that show how far off this one may be."""
 ROWS = 8
 """Rates that may come, for each lead time: enough to distinguish one case in eight."""
+PLACES = (*((row + 0.5) / ROWS for row in range(ROWS - 1)), 0.99, 0.1, 0.9)
+"""Quantiles of errors: of each row, and the lowest and highest tenth for reports."""
 BELL = (-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53)
 """Eight standard deviations that are as likely as each other."""
 FEWEST = 6
@@ -71,24 +72,26 @@ class Record:
 
     waiting: deque[tuple[float, float, float]] = field(default_factory=deque)
     """(when, rate, rate when it was predicted)"""
-    errors: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=MEMORY))
-    """(rate when it was predicted, what came less what was predicted)"""
+    errors: Columns = field(default_factory=lambda: Columns(2, MEMORY))
+    """rate when it was predicted, what came less what was predicted"""
 
     def alike(self, rate: float) -> tuple[float, ...]:
         """Errors of forecasts made at rates like this one; none before there are enough."""
         if len(self.errors) < FEWEST:
             return ()
-        nearest = sorted(self.errors, key=lambda error: abs(error[0] - rate))
-        return tuple(error for _, error in nearest[: max(FEWEST, int(ALIKE * len(nearest)))])
+        rates, errors = self.errors.all
+        nearest = np.abs(rates - rate).argsort(kind="stable")
+        return tuple(errors[nearest[: max(FEWEST, int(ALIKE * len(nearest)))]].tolist())
 
     def loss(self, short: float) -> float | None:
         """Mean pinball loss, requests a second; None before there is enough to judge."""
         if len(self.errors) < FEWEST:
             return None
-        return sum(short * e if e > 0 else (short - 1) * e for _, e in self.errors) / len(self.errors)
+        _, errors = self.errors.all
+        return total(np.where(errors > 0, short * errors, (short - 1) * errors)) / errors.size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Forecast:
     """The rate by lead time, and what was made of it."""
 
@@ -116,30 +119,39 @@ class Forecast:
 
     def at(self, lead: float) -> float:
         """The rate after so many seconds, without margin."""
+        return float(self.along(np.array([lead]))[0])
+
+    def along(self, leads: Array) -> Array:
+        """The rates at lead times, without margin."""
         if self.way == "wave" and self.wave is not None:
             # What it says of now may be off; that wears off with time.
-            off = self.now - self.wave.at(self.clock)
-            return max(0.0, self.wave.at(self.clock + lead) + off * exp(-lead / TREND_LASTS))
+            rates = self.wave.at(self.clock + np.append(0.0, leads))
+            return np.maximum(0.0, rates[1:] + (self.now - rates[0]) * np.exp(-leads / TREND_LASTS))
         if self.way == "trend":
-            return max(0.0, self.now + self.slope * TREND_LASTS * (1 - exp(-lead / TREND_LASTS)))
+            return np.maximum(0.0, self.now + self.slope * TREND_LASTS * (1 - np.exp(-leads / TREND_LASTS)))
         if self.way in BURSTS:
             # A burst is not what is usual, but it is there now, and ends as bursts do.
-            return self.usual + (self.now - self.usual) * exp(-lead / BURSTS[self.way])
-        return self.now
+            return self.usual + (self.now - self.usual) * np.exp(-leads / BURSTS[self.way])
+        return np.full(leads.shape, self.now)
 
     @property
     def climbs_unjudged(self) -> bool:
         """Whether the load climbs beyond doubt, and no forecast could be held against what came yet."""
         return not self.errors and self.climbs
 
+    @cached_property
+    def _off(self) -> Array:
+        """What forecasts at the horizon were off by, at `PLACES`."""
+        return np.quantile(np.array(self.errors), PLACES) if self.errors else np.zeros(len(PLACES))
+
     def off_by(self) -> tuple[float, float]:
         """What forecasts at the horizon were off by, but for the highest and lowest tenth."""
-        low, high = np.quantile(np.array(self.errors), (0.1, 0.9)) if self.errors else (0.0, 0.0)
+        low, high = self._off[ROWS:]
         return float(low), float(high)
 
-    def spread(self, leads: Array, rows: int = ROWS) -> Array:
-        """Rates that may come at lead times, as many rows of them, each as likely: the forecast, off as it was of late."""
-        return self._with_burst(self._spread(leads, rows), leads)
+    def spread(self, leads: Array) -> Array:
+        """Rates that may come at lead times, `ROWS` of them, each as likely: the forecast, off as it was of late."""
+        return self._with_burst(self._spread(leads), leads)
 
     def highest(self, lead: float) -> float:
         """The highest of the rates that may come after so many seconds."""
@@ -155,8 +167,8 @@ class Forecast:
         rates[highest] = np.maximum(rates[highest], burst)
         return rates
 
-    def _spread(self, leads: Array, rows: int) -> Array:
-        expected = np.array([self.at(float(lead)) for lead in leads])
+    def _spread(self, leads: Array) -> Array:
+        expected = self.along(leads)
         if not self.errors:
             # How forecasts do is not known yet: it may stay as it is, or go on as it does, just as well.
             straight = np.maximum(0.0, self.now + self.slope * leads)
@@ -166,10 +178,7 @@ class Forecast:
                 grown = np.exp(np.minimum(self.slope / max(self.now, 1e-9) * leads, log(CLIMB_MOST)))
                 unjudged.append(self.now * grown)
             return np.array(unjudged)
-        places = (np.arange(rows) + 0.5) / rows
-        places[-1] = 0.99
-        off = np.quantile(np.array(self.errors), places)
-        rates = expected + off[:, None] * np.sqrt(np.minimum(1.0, leads / self.horizon))
+        rates = expected + self._off[:ROWS, None] * np.sqrt(np.minimum(1.0, leads / self.horizon))
         return np.asarray(np.clip(rates, np.minimum(expected, self.trough), np.maximum(expected, self.peak)))
 
 
@@ -195,12 +204,11 @@ class Forecaster:
         start, slope, climbs = _trend(demand, now)
         if now - self._searched >= WAVE_EVERY:
             self._searched = now
-            times = np.array([sample.at - sample.seconds / 2 for sample in demand.samples])
-            self._wave = find_wave(times, np.array([sample.rate for sample in demand.samples]))
+            self._wave = find_wave(*demand.newest(LIMIT))
         for record in self._records.values():
             while record.waiting and record.waiting[0][0] <= now:
                 _, predicted, then = record.waiting.popleft()
-                record.errors.append((then, start - predicted))
+                record.errors.append(then, start - predicted)
         ways = [way for way in self._records if way != "wave" or self._wave is not None]
         usual, trough, peak = _usual(demand, now)
         made = {way: Forecast(way, start, slope, horizon, self._wave, now, usual) for way in ways}
@@ -254,10 +262,12 @@ def _jump(demand: Demand, peak: float) -> float:
 
 def _usual(demand: Demand, now: float) -> tuple[float, float, float]:
     """Median, 5th and 99th percentile of the last two hours."""
-    rates = sorted(sample.rate for sample in demand.samples if sample.at > now - USUAL_OVER)
-    if not rates:
+    rates = np.sort(demand.rates_since(now - USUAL_OVER))
+    if not rates.size:
         return 0.0, 0.0, 0.0
-    return rates[len(rates) // 2], rates[int(0.05 * len(rates))], rates[int(0.99 * (len(rates) - 1))]
+    places = len(rates) // 2, int(0.05 * len(rates)), int(0.99 * (len(rates) - 1))
+    usual, trough, peak = rates[list(places)].tolist()
+    return usual, trough, peak
 
 
 def _trend(demand: Demand, now: float) -> tuple[float, float, bool]:
@@ -267,8 +277,9 @@ def _trend(demand: Demand, now: float) -> tuple[float, float, bool]:
 
     Taken from the longest of some windows that a straight line fits as well as chance lets it.
     """
+    recent = demand.recent(now, LENGTHS_OVER)
     for window in TREND_OVER:
-        newest = demand.recent(now, window)
+        newest = [sample for sample in recent if sample.at > now - window]
         if len(newest) < 3:
             break
         times = np.array([sample.at - sample.seconds / 2 for sample in newest])
@@ -285,4 +296,4 @@ def _trend(demand: Demand, now: float) -> tuple[float, float, bool]:
             break
         rate = max(0.0, float(rates.mean()) + slope * (now - float(times.mean())))
         return rate, slope, slope >= SURE * sqrt(chance / width)
-    return demand.steady(now), 0.0, False
+    return steady(recent), 0.0, False

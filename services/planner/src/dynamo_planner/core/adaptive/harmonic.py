@@ -1,5 +1,6 @@
 """Load that comes in waves: the period that explains the observed rates, and the wave that goes on."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,9 +33,11 @@ class Wave:
     off: float
     """standard deviation of the samples from it, requests a second"""
 
-    def at(self, when: float) -> float:
-        """The rate, not below 0."""
-        return max(0.0, float(_columns(np.array([when]), self.period, (len(self.weights) - 1) // 2)[0] @ self.weights))
+    def at(self, when: Array) -> Array:
+        """The rates at times, not below 0."""
+        angles = 2 * np.pi * when / self.period
+        mean, *swings = self.weights
+        return np.maximum(0.0, mean + sum(weight * wave for weight, wave in zip(swings, _waves(angles), strict=False)))
 
 
 def find_wave(times: Array, rates: Array) -> Wave | None:
@@ -48,33 +51,46 @@ def find_wave(times: Array, rates: Array) -> Wave | None:
     spread = float(((rates - rates.mean()) ** 2).sum())
     if longest <= shortest or spread <= 0:
         return None
-    best: Wave | None = None
-    for period in np.geomspace(shortest, longest, PERIODS):
-        best = _better(best, _fit(times, rates, float(period), spread))
-    assert best is not None
+    best = _best(times, rates, np.geomspace(shortest, longest, PERIODS), spread)
     # Between the periods tried, twice finer: a period off by some percent is out of step soon.
     for width in (0.04, 0.01):
-        for period in np.linspace(best.period * (1 - width), best.period * (1 + width), 7):
-            best = _better(best, _fit(times, rates, float(period), spread))
+        near = np.linspace(best.period * (1 - width), best.period * (1 + width), 7)
+        best = max(best, _best(times, rates, near, spread), key=lambda wave: wave.explained)
     return best if best.explained >= EXPLAINED else None
 
 
-def _better(best: Wave | None, other: Wave) -> Wave:
-    return other if best is None or other.explained > best.explained else best
-
-
-def _fit(times: Array, rates: Array, period: float, spread: float) -> Wave:
+def _best(times: Array, rates: Array, periods: Array, spread: float) -> Wave:
+    """Of the periods, that of the wave that explains most; all are fitted at once."""
     # Overtones of a wave that was not observed whole could be anything.
-    harmonics = HARMONICS if times[-1] - times[0] >= 1.25 * period else 1
-    columns = _columns(times, period, harmonics)
+    whole = times[-1] - times[0] >= 1.25 * periods
+    fits = [
+        _fit(times, rates, chosen, harmonics, spread)
+        for chosen, harmonics in ((periods[whole], HARMONICS), (periods[~whole], 1))
+        if chosen.size
+    ]
+    return max(fits, key=lambda wave: wave.explained)
+
+
+def _fit(times: Array, rates: Array, periods: Array, harmonics: int, spread: float) -> Wave:
+    rows = np.ones((periods.size, 1 + 2 * harmonics, times.size))
+    for number, wave in zip(range(2 * harmonics), _waves(2 * np.pi * times / periods[:, None]), strict=False):
+        rows[:, 1 + number] = wave
+    columns = rows.transpose(0, 2, 1)
     # A little pull to the mean keeps waves that were observed in part from swinging far.
-    pull = 0.02 * times.size * np.diag([0.0] + [1.0] * (columns.shape[1] - 1))
-    weights = np.linalg.solve(columns.T @ columns + pull, columns.T @ rates)
-    left = float(((rates - columns @ weights) ** 2).sum())
-    return Wave(period, tuple(weights.tolist()), 1 - left / spread, float(np.sqrt(left / times.size)))
+    pull = 0.02 * times.size * np.diag([0.0] + [1.0] * (2 * harmonics))
+    weights = np.linalg.solve(rows @ columns + pull, (rows @ rates)[:, :, None])
+    left = ((rates - (columns @ weights)[:, :, 0]) ** 2).sum(axis=1)
+    best = int(left.argmin())
+    return Wave(
+        float(periods[best]),
+        tuple(weights[best, :, 0].tolist()),
+        1 - float(left[best]) / spread,
+        float(np.sqrt(left[best] / times.size)),
+    )
 
 
-def _columns(times: Array, period: float, harmonics: int) -> Array:
-    angles = 2 * np.pi * times / period
-    waves = [wave(k * angles) for k in range(1, harmonics + 1) for wave in (np.sin, np.cos)]
-    return np.column_stack([np.ones_like(times), *waves])
+def _waves(angles: Array) -> Iterator[Array]:
+    """Sine and cosine, and those of twice the angle."""
+    sine, cosine = np.sin(angles), np.cos(angles)
+    yield from (sine, cosine)
+    yield from (2 * sine * cosine, 1 - 2 * sine**2)

@@ -10,17 +10,16 @@ on what was planned with it alone, since bets that were made without it say noth
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from math import inf
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
+from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
+from dynamo_planner.core.adaptive.columns import Columns
 from dynamo_planner.core.adaptive.demand import RateSample
 from dynamo_planner.core.adaptive.sizing import Sizer
 from dynamo_planner.core.observing import Pool
@@ -70,16 +69,17 @@ class HoldTime:
 class Holding:
     """Remembers what was needed, and says how long replicas are held."""
 
-    def __init__(self) -> None:
-        self._past: deque[Needed] = deque()
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._pools = pools
+        self._past = Columns(3 + len(pools))
+        """when, rate, whether a wave predicted the load of the plan, and replicas by pool"""
         self._forgotten = self._tried = -inf
         self._seconds, self._kept, self._by_wave = 0.0, 1.0, False
 
     def observe(self, needed: Needed) -> None:
         """Take what is needed now."""
-        self._past.append(needed)
-        while self._past[0].at <= needed.at - OVER:
-            self._past.popleft()
+        self._past.append(needed.at, needed.rate, needed.by_wave, *(needed.replicas[pool] for pool in self._pools))
+        self._past.drop(int(np.searchsorted(self._past.all[0], needed.at - OVER, side="right")))
 
     def recall(
         self, past: Sequence[RateSample], every: float, sizers: Mapping[Pool, Sizer], most: int, share: float
@@ -105,13 +105,12 @@ class Holding:
 
     def planned(self, now: float, pool: Pool, seconds: float) -> int:
         """The most that was planned for a pool within the last seconds, this tick included."""
-        since = max(now - seconds, self._forgotten)
-        most = self._past[-1].replicas[pool]
-        for needed in reversed(self._past):
-            if needed.at < since:
-                break
-            most = max(most, needed.replicas[pool])
-        return most
+        at, *_ = past = self._past.all
+        since = int(np.searchsorted(at, max(now - seconds, self._forgotten)))
+        return int(past[self._row(pool), min(since, at.size - 1) :].max())
+
+    def _row(self, pool: Pool) -> int:
+        return 3 + self._pools.index(pool)
 
     def hold(
         self,
@@ -129,30 +128,32 @@ class Holding:
         """
         if len(self._past) < FEWEST:
             return HoldTime(0.0, dict.fromkeys(sizers, 0))
-        now = self._past[-1].at
+        at, rates, *_ = past = self._past.all
+        now = float(at[-1])
         each = share ** (1 / len(sizers))
         if now - self._tried >= EVERY:
             self._tried = now
-            past = self._with_wave()
-            self._by_wave = past is not self._past
-            history = _History.of(past, sizers, startup, each)
+            planned = self._with_wave()
+            self._by_wave = planned.shape != past.shape
+            plans = {pool: planned[self._row(pool)].astype(np.int64) for pool in sizers}
+            history = _History.of(planned[:2], plans, sizers, startup, each)
             self._seconds, self._kept = _cheapest(history, may_miss)
-        since = min(now, max(now + soon - self._seconds, self._forgotten))
-        rates = np.array([needed.rate for needed in self._past if needed.at >= since])
-        replicas = {
-            pool: int(_needed(sizer.shares(rates, self._most(pool)), each).max()) if self._seconds else 0
-            for pool, (sizer, _) in sizers.items()
-        }
+        replicas = dict.fromkeys(sizers, 0)
+        if self._seconds:
+            since = min(now, max(now + soon - self._seconds, self._forgotten))
+            # More is needed at a higher rate.
+            highest = rates[np.searchsorted(at, since) :].max(keepdims=True)
+            for pool, (sizer, _) in sizers.items():
+                # No more than was ever planned, which is what budgets and limits have left.
+                most = int(past[self._row(pool)].max())
+                replicas[pool] = int(_needed(sizer.shares(highest, most), each)[0])
         return HoldTime(self._seconds, replicas, self._kept, self._by_wave)
 
-    def _with_wave(self) -> Sequence[Needed]:
+    def _with_wave(self) -> Floats:
         """The newest ticks that a wave planned; the whole past where these are too few."""
-        newest = list(takewhile(lambda needed: needed.by_wave, reversed(self._past)))[::-1]
-        return newest if len(newest) >= FEWEST else self._past
-
-    def _most(self, pool: Pool) -> int:
-        """No more than was ever planned, which is what budgets and limits have left."""
-        return max(needed.replicas[pool] for needed in self._past)
+        past = self._past.all
+        newest = int((past[2, ::-1] == 0).argmax()) or past.shape[1] * int(past[2, -1])
+        return past[:, -newest:] if newest >= FEWEST else past
 
 
 def _cheapest(history: _History, may_miss: float) -> tuple[float, float]:
@@ -190,35 +191,38 @@ class _History:
     @classmethod
     def of(
         cls,
-        past: Sequence[Needed],
+        past: Floats,
+        plans: Mapping[Pool, Counts],
         sizers: Mapping[Pool, tuple[Sizer, int]],
         startup: float,
         share: float,
     ) -> Self:
-        at, rates = np.array([each.at for each in past]), np.array([each.rate for each in past])
-        step = (at[-1] - at[0]) / (at.size - 1)
-        planned, needed, shares = {}, {}, {}
-        for pool, (sizer, _) in sizers.items():
-            plans = np.array([each.replicas[pool] for each in past])
-            planned[pool] = _windows(plans, round(startup / step)).max(axis=1)
-            shares[pool] = sizer.shares(rates, int(plans.max()))
-            needed[pool] = _needed(shares[pool], share)
+        at, rates = past
+        step = float(at[-1] - at[0]) / (at.size - 1)
+        planned = {pool: _highest(counts, round(startup / step)) for pool, counts in plans.items()}
+        shares = {pool: sizer.shares(rates, int(plans[pool].max())) for pool, (sizer, _) in sizers.items()}
+        needed = {pool: _needed(each, share) for pool, each in shares.items()}
         return cls(step, rates, startup, planned, needed, shares, {pool: gpus for pool, (_, gpus) in sizers.items()})
 
     def tried(self, seconds: float) -> tuple[float, float]:
         """Share of requests kept, and GPUs on the mean, had replicas been held so long."""
         kept, gpus = np.ones(self.rates.size), 0.0
         for pool, planned in self.planned.items():
-            held = _windows(self.needed[pool], round(seconds / self.step)).max(axis=1) if seconds else planned
+            held = _highest(self.needed[pool], round(seconds / self.step)) if seconds else planned
             asked = np.maximum(planned, held)
             # What is asked for is there once it was asked for all the while that a start takes.
-            there = _windows(asked, round(self.startup / self.step)).min(axis=1)
+            there = _lowest(asked, round(self.startup / self.step))
             kept *= self.shares[pool][there, np.arange(self.rates.size)]
             gpus += self.gpus[pool] * float(asked.mean())
         requests = float(self.rates.sum())
         return (float((kept * self.rates).sum()) / requests if requests > 0 else 1.0), gpus
 
 
-def _windows(values: Array, steps: int) -> Array:
-    """Each value with so many before it; before the first one lies the same."""
-    return sliding_window_view(np.pad(values, (steps, 0), mode="edge"), steps + 1)
+def _highest(values: Counts, steps: int) -> Counts:
+    """The highest of each value and so many before it; before the first one lies the same."""
+    return np.asarray(maximum_filter1d(values, steps + 1, mode="nearest", origin=steps // 2))
+
+
+def _lowest(values: Counts, steps: int) -> Counts:
+    """The same, the lowest."""
+    return np.asarray(minimum_filter1d(values, steps + 1, mode="nearest", origin=steps // 2))

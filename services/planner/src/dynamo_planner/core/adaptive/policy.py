@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import inf
+from math import inf, prod
 
 import numpy as np
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
+from dynamo_planner.core.adaptive.columns import Array
 from dynamo_planner.core.adaptive.constant_replicas import constant_replicas, highest
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
@@ -58,7 +59,7 @@ class AdaptivePolicy:
         self._demand = Demand()
         self._promise = Promise(config.attainment)
         self._forecaster = Forecaster()
-        self._holding = Holding()
+        self._holding = Holding(self._limits.pools)
         self._hold = HoldTime(0.0, {})
         self._sample = self._window = _sample(config)
         self._shorter_at = 0.0
@@ -110,8 +111,9 @@ class AdaptivePolicy:
         if lacking:
             message = f"too little is known of the {' and '.join(lacking)} engines: no profile, and too few iterations measured"
             return Effects(next_tick=next_tick, explanation=_held(Reason.HOLD_NOT_READY, message, needs_passes=True))
-        self._review(observation, traffic)
-        plans = self._plan(observation, forecast)
+        sizers = self._sizers(self._demand.load(0.0), observation)
+        self._review(observation, traffic, sizers)
+        plans = self._plan(observation, forecast, sizers)
         return self._decide(next_tick, observation, forecast, plans)
 
     # Inputs.
@@ -177,13 +179,11 @@ class AdaptivePolicy:
             if batch >= 1:
                 self._engine.decode.observe((batch, batch * load.context), traffic.itl)
 
-    def _review(self, observation: Observation, traffic: Traffic) -> None:
+    def _review(self, observation: Observation, traffic: Traffic, sizers: Mapping[Pool, Sizer]) -> None:
         """Estimate which share of the traffic was kept, with the replicas that served it."""
-        load = self._demand.load(traffic.requests / traffic.duration)
-        share = 1.0
-        for pool, sizer in self._sizers(load, observation).items():
-            share *= sizer.share(observation.workers[pool].ready)
-        requests = load.rate * min(traffic.duration, self._sample)
+        rate = traffic.requests / traffic.duration
+        share = prod(sizer.at(rate).share(observation.workers[pool].ready) for pool, sizer in sizers.items())
+        requests = rate * min(traffic.duration, self._sample)
         self._promise.observe(observation.now, requests, 0.0 if self._is_late(traffic) else share)
 
     def _is_late(self, traffic: Traffic) -> bool:
@@ -233,10 +233,11 @@ class AdaptivePolicy:
         """Of each pool, for a load."""
         return {pool: self._sizing.sizer(pool, load, self._able(observation, pool)) for pool in self._limits.pools}
 
-    def _plan(self, observation: Observation, forecast: Forecast) -> dict[Pool, PoolPlan]:
+    def _plan(self, observation: Observation, forecast: Forecast, sizers: Mapping[Pool, Sizer]) -> dict[Pool, PoolPlan]:
         """What each pool shall have: more if it brings enough in time, fewer if they have not been worth it for a while."""
         startup, now = self._longest_startup(observation), observation.now
-        weighing = self._weighing(observation, forecast, startup)
+        leads = _leads(startup)
+        weighing = self._weighing(observation, forecast, startup, leads, sizers)
         if self._config.gpu_price is None:
             up, keep = by_share(weighing, startup, self._promise.aim)
         else:
@@ -263,7 +264,7 @@ class AdaptivePolicy:
         step, workers = self._config.max_throughput_scaling_replicas, observation.workers
         given = {pool: each.given(pending=workers[pool].pending > 0, step=step) for pool, each in needs.items()}
         final = {pool: replicas for pool, (replicas, _) in given.items()}
-        calm = weighing.expecting(forecast.at).cheapest(
+        calm = weighing.expecting(forecast.along(leads)).cheapest(
             startup, startup + TOGETHER, self._promise.aim, weighing.least, weighing.most
         )
         held = {pool: each.held(final[pool]) for pool, each in needs.items()}
@@ -303,35 +304,41 @@ class AdaptivePolicy:
         share = self._promise.holds
         return self._holding.hold(sizers, startup, share, 1 - share, soon=soon)
 
-    def _weighing(self, observation: Observation, forecast: Forecast, startup: float) -> Weighing:
-        until = ahead(startup)
-        leads = np.arange(0.0, until, max(SHORTEST_STEP, until / MOST_STEPS))
-        rates = forecast.spread(leads)
-        sizers = self._sizers(self._demand.load(forecast.at(startup + self._sample)), observation)
-        states = {pool: self._state(pool, observation, sizer, float(rates.max())) for pool, sizer in sizers.items()}
-        best = 1 / sum(states[pool].gpus / sizer.capacity for pool, sizer in sizers.items())
+    def _weighing(
+        self,
+        observation: Observation,
+        forecast: Forecast,
+        startup: float,
+        leads: Array,
+        sizers: Mapping[Pool, Sizer],
+    ) -> Weighing:
+        rates, rate = forecast.spread(leads), forecast.at(startup + self._sample)
+        highest = float(rates.max())
+        states = {pool: self._state(pool, observation, sizer.at(rate), highest) for pool, sizer in sizers.items()}
+        best = 1 / sum(state.gpus / state.sizer.capacity for state in states.values())
         return Weighing(states, Rates(leads=leads, rates=rates), (self._config.gpu_price or 0.0) * best)
 
-    def _constant_replicas(self, observation: Observation) -> tuple[dict[Pool, int], float] | None:
+    def _constant_replicas(
+        self, observation: Observation, plans: Mapping[Pool, PoolPlan]
+    ) -> tuple[dict[Pool, int], float] | None:
         """Replicas that would have kept the promise of the last hour, had they been there all the while."""
         samples = [sample for sample in self._demand.samples if sample.at > observation.now - WINDOW]
-        load = self._demand.load(highest(samples))
-        sizers = self._sizers(load, observation)
-        states = {pool: self._state(pool, observation, sizer, load.rate) for pool, sizer in sizers.items()}
+        rate = highest(samples)
+        states = {pool: self._state(pool, observation, plan.sizer.at(rate), rate) for pool, plan in plans.items()}
         return constant_replicas(states, samples, self._promise.attainment)
 
     def _least_of(self, pool: Pool) -> int:
         return max(self._limits.least(pool), 1)
 
     def _state(self, pool: Pool, observation: Observation, sizer: Sizer, highest: float) -> PoolState:
-        counts, able = observation.workers[pool], self._able(observation, pool)
+        counts = observation.workers[pool]
         asked, least = _asked(counts), self._least_of(pool)
         prompts = pool is Pool.PREFILL or Pool.PREFILL not in self._limits.pools
         tokens = sum(forward.queued.sum_prefill_tokens for forward in observation.forward_passes) if prompts else 0
         backlog = tokens / max(self._demand.load(0.0).fresh, 1.0)
         # Prompts that wait come on top of what arrives, until new replicas have worked them off.
         highest += backlog / max(TOGETHER, self._startup(pool, observation))
-        enough = self._sizing.sizer(pool, self._demand.load(highest), able).fewest(NEARLY_ALL)
+        enough = sizer.at(highest).fewest(NEARLY_ALL)
         return PoolState(
             sizer=sizer,
             ready=counts.ready,
@@ -374,7 +381,7 @@ class AdaptivePolicy:
                 observation.workers,
                 beyond=lambda replicas: self._limits.beyond(replicas, observation.capabilities),
                 startup=startup,
-                constant_replicas=lambda: self._constant_replicas(observation),
+                constant_replicas=lambda: self._constant_replicas(observation, plans),
             )
         explanation = explain(
             reason,
@@ -448,6 +455,12 @@ def _sample(config: PlannerConfig) -> float:
     """Seconds between two samples of the traffic: a sixth of the throughput interval, within bounds."""
     sixth = config.throughput_adjustment_interval_seconds / 6
     return max(min(max(sixth, SHORTEST_SAMPLE), LONGEST_SAMPLE), float(config.load_adjustment_interval_seconds))
+
+
+def _leads(startup: float) -> Array:
+    """Lead times that are weighed, seconds."""
+    until = ahead(startup)
+    return np.arange(0.0, until, max(SHORTEST_STEP, until / MOST_STEPS))
 
 
 def _asked(counts: PoolCounts) -> int:

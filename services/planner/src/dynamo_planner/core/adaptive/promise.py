@@ -4,7 +4,9 @@ A share is a promise over an hour, not of each moment: what is missed while repl
 the hour. So the aim lies above the promised share, and rises where that is not enough.
 """
 
-from collections import deque
+import numpy as np
+
+from dynamo_planner.core.adaptive.columns import Columns, total
 
 WINDOW = 3600.0
 """Seconds over which the promise is held: long enough for a burst to be made up for."""
@@ -20,8 +22,8 @@ class Promise:
     def __init__(self, attainment: float) -> None:
         self.attainment = attainment
         """share of requests within both targets, 0 to 1"""
-        self._ticks: deque[tuple[float, float, float]] = deque()
-        """(when, requests that came, requests that were kept)"""
+        self._ticks = Columns(3)
+        """when, requests that came, requests that were kept"""
         self.kept: float | None = None
         """share of the requests of the last hour that were kept, as estimated; None before the first request"""
 
@@ -39,7 +41,7 @@ class Promise:
         hour that has passed.
         """
         base = 1 - (1 - self.attainment) * (1 - SLACK)
-        passed = (self._ticks[-1][0] - self._ticks[0][0]) / WINDOW if self._ticks else 0.0
+        passed = float(np.ptp(self._ticks.all[0])) / WINDOW if len(self._ticks) else 0.0
         return min(max(base, self.attainment + self.behind * passed), max(MOST, base))
 
     @property
@@ -49,9 +51,8 @@ class Promise:
 
     def observe(self, now: float, requests: float, share: float) -> None:
         """Take the requests since the last tick, and the share of them that was within both targets."""
-        self._ticks.append((now, requests, requests * share))
-        while self._ticks[0][0] <= now - WINDOW:
-            self._ticks.popleft()
+        self._ticks.append(now, requests, requests * share)
+        self._ticks.drop(int(np.searchsorted(self._ticks.all[0], now - WINDOW, side="right")))
         # Once a tick, which asks for it several times. Not as a running sum: rounding would stay in it.
-        came = sum(requests for _, requests, _ in self._ticks)
-        self.kept = sum(kept for _, _, kept in self._ticks) / came if came > 0 else None
+        came, kept = map(total, self._ticks.all[1:])
+        self.kept = kept / came if came > 0 else None

@@ -6,7 +6,9 @@ scatters about its mean (Poisson).
 """
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +27,8 @@ FELT = 2 / 3
 """A request feels the mean batch of its own duration, whose variance is two thirds of a moment's (M/D/infinity)."""
 BUSIEST = 0.98
 """Above this share of its capacity a pool's queue only grows."""
+FIRST = 8
+"""Replicas whose shares are computed at once."""
 MOST = 1000
 """Replicas of a pool that are considered: those of two pools are weighed in all their combinations."""
 
@@ -66,6 +70,14 @@ class Sizer(ABC):
     """whether who comes while all are busy waits, and those behind wait for it: sequences alone slow each other down"""
     longest_wait: float
     """seconds that a prompt may wait"""
+    _line: Array = np.empty(0)
+    """shares at its rate, by replicas: as many as were asked for"""
+
+    def at(self, rate: float) -> Self:
+        """The same pool for the same requests, at another rate."""
+        other = copy(self)
+        other.rate, other._line = rate, np.empty(0)
+        return other
 
     @abstractmethod
     def shares(self, rates: Array, most: int) -> Array:
@@ -78,18 +90,23 @@ class Sizer(ABC):
         """Of requests that so many replicas serve in time."""
         if self.rate <= 0:
             return 1.0
-        return float(self.shares(np.array([self.rate]), replicas)[-1, 0]) if self.reachable else 0.0
+        return float(self._shares_to(replicas)[replicas]) if self.reachable else 0.0
 
     def fewest(self, desired: float) -> int:
         """The fewest replicas that serve the desired share in time; as many as bear the load where no number does."""
         if self.rate <= 0:
             return 0
-        most = 1
-        while not (enough := self.shares(np.array([self.rate]), most)[:, 0] >= desired).any():
+        most = FIRST
+        while not (enough := self._shares_to(most) >= desired).any():
             if most == MOST:
                 return MOST
             most = min(2 * most, MOST)
         return int(enough.argmax())
+
+    def _shares_to(self, most: int) -> Array:
+        if most >= self._line.size:
+            self._line = self.shares(np.array([self.rate]), max(most, FIRST))[:, 0]
+        return self._line
 
 
 class PrefillSizer(Sizer):

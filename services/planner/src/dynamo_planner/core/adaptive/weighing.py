@@ -8,7 +8,7 @@ misses one target is of no use to anybody.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,12 +40,10 @@ class Rates:
         """Seconds between two lead times."""
         return float(self.leads[1] - self.leads[0])
 
-    def within(self, since: float, until: float) -> npt.NDArray[np.bool_]:
+    def within(self, since: float, until: float) -> slice:
         """Which lead times lie between two; of a time that is shorter than a step, the next one."""
         first = min(int(np.searchsorted(self.leads, since)), len(self.leads) - 1)
-        within = (self.leads >= since) & (self.leads < until)
-        within[first] = True
-        return within
+        return slice(first, max(first + 1, int(np.searchsorted(self.leads, until))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +80,11 @@ class Weighing:
         self._late, self._waits = self._queue(next(iter(pools)))
         gpus = [state.gpus * self._counts[pool] for pool, state in pools.items()]
         self._gpus = gpus[0][:, None] + (gpus[1][None, :] if len(gpus) > 1 else np.zeros((1, 1)))
+        self._brings: dict[tuple[float, float], tuple[Array, float]] = {}
 
-    def expecting(self, rate: Callable[[float], float]) -> Weighing:
+    def expecting(self, rates: Array) -> Weighing:
         """The same pools under one rate by lead time, requests a second, and nothing in question."""
-        rates = np.array([[rate(float(lead)) for lead in self._rates.leads]])
-        return Weighing(self.pools, Rates(leads=self._rates.leads, rates=rates), self.price)
+        return Weighing(self.pools, Rates(leads=self._rates.leads, rates=rates[None]), self.price)
 
     def brings(self, since: float, until: float) -> Array:
         """Requests in time between two lead times, by the counts of both pools (one column where there is one pool).
@@ -94,13 +92,29 @@ class Weighing:
         Those that are late because of prompts that wait are taken off, whatever the other pool does: so a backlog of prompts
         is a reason for more prefill replicas, and none for fewer decode replicas.
         """
+        return self._between(since, until)[0]
+
+    def comes(self, since: float, until: float) -> float:
+        """Requests that are predicted between two lead times."""
+        return self._between(since, until)[1]
+
+    def _between(self, since: float, until: float) -> tuple[Array, float]:
+        """What is brought, and what comes. A tick asks for the same times again and again."""
+        known = self._brings.get((since, until))
+        if known is None:
+            known = self._brings[since, until] = self._weigh(since, until)
+        return known
+
+    def _weigh(self, since: float, until: float) -> tuple[Array, float]:
         chosen = self._rates.within(since, until)
-        weights = self._rates.rates[:, chosen] * min(self._rates.step, until - since) / len(self._rates.rates)
+        step, rows = min(self._rates.step, until - since), len(self._rates.rates)
+        rates = self._rates.rates[:, chosen]
+        weights = rates * step / rows
         first = self._first[:, :, chosen] * weights
         late = (first * self._late[:, :, chosen]).sum(axis=(1, 2))
-        late += BEHIND * self._waits[:, int(np.flatnonzero(chosen)[-1])]
+        late += BEHIND * self._waits[:, chosen][:, -1]
         served = first.reshape(len(first), -1) @ self._second[:, :, chosen].reshape(len(self._second), -1).T
-        return np.asarray(served - late[:, None])
+        return np.asarray(served - late[:, None]), float(rates.sum() * step / rows)
 
     def best(
         self, since: float, until: float, paid: float, low: Mapping[Pool, int], high: Mapping[Pool, int]
@@ -143,11 +157,6 @@ class Weighing:
         places = self._places(counts)
         kept = self.brings(since, until)[places[0], places[1] if len(places) > 1 else 0]
         return max(0.0, float(kept) / comes) if comes > 0 else 1.0
-
-    def comes(self, since: float, until: float) -> float:
-        """Requests that are predicted between two lead times."""
-        chosen = self._rates.within(since, until)
-        return float(self._rates.rates[:, chosen].sum() * min(self._rates.step, until - since) / len(self._rates.rates))
 
     def around(self, pool: Pool, counts: Mapping[Pool, int], since: float, until: float) -> dict[int, float]:
         """Requests a second in time between two lead times, with one replica of a pool fewer and more, as far as considered."""
