@@ -65,6 +65,7 @@ def nats_options(settings: Nats, name: str) -> NatsOptions:
         nkey_seed_file=settings.nkey_seed_file,
         credentials_file=settings.creds_file,
         replicas=settings.stream_replicas,
+        first_member=settings.first_member,
         inbox_prefix=settings.inbox_prefix,
     )
 

@@ -130,4 +130,4 @@ class NatsBus(Bus):
         await self._keeper.close()
 
     async def _declare(self, spec: StreamSpec) -> None:
-        await management.declare(self._keeper.session(), spec, self._options.replicas)
+        await management.declare(self._keeper.session(), spec, self._options.replicas, self._options.first_member)

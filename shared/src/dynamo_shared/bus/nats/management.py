@@ -72,19 +72,24 @@ def differences(desired: api.StreamConfig, observed: api.StreamConfig) -> list[s
     return names
 
 
-async def declare(session: NatsSession, spec: StreamSpec, replicas: int) -> None:
-    """Creates or updates the stream. One that cannot be changed that far is used as it is, with a warning."""
+async def declare(session: NatsSession, spec: StreamSpec, replicas: int, first_member: str = "") -> None:
+    """Creates or updates the stream. One that cannot be changed that far is used as it is, with a warning.
+
+    `first_member`: tag of the server that a cluster grew from. A single server that becomes a member of a cluster keeps its
+    streams on its disk, and deletes half a minute later those that the cluster does not know: a stream that is created there,
+    with one copy, has all that it had, and gets its other copies then.
+    """
     desired = stream_config(spec, replicas)
     # One service may; the others try where the stream is not there yet.
     session.expect_denial(_create(spec.name))
     try:
         try:
-            await _declare(session, spec.name, desired)
+            await _declare(session, spec.name, desired, first_member)
         except APIError as error:
             if error.err_code != TOO_MANY_CONSUMERS:
                 raise
             # The account may have fewer.
-            await _declare(session, spec.name, replace(desired, max_consumers=-1))
+            await _declare(session, spec.name, replace(desired, max_consumers=-1), first_member)
     except APIError as error:
         # Another service has just created it.
         if error.err_code != NAME_IN_USE:
@@ -99,16 +104,19 @@ def _create(name: str) -> str:
     return f"$JS.API.STREAM.CREATE.{name}"
 
 
-async def _declare(session: NatsSession, name: str, desired: api.StreamConfig) -> None:
+async def _declare(session: NatsSession, name: str, desired: api.StreamConfig, first_member: str) -> None:
     """The same. APIError where it is refused, or would have more consumers than the account may."""
     try:
         observed = (await session.call(session.js.stream_info, name)).config
     except NotFoundError:
         if session.is_denied(_create(name)):
             raise StreamNotFoundError(f"there is no stream {name}; the watcher creates it") from None
-        await session.call(session.js.add_stream, desired)
+        made = desired
+        if first_member:
+            # A server that is alone takes no notice of the place.
+            made = replace(desired, num_replicas=1, placement=api.Placement(tags=[first_member]))
+        observed = (await session.call(session.js.add_stream, made)).config
         log.info("stream created", stream=name)
-        return
     if not session.limits_consumers:
         desired = replace(desired, max_consumers=observed.max_consumers)
     names = differences(desired, observed)

@@ -23,6 +23,7 @@ class NatsOptions:
 
     A password or a token is a text or a file, whose last line break does not belong to it.
     `servers`: `nats://` or `tls://` addresses, tried in turn. `replicas`: of the streams (3 on a cluster of three).
+    `first_member`: tag of the server that a cluster grew from; empty: none.
     `connect_timeout`: seconds for one attempt. `inbox_prefix`: where answers come in; that of the user by default, which
     is the one that the generated permissions let it subscribe to.
     """
@@ -40,6 +41,7 @@ class NatsOptions:
     nkey_seed_file: Path | None = None
     credentials_file: Path | None = None
     replicas: int = 1
+    first_member: str = ""
     connect_timeout: float = 5.0
     inbox_prefix: str = ""
 

@@ -30,6 +30,11 @@ class Nats(Section):
         "", description="Where answers come in; `_INBOX_<user>` where unset, as the generated permissions have it."
     )
     stream_replicas: int = Field(1, ge=1, le=5, description="Copies of each stream: 3 on a cluster of three servers.")
+    first_member: str = Field(
+        "",
+        description="Tag (`server_tags`) of the server that a cluster grew from: streams that are missing are created there, "
+        "which keeps what a single server had. Empty: anywhere.",
+    )
 
 
 class Etcd(Section):

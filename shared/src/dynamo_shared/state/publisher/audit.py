@@ -21,7 +21,7 @@ from dynamo_shared.state.publisher.correction import Correction
 from dynamo_shared.state.publisher.desired import Desired
 from dynamo_shared.state.publisher.ledger import LastMessage, resource_of
 from dynamo_shared.state.publisher.markers import Markers
-from dynamo_shared.state.publisher.stream import StateStream
+from dynamo_shared.state.publisher.stream import LAST_RETRY, StateStream
 from dynamo_shared.wire import subjects
 
 INTERVAL = 15.0
@@ -66,22 +66,25 @@ class Audit:
         self._scan_due = False
 
     async def run(self, interval: float) -> None:
-        """Audits at intervals, and at each reconnection at once.
+        """Audits at intervals, and at each reconnection at once; soon again where that fails.
 
         A publish alone may not notice that data was lost: a reader may have recreated the stream before it, and an
         object that STATE never had is stored in the empty one without complaint.
         """
         reconnected = asyncio.Event()
         forget = self._stream.bus.on_health(lambda health: reconnected.set() if health is BusHealth.CONNECTED else None)
+        pause = interval
         try:
             while True:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(interval):
+                    async with asyncio.timeout(pause):
                         await reconnected.wait()
                 self._scan_due = self._scan_due or reconnected.is_set()
                 reconnected.clear()
+                pause = min(interval, LAST_RETRY)
                 try:
                     await self.check()
+                    pause = interval
                 except BusUnavailableError as error:
                     log.debug("STATE is checked later", error=str(error))
                 except BusClosedError:
