@@ -385,6 +385,15 @@ def test_an_ingress_may_have_all_hosts_of_a_domain() -> None:
     assert [made["spec"]["rules"][0]["host"]] == made["spec"]["tls"][0]["hosts"] == ["*.example.com"]
 
 
+def test_services_have_the_families_of_the_values() -> None:
+    def policies(*settings: str) -> list[str | None]:
+        objects = helm.objects("--set", ",".join(("dynadmin.enabled=true", *settings)))
+        return [each["spec"].get("ipFamilyPolicy") for each in helm.of_kind(objects, "Service")]
+
+    assert policies() == [None] * 6
+    assert policies("ipFamilyPolicy=PreferDualStack") == ["PreferDualStack"] * 6
+
+
 def test_a_rendering_is_the_same_twice() -> None:
     values = helm.PLATFORM / "ci" / "tuned.yaml"
     assert helm.template("--values", values) == helm.rendering(values)

@@ -33,6 +33,7 @@ WRONG = [
     ("image.name=platform", "at '/image': additional properties 'name' not allowed"),
     ("global.imagePullSecrets[0]=mirror", "at '/global/imagePullSecrets/0': got string, want object"),
     ("fullnameOverride=Dynamo", "at '/fullnameOverride': 'Dynamo' does not match pattern"),
+    ("ipFamilyPolicy=Dual", "at '/ipFamilyPolicy': value must be one of"),
     ("clusterName=", "at '/clusterName': minLength: got 0, want 1"),
     ("namespaces[0]=Team_A", "at '/namespaces/0': 'Team_A' does not match pattern"),
     ("namespaces=team-a", "at '/namespaces': got string, want array"),

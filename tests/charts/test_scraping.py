@@ -164,9 +164,10 @@ def scrapes(object_labels: dict[str, str], pod: dict[str, Any]) -> set[int]:
         if "port" in endpoint:
             results |= {port["containerPort"] for port in declared if port["name"] == endpoint["port"]}
         else:
-            (address,) = [rule for rule in rules if rule.get("targetLabel") == "__address__"]
-            for given in ("10.0.0.1", "10.0.0.1:8080"):
-                results.add(
-                    int(re.sub(address["regex"], address["replacement"].replace("${1}", r"\1"), given).split(":")[1])
-                )
+            rewritten = [rule for rule in rules if rule.get("targetLabel") == "__address__"]
+            for given, written in (("10.0.0.1", "10.0.0.1"), ("fd00::1", "[fd00::1]")):
+                (match,) = [(rule, found) for rule in rewritten if (found := re.fullmatch(rule["regex"], given))]
+                host, _, port = match[1].expand(match[0]["replacement"].replace("${1}", r"\1")).rpartition(":")
+                assert host == written
+                results.add(int(port))
     return results

@@ -68,6 +68,13 @@ imagePullSecrets:
 {{- end }}
 {{- end -}}
 
+{{/* A line of a Service's spec, where the values have it. */}}
+{{- define "dynamo.families" }}
+{{- with .Values.ipFamilyPolicy }}
+  ipFamilyPolicy: {{ . }}
+{{- end }}
+{{- end -}}
+
 {{/* Namespaces that are served, as a JSON list; empty for the whole cluster. */}}
 {{- define "dynamo.namespaces" -}}
 {{- if .Values.namespaces -}}
@@ -243,12 +250,15 @@ podAntiAffinity:
 {{- $addresses | toJson -}}
 {{- end -}}
 
-{{/* DNS names that a server's certificate is valid for. Arguments: root, part, members. */}}
+{{/*
+DNS names that a server's certificate is valid for: of as many members as there may be. NATS reads it once, and a new member would
+start with one that lacks its name. Arguments: root, part.
+*/}}
 {{- define "dynamo.serverNames" -}}
 {{- $name := printf "%s-%s" (include "dynamo.fullname" .root) .part -}}
 {{- $namespace := .root.Release.Namespace -}}
 {{- $names := list (printf "%s.%s.svc" $name $namespace) (printf "%s.%s.svc.cluster.local" $name $namespace) $name "localhost" "127.0.0.1" -}}
-{{- range $index := until (int .members) -}}
+{{- range $index := until 5 -}}
 {{- $member := printf "%s-%d.%s-members.%s.svc" $name $index $name $namespace -}}
 {{- $names = concat $names (list $member (printf "%s.cluster.local" $member)) -}}
 {{- end -}}

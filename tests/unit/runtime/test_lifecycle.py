@@ -182,7 +182,7 @@ async def test_a_port_that_is_taken_is_said_at_once(settings: Settings) -> None:
     async with running([Recorder()], settings) as first:
         probe = settings.server.health_probe.model_copy(update={"port": first.health_port})
         server = settings.server.model_copy(update={"health_probe": probe})
-        with pytest.raises(OSError, match="address already in use"):
+        with pytest.raises(OSError, match="Address already in use"):
             async with running([Recorder()], settings.model_copy(update={"server": server})):
                 pass
 

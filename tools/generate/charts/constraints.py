@@ -117,6 +117,7 @@ CONSTRAINTS: dict[str, Schema] = {
     "commonLabels": _LABELS,
     "commonAnnotations": _TEXTS,
     "runAsUser": {"type": ["integer", "null"], "minimum": 1},
+    "ipFamilyPolicy": {"enum": ["", "SingleStack", "PreferDualStack", "RequireDualStack"]},
     "commands.resources": _RESOURCES,
     "global.imagePullSecrets": {"type": "array", "items": _NAMED},
     "clusterName": {"type": "string", "minLength": 1, "maxLength": 63},

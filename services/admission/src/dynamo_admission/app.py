@@ -14,6 +14,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 from dynamo_shared.kube import KubeError
 from dynamo_shared.kube.openapi import SchemaSource
 from dynamo_shared.runtime import HealthState, ServiceContext
+from dynamo_shared.runtime.listening import ALL_ADDRESSES
 
 from dynamo_admission import facts, server
 from dynamo_admission.address import address_of
@@ -35,7 +36,6 @@ LOOK_UP_WITHIN = 2.0
 RETRY_AFTER = 1.0
 #: Schemas change with the cluster's version. Seconds.
 SCHEMAS_EVERY = 60.0
-ANY_HOST = {"", "0.0.0.0", "::"}  # noqa: S104 - compared with, not listened on
 
 log = structlog.get_logger("dynamo.admission")
 
@@ -93,7 +93,7 @@ class _Admission:
         )
         tls = self._certificates.context
         async with server.listening(answering.app(), webhook.host, webhook.port, tls) as port:
-            host = "127.0.0.1" if webhook.host in ANY_HOST else webhook.host
+            host = "127.0.0.1" if webhook.host in ALL_ADDRESSES else webhook.host
             self._listener = Listener(port, self._address, host)
             # What is here now stays: the collector need not traverse it again and again while requests are answered.
             gc.freeze()

@@ -18,6 +18,7 @@ from aiohttp import web
 from dynamo_shared.aio import Offload
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
+from dynamo_shared.runtime.listening import listening_socket
 
 from dynamo_admission.accepted import AcceptedObjects
 from dynamo_admission.callers import Callers
@@ -281,7 +282,7 @@ async def listening(app: web.Application, host: str, port: int, tls: ssl.SSLCont
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=tls, backlog=BACKLOG)
+        site = web.SockSite(runner, listening_socket(host, port, BACKLOG), ssl_context=tls, backlog=BACKLOG)
         await site.start()
         yield runner.addresses[0][1]
     finally:

@@ -15,11 +15,14 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from dynamo_shared.runtime.health import Health
+from dynamo_shared.runtime.listening import listening_socket
 from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
 from dynamo_shared.runtime.tls import ServingTls, context_of_files
 
 #: For the next request of a connection, its headers included; aiohttp's own handler waits an hour. Seconds.
 KEPT_FOR = 75.0
+#: Connections that wait to be taken.
+BACKLOG = 128
 
 log = structlog.get_logger("dynamo.runtime")
 
@@ -48,7 +51,8 @@ async def serving(
         manager, loop = runner.server, asyncio.get_running_loop()
         assert manager is not None, "set up above"
         protocol = partial(connection, manager, loop=loop, access_log=None)
-        listener = await loop.create_server(protocol, address, port, ssl=tls, backlog=128)
+        listening = listening_socket(address, port, BACKLOG)
+        listener = await loop.create_server(protocol, sock=listening, ssl=tls, backlog=BACKLOG)
         try:
             yield listener.sockets[0].getsockname()[1]
         finally:

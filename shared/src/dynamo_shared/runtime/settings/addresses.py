@@ -15,6 +15,9 @@ def _without_userinfo(address: str) -> str:
     return address
 
 
+#: Description of an address of this host.
+LISTENS_ON = "Address to listen on; `0.0.0.0` and `::`: all, of IPv4 and of IPv6."
+
 Address = Annotated[str, AfterValidator(_without_userinfo)]
 
 

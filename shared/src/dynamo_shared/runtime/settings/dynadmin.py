@@ -5,6 +5,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from dynamo_shared.runtime.settings.addresses import LISTENS_ON
 from dynamo_shared.runtime.settings.base import Duration, PortNumber, Section
 
 
@@ -50,7 +51,7 @@ class Oidc(Section):
 class Dynadmin(Section):
     """The REST API."""
 
-    host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - called through a Service
+    host: str = Field("0.0.0.0", description=LISTENS_ON)  # noqa: S104 - called through a Service
     port: PortNumber = Field(8082, description="Port.")
     cert_dir: Path | None = Field(
         None, description="Folder of tls.crt and tls.key; unset: plain HTTP, for an ingress that terminates TLS."

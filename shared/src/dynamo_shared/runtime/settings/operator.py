@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, model_vali
 from pydantic.alias_generators import to_camel
 
 from dynamo_shared.api.registry import ports
+from dynamo_shared.runtime.settings.addresses import LISTENS_ON
 from dynamo_shared.runtime.settings.base import Duration, PortNumber, Section
 from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 from dynamo_shared.runtime.settings.platform import Platform
@@ -20,7 +21,7 @@ class MetricsServer(Section):
     """Where /metrics is served."""
 
     enabled: bool = Field(True, description="Whether it is served at all.")
-    bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - scraped from other pods
+    bind_address: str = Field("0.0.0.0", description=LISTENS_ON)  # noqa: S104 - scraped from other pods
     port: PortNumber = Field(ports.PLATFORM_METRICS.number, description="Port; 0 picks a free one.")
     secure: bool = Field(
         True,
@@ -37,7 +38,7 @@ class MetricsServer(Section):
 class ProbeServer(Section):
     """Where /healthz and /readyz are served."""
 
-    bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - asked by kubelet
+    bind_address: str = Field("0.0.0.0", description=LISTENS_ON)  # noqa: S104 - asked by kubelet
     port: PortNumber = Field(ports.PLATFORM_HEALTH.number, description="Port; 0 picks a free one.")
 
 
@@ -58,7 +59,7 @@ class WebhookServer(Section):
         description="Must be true: v1alpha1 is read and written through the webhooks. A platform without them runs "
         "all services but `admission`.",
     )
-    host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - called by the API server
+    host: str = Field("0.0.0.0", description=LISTENS_ON)  # noqa: S104 - called by the API server
     bind_address: str = Field("", description="Ignored, as by the operator: `host` counts.")
     port: PortNumber = Field(ports.PLATFORM_WEBHOOK.number, description="Port.")
     cert_dir: Path = Field(

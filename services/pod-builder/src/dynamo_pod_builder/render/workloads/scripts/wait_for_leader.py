@@ -21,11 +21,17 @@ LOOK_EVERY = 5.0
 TELL_EVERY = 30.0
 
 
+def api_server() -> str:
+    """Where Kubernetes answers. KeyError where that is not known."""
+    host = os.environ["KUBERNETES_SERVICE_HOST"]
+    host = f"[{host}]" if ":" in host else host
+    return f"https://{host}:{os.environ['KUBERNETES_SERVICE_PORT']}"
+
+
 def pods_at(address: str) -> list[dict[str, Any]]:
     """Pods of our namespace that have the address. OSError, KeyError or ValueError where Kubernetes does not tell."""
-    server = f"https://{os.environ['KUBERNETES_SERVICE_HOST']}:{os.environ['KUBERNETES_SERVICE_PORT']}"
     namespace = (ACCOUNT / "namespace").read_text().strip()
-    url = f"{server}/api/v1/namespaces/{namespace}/pods?fieldSelector=status.podIP={address}"
+    url = f"{api_server()}/api/v1/namespaces/{namespace}/pods?fieldSelector=status.podIP={address}"
     token = (ACCOUNT / "token").read_text().strip()
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - https
     trusted = ssl.create_default_context(cafile=ACCOUNT / "ca.crt")
