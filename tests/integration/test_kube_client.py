@@ -156,17 +156,20 @@ async def test_delete_preconditions(kube: KubeClient, namespace: str) -> None:
     await kube.delete(CONFIG_MAPS, key, uid=second["metadata"]["uid"])
 
 
-async def test_lists_in_pages_by_label_and_field(kube: KubeClient, namespace: str) -> None:
+async def test_lists_in_pages_by_label_and_field(
+    kube: KubeClient, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynamo_shared.kube.client.PAGE_SIZE", 3)
     for number in range(7):
         obj = config_map(namespace, f"c{number}")
         obj["metadata"]["labels"] = {"half": "first" if number < 3 else "second"}
         await kube.create(CONFIG_MAPS, obj)
-    config_maps = await kube.list(CONFIG_MAPS, namespace, label_selector="half", page_size=3)
+    config_maps = await kube.list(CONFIG_MAPS, namespace, label_selector="half")
     assert [item["metadata"]["name"] for item in config_maps] == [f"c{number}" for number in range(7)]
     assert {(item["apiVersion"], item["kind"]) for item in config_maps} == {("v1", "ConfigMap")}
     assert len(await kube.list(CONFIG_MAPS, namespace, label_selector="half in (first)")) == 3
     assert len(await kube.list(CONFIG_MAPS, namespace, field_selector="metadata.name=c5")) == 1
-    everywhere = await kube.list(CONFIG_MAPS, label_selector="half=second", page_size=1)
+    everywhere = await kube.list(CONFIG_MAPS, label_selector="half=second")
     assert {item["metadata"]["namespace"] for item in everywhere} >= {namespace}
 
 

@@ -185,7 +185,7 @@ async def test_the_watcher_publishes_and_every_service_reads(server: NatsServer)
         await publisher.load([PODS])
         publisher.put(PODS, pod(1))
         await publisher.mark_synced(PODS, "1")
-        await publisher.audit()
+        await publisher._audit.check()
         await ended(running)
     for user in sorted(READERS_OF_STATE | {PLATFORM}):
         async with connected(server, user) as bus:

@@ -220,7 +220,7 @@ async def test_a_marker_of_the_watcher_before_holds_until_the_resource_is_listed
     async with publishing(bus, *both) as active:
         # This one may not list Services, for example.
         await active.mark_synced(DEPLOYMENTS, "6")
-        await active.scan()
+        await active._audit.scan()
         waited: list[list[str]] = []
         async with reading(bus, *both) as (_, reader), asyncio.timeout(60):
             await reader.synced(waited.append)
@@ -258,14 +258,14 @@ async def test_what_is_forged_is_undone(bus: Bus) -> None:
         await until(lambda: version(cache, "invented") == "7" and version(cache, "d") is None)
         assert version(cache) == str(2**60)
         await until(lambda: said and "2 damaged messages" in said[-1])
-        await publisher.scan()
+        await publisher._audit.scan()
         await publisher.flushed(DEPLOYMENTS)
         await until(lambda: names(cache) == ["a", "b", "c", "d"] and version(cache) == "5")
         assert [cache.get(DEPLOYMENTS, key)["spec"] for key in sorted(truth.objects)] == [{"replicas": 5}] * 4  # type: ignore[index]
         await until(lambda: said[-1] == "")
         assert not publisher.lost.is_set()
         before = (await bus.stream_state(streams.STATE)).last_sequence
-        await publisher.scan()
+        await publisher._audit.scan()
         await publisher.flushed(DEPLOYMENTS)
         assert (await bus.stream_state(streams.STATE)).last_sequence == before
 
@@ -399,7 +399,7 @@ async def test_the_same_versions_are_stored_again_after_a_purge(bus: Bus) -> Non
     async with publishing(bus) as publisher:
         await put(publisher, obj("a", 5))
         await bus.remove(streams.STATE, 1)
-        await publisher.audit()
+        await publisher._audit.check()
         assert publisher.lost.is_set()
         publisher.start_over()
         await put(publisher, obj("a", 5))

@@ -300,12 +300,13 @@ async def test_a_login_ends_with_its_client(server: Any) -> None:
         await request
 
 
-async def test_list_follows_pages_and_completes_items(server: Any) -> None:
+async def test_list_follows_pages_and_completes_items(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamo_shared.kube.client.PAGE_SIZE", 1)
     server.then(
         steps.answer({"metadata": {"resourceVersion": "5", "continue": "t/1"}, "items": [{"metadata": {"name": "a"}}]}),
         steps.answer({"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "b"}}]}),
     )
-    pods = await server.client().list(PODS, "ns", label_selector="a=b,c", page_size=1)
+    pods = await server.client().list(PODS, "ns", label_selector="a=b,c")
     assert [item["metadata"]["name"] for item in pods] == ["a", "b"]
     assert all((item["apiVersion"], item["kind"]) == ("v1", "Pod") for item in pods)
     assert [observed.query for observed in server.requests] == [
@@ -318,7 +319,7 @@ async def test_list_starts_over_unpaged_where_it_expires_midway(server: Any) -> 
     page = {"metadata": {"resourceVersion": "5", "continue": "t"}, "items": [{"metadata": {"name": "a"}}]}
     whole = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "b"}}]}
     server.then(steps.answer(page), steps.refuse(410, "Expired"), steps.answer(whole))
-    pods = await server.client().list(PODS, page_size=1)
+    pods = await server.client().list(PODS)
     assert [item["metadata"]["name"] for item in pods] == ["b"]
     assert server.requests[2].query == {}
 

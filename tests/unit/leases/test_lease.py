@@ -63,6 +63,14 @@ async def lease(etcd: FakeEtcd) -> AsyncIterator[Lease]:
     await ended(task)
 
 
+async def changes_of(lease: Lease) -> list[int]:
+    """Its ids after each change that listeners hear of, from when it was granted."""
+    heard: list[int] = []
+    await until(lease.alive)
+    lease.on_change(lambda: heard.append(lease.id))
+    return heard
+
+
 async def test_it_is_trusted_until_its_deadline_whatever_the_server_does(etcd: FakeEtcd, lease: Lease) -> None:
     await until(lease.alive)
     assert lease.id == 1
@@ -87,9 +95,7 @@ async def test_a_keepalive_counts_from_when_it_was_sent(etcd: FakeEtcd, lease: L
 
 
 async def test_listeners_hear_that_it_is_lost_and_that_there_is_a_new_one(etcd: FakeEtcd, lease: Lease) -> None:
-    heard: list[int] = []
-    await until(lease.alive)
-    lease.on_change(lambda: heard.append(lease.id))
+    heard = await changes_of(lease)
     etcd.forgets = True
     lease.check()
     await until(lambda: 2 in heard)
@@ -108,9 +114,7 @@ async def test_a_lease_that_was_given_up_is_taken_back_before_it_keeps_others_wa
 
 async def test_a_keepalive_that_is_answered_after_the_deadline_does_not_revive_it(etcd: FakeEtcd, lease: Lease) -> None:
     """It was over for all that asked meanwhile, and work was turned away: listeners have to hear of it."""
-    heard: list[int] = []
-    await until(lease.alive)
-    lease.on_change(lambda: heard.append(lease.id))
+    heard = await changes_of(lease)
     etcd.frozen.clear()
     etcd.now += 4
     lease.check()
@@ -125,9 +129,7 @@ async def test_a_keepalive_that_is_answered_after_the_deadline_does_not_revive_i
 
 async def test_its_end_is_reported_in_time_although_a_keepalive_has_no_answer(etcd: FakeEtcd, lease: Lease) -> None:
     """Where a log-in before it hung, listeners heard of it seconds later, and work went on as long."""
-    heard: list[int] = []
-    await until(lease.alive)
-    lease.on_change(lambda: heard.append(lease.id))
+    heard = await changes_of(lease)
     etcd.frozen.clear()
     etcd.now += 7.9
     lease.check()
@@ -178,9 +180,7 @@ async def test_the_end_gives_it_back(etcd: FakeEtcd) -> None:
 
 async def test_what_others_do_better_is_given_up_and_taken_again(etcd: FakeEtcd, lease: Lease) -> None:
     """It runs out on the server: who asked last may still be at work under it."""
-    heard: list[int] = []
-    await until(lease.alive)
-    lease.on_change(lambda: heard.append(lease.id))
+    heard = await changes_of(lease)
     lease.give_up("another replica can")
     await until(lambda: heard == [0])
     assert (lease.trouble, etcd.renewals, etcd.revoked) == ("another replica can", [], [])

@@ -133,7 +133,7 @@ async def test_a_lost_stream_is_filled_again_and_nothing_is_reported():
     async with publishing(bus) as publication:
         await publish(publication, ONE, TWO)
         bus.lose_data()
-        await publication.state.audit()
+        await publication.state._audit.check()
         assert publication.state.lost.is_set()
         await publication.start_over()
         await settled(publication)
@@ -154,13 +154,13 @@ async def test_what_has_ended_ends_in_a_stream_that_was_set_back_as_well(monkeyp
         for message in before:
             assert message is not None
             await bus.publish(message.subject, message.payload, headers=message.headers)
-        await publication.state.scan()
+        await publication.state._audit.scan()
         assert publication.state.lost.is_set()
         await publication.start_over()
         await settled(publication)
         async with late_joiner(bus) as cache:
             assert cache.list(WORKERS) == []
-        await publication.state.scan()
+        await publication.state._audit.scan()
         assert not publication.state.lost.is_set()
 
 

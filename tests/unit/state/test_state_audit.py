@@ -68,7 +68,7 @@ async def test_a_leader_gets_time_to_apply_what_was_acknowledged(
     async with publishing(bus, "a") as publisher:
         # One answer is asked for the stream's incarnation, one for what it holds.
         bus.lacking = answers
-        await publisher.audit()
+        await publisher._audit.check()
         assert publisher.lost.is_set() is lost
 
 
@@ -118,9 +118,9 @@ async def test_a_check_that_was_cut_off_is_made_again_soon() -> None:
     async with foreign(bus) as publisher:
         bus.reading = [BusUnavailableError("no answer")]
         with pytest.raises(BusUnavailableError):
-            await publisher.scan()
+            await publisher._audit.scan()
         assert not await bus.is_right()
-        await publisher.audit()
+        await publisher._audit.check()
 
 
 async def test_a_check_that_the_server_refuses_is_not_the_last_one() -> None:
@@ -157,7 +157,7 @@ async def test_what_is_acknowledged_while_the_server_answers_is_not_held_against
     bus, numbers = Busy(), itertools.count()
     async with publishing(bus, "a") as publisher:
         bus.answering = lambda: put(publisher, named(f"new-{next(numbers)}"))
-        await publisher.audit()
+        await publisher._audit.check()
         assert not publisher.lost.is_set()
 
 
@@ -166,7 +166,7 @@ async def test_objects_that_change_while_all_sequences_are_read_are_not_a_loss()
     names = [f"n-{number}" for number in range(audit.MOST_SUSPECTS + 1)]
     async with publishing(bus, *names) as publisher:
         bus.reading = lambda: put(publisher, *(named(name, 6) for name in names))
-        await publisher.scan()
+        await publisher._audit.scan()
         assert not publisher.lost.is_set()
 
 
@@ -176,8 +176,8 @@ async def test_what_is_about_no_object_is_cleared_away_however_much_it_is() -> N
     async with publishing(bus, "a") as publisher:
         for each in range(number):
             await bus.publish(f"{SUBJECT}.no-object-{each}", b"{}")
-        await publisher.scan()
-        await publisher.audit()
+        await publisher._audit.scan()
+        await publisher._audit.check()
         assert not publisher.lost.is_set()
         left = [await bus.last_message(streams.STATE, f"{SUBJECT}.no-object-{each}") for each in range(number)]
         assert {messages.is_tombstone(each.headers) for each in left if each is not None} == {True}
@@ -190,13 +190,13 @@ async def test_what_is_not_read_again_yet_after_a_loss_is_not_another_loss() -> 
 
         async def compared() -> None:
             bus.reading = None
-            await publisher.scan()
+            await publisher._audit.scan()
 
         publisher.start_over()
         bus.reading = compared
         await publisher.load([DEPLOYMENTS])
         assert not publisher.lost.is_set()
-        await publisher.audit()
+        await publisher._audit.check()
         assert not publisher.lost.is_set()
 
 
@@ -214,10 +214,10 @@ async def test_what_others_publish_during_a_check_is_noticed_later(passed: float
 
     async with publishing(bus, "a", "b", truth=truth, clock=clock) as publisher:
         await bus.publish(first, b"{}")
-        await publisher.scan()
+        await publisher._audit.scan()
         await put(publisher)
         clock.now += passed
-        await publisher.audit()
+        await publisher._audit.check()
         await put(publisher)
         last = await bus.last_message(streams.STATE, second)
         assert last is not None

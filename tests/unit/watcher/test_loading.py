@@ -67,7 +67,7 @@ async def test_a_graph_that_changes_does_not_wait_until_all_of_state_is_read() -
         cluster.put(DYNAMO_GRAPH_DEPLOYMENTS, "g")
         await until(lambda: bus.taken[subject(DYNAMO_GRAPH_DEPLOYMENTS, "g")] == [(101, True), (103, True)])
         # What is not read yet is neither published nor missed, by a check either.
-        await feed._publisher.scan()
+        await feed._publisher._audit.scan()
         assert not feed._publisher.lost.is_set()
         assert subject(DEPLOYMENTS, "d") not in bus.taken
         bus.reading.set()

@@ -115,7 +115,7 @@ class CommandSender:
     async def send(
         self, service: str, verb: str, namespace: str, data: msgspec.Struct | Mapping[str, Any], *, request: str
     ) -> str:
-        """Sends a command and returns its id as soon as it is stored; `wait_answer` waits for what becomes of it."""
+        """Sends a command and returns its id as soon as it is stored."""
         command = self.command(service, verb, namespace, data, request)
         await self._publish(service, verb, namespace, command)
         return command.id

@@ -26,6 +26,9 @@ from dynamo_shared.kube.transport import USER_AGENT, Outgoing, RequestObserver, 
 KubeObjects: TypeAlias = list[KubeObject]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
+#: Objects of a list that are asked for at once.
+PAGE_SIZE = 500
+
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 # Both are JSON, which is YAML; the server accepts no JSON-named content type for apply.
 APPLY = "application/apply-patch+yaml"
@@ -146,7 +149,6 @@ class KubeClient:
         *,
         label_selector: str = "",
         field_selector: str = "",
-        page_size: int = 500,
     ) -> KubeObjects:
         """All objects of a namespace, or of all namespaces. Items carry apiVersion and kind, as `get` returns them.
 
@@ -154,7 +156,7 @@ class KubeClient:
         """
         items: KubeObjects = []
         restarted = False
-        token, limit = "", page_size
+        token, limit = "", PAGE_SIZE
         while True:
             try:
                 page = await self.list_page(
@@ -174,7 +176,7 @@ class KubeClient:
             except ResponseTooLarge:
                 if limit == 1:
                     raise
-                limit = max(1, (limit or page_size) // 8)
+                limit = max(1, (limit or PAGE_SIZE) // 8)
                 continue
             items += page_items(page, resource)
             token = page["metadata"].get("continue") or ""
@@ -188,7 +190,7 @@ class KubeClient:
         *,
         label_selector: str = "",
         field_selector: str = "",
-        limit: int = 500,
+        limit: int = PAGE_SIZE,
         continue_: str = "",
     ) -> KubeObject:
         """One page of a list, as the server sends it; `limit=0` asks for all. Expired where the token is too old.

@@ -40,12 +40,11 @@ from dynamo_shared.aio import Gate, Randomness, delay, merged, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import errors, watch_wire
-from dynamo_shared.kube.client import KubeClient
+from dynamo_shared.kube.client import PAGE_SIZE, KubeClient
 from dynamo_shared.kube.known import Known, vanished
 
 log = structlog.get_logger("dynamo.kube")
 
-PAGE_SIZE = 500
 # Pages that do not come in time are asked for in halves, down to this: a server that answers nothing must not leave them smaller.
 SLOW_PAGE_SIZE = 50
 # A page that came sooner is followed by one of twice the size, up to the usual one: a sixth of the time that it has.

@@ -30,7 +30,6 @@ class Election:
         self._key = f"{session.prefix}/election/{name}"
         self._view = PrefixView(client, self._key)
         self._seat: _Seat | None = None
-        self._leader = ""
         self._elected, self._lost = asyncio.Event(), asyncio.Event()
         self._lost.set()
         lease.on_change(self._lease_changed)
@@ -38,11 +37,6 @@ class Election:
     def is_leader(self) -> bool:
         """Whether this replica leads, and its lease is alive."""
         return self._seat is not None and self._seat.lease == self._lease.id
-
-    @property
-    def leader(self) -> str:
-        """Replica id of the leader as last read, empty without one."""
-        return self._leader
 
     async def wait_elected(self) -> None:
         """Return as soon as this replica leads."""
@@ -64,7 +58,6 @@ class Election:
         """Read, decide, act; returns the seconds until the next sync."""
         holder = await self._client.get(self._key)
         lease = self._lease.id
-        self._leader = holder.value.decode(errors="replace") if holder is not None else ""
         seat = _Seat(holder.lease, holder.created) if holder is not None and lease and holder.lease == lease else None
         if seat is None and self._seat is not None:
             self._lease.check()

@@ -46,16 +46,12 @@ class PrefixFollower:
         *,
         reread_every: float = REREAD_EVERY,
         page: int = PAGE,
-        most_keys: int = MOST_KEYS,
-        most_bytes: int = MOST_BYTES,
     ) -> None:
         self.prefix = prefix
         self._options = options
         self._listener = listener
         self._reread_every = reread_every
         self._page = page
-        self._most_keys = most_keys
-        self._most_bytes = most_bytes
         self._content: dict[str, bytes] = {}
         self._bytes = 0
         self.complete = False
@@ -139,10 +135,10 @@ class PrefixFollower:
             self._listener(differing)
 
     def _refuse_more(self, keys: int, size: int) -> None:
-        if keys > self._most_keys:
-            raise EtcdError(f"more than {self._most_keys} keys begin with {self.prefix}")
-        if size > self._most_bytes:
-            raise EtcdError(f"the keys that begin with {self.prefix} have more than {self._most_bytes} bytes")
+        if keys > MOST_KEYS:
+            raise EtcdError(f"more than {MOST_KEYS} keys begin with {self.prefix}")
+        if size > MOST_BYTES:
+            raise EtcdError(f"the keys that begin with {self.prefix} have more than {MOST_BYTES} bytes")
 
     def _troubled(self, trouble: str) -> None:
         if trouble != self.trouble:

@@ -2,6 +2,8 @@
 
 import contextlib
 import copy
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,6 +31,14 @@ def component(obj: dict[str, Any], name: str) -> dict[str, Any]:
 
 def main(obj: dict[str, Any], name: str) -> dict[str, Any]:
     return next(c for c in component(obj, name)["podTemplate"]["spec"]["containers"] if c["name"] == "main")
+
+
+@contextlib.contextmanager
+def refused(match: str | None = None) -> Iterator[None]:
+    """The block has an override refused, in words that match."""
+    with pytest.raises(ProfilingFailed, match=match) as failed:
+        yield
+    assert failed.value.reason == "InvalidOverride"
 
 
 ARGS = ["--mem-fraction-static", "0.75", "--watchdog-timeout", "3600"]
@@ -143,18 +153,14 @@ def test_the_given_graph_is_not_changed():
 
 @pytest.mark.parametrize("override", [{"spec": []}, {"spec": {"services": ["decode"]}}])
 def test_what_is_not_a_part_of_a_graph_is_refused(override: dict[str, Any]):
-    with pytest.raises(ProfilingFailed) as failed:
+    with refused():
         overridden(graph(), override)
-    assert failed.value.reason == "InvalidOverride"
 
 
 def test_an_override_that_makes_a_wrong_graph_is_the_requests_fault():
     override = {"spec": {"components": [{"name": "decode", "replicas": -1}]}}
-    with pytest.raises(
-        ProfilingFailed, match=r"spec\.overrides\.dgd makes a graph that would be refused: .*replicas"
-    ) as failed:
+    with refused(r"spec\.overrides\.dgd makes a graph that would be refused: .*replicas"):
         unmeasured(layout("sglang", **ENGINES), parts(backend="sglang", overrides={"dgd": override}))
-    assert failed.value.reason == "InvalidOverride"
 
 
 def offered(override: dict[str, Any]) -> DeploymentCandidate:
@@ -167,9 +173,8 @@ def beta(*components: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("components", [[None], [{"replicas": 2}], {"decode": {"replicas": 2}}, "decode"])
 def test_components_without_names_are_reported(components: Any):
-    with pytest.raises(ProfilingFailed, match=r"spec\.components: a list of objects is needed") as failed:
+    with refused(r"spec\.components: a list of objects is needed"):
         offered({"apiVersion": "nvidia.com/v1beta1", "spec": {"components": components}})
-    assert failed.value.reason == "InvalidOverride"
 
 
 @pytest.mark.parametrize(
@@ -182,9 +187,8 @@ def test_components_without_names_are_reported(components: Any):
     ],
 )
 def test_what_runs_in_a_component_cannot_be_taken_away(override: dict[str, Any]):
-    with pytest.raises(ProfilingFailed, match="takes away container main of decode") as failed:
+    with refused("takes away container main of decode"):
         offered(override)
-    assert failed.value.reason == "InvalidOverride"
 
 
 @pytest.mark.parametrize(
@@ -198,9 +202,8 @@ def test_what_runs_in_a_component_cannot_be_taken_away(override: dict[str, Any])
     ],
 )
 def test_slips_in_v1alpha1_are_reported_with_their_paths(change: dict[str, Any], path: str):
-    with pytest.raises(ProfilingFailed, match=rf"spec\.services\.decode\.{path}: ") as failed:
+    with refused(rf"spec\.services\.decode\.{path}: "):
         offered({"spec": {"services": {"decode": change}}})
-    assert failed.value.reason == "InvalidOverride"
 
 
 def test_amounts_may_be_numbers():
@@ -274,13 +277,10 @@ def test_a_directive_of_a_component_that_the_graph_does_not_have_is_left_out_wit
 
 
 def test_new_containers_have_no_directive():
-    with pytest.raises(
-        ProfilingFailed,
-        match=r"^spec\.overrides\.dgd\.spec\.components\[0\]\.podTemplate\.spec\.containers\[1\]\[\"\$patch\"\]: "
-        r"the generated decode has no container 'side' with arguments to append to, it has 'main'; ",
-    ) as failed:
+    path = 'spec.overrides.dgd.spec.components[0].podTemplate.spec.containers[1]["$patch"]'
+    no_side = "the generated decode has no container 'side' with arguments to append to, it has 'main'; "
+    with refused("^" + re.escape(f"{path}: {no_side}")):
         overridden(graph(), beta(change(container(), container("side"))))
-    assert failed.value.reason == "InvalidOverride"
 
 
 @pytest.mark.parametrize(
@@ -291,10 +291,8 @@ def test_new_containers_have_no_directive():
     ],
 )
 def test_a_directive_that_is_not_understood_is_refused(wrong: dict[str, Any], at: str):
-    with pytest.raises(ProfilingFailed) as failed:
+    with refused("^" + re.escape(f"spec.overrides.dgd.spec.components[0].podTemplate.spec.containers[0]{at}")):
         overridden(graph(), beta(change(wrong)))
-    assert failed.value.reason == "InvalidOverride"
-    assert str(failed.value).startswith(f"spec.overrides.dgd.spec.components[0].podTemplate.spec.containers[0]{at}")
 
 
 GENERATED = graph()

@@ -183,11 +183,3 @@ class StatePublisher:
             await either(self._sender.run(), self._audit.run(self._audit_interval))
         finally:
             forget()
-
-    async def audit(self) -> None:
-        """Checks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""
-        await self._audit.check()
-
-    async def scan(self) -> None:
-        """Reads the sequences of all subjects, and sets right what is not the message that was published here."""
-        await self._audit.scan()
