@@ -116,17 +116,22 @@ def message(**changes: Any) -> Message:
     return Message(SUBJECT, json.dumps(event).encode(), {}, 1)
 
 
-def test_a_line_says_when_what_and_why() -> None:
-    line = stream._line(message(), None, {}, as_json=False)
+def line_of(event: Message, *, as_json: bool = False) -> str:
+    """What is shown of an event; AssertionError where it is left out."""
+    line = stream._line(event, None, {}, as_json=as_json)
     assert line is not None
+    return line
+
+
+def test_a_line_says_when_what_and_why() -> None:
+    line = line_of(message())
     assert "ready" in line
     assert "team/chat" in line
     assert line.endswith("all_resources_are_ready: All resources are ready")
 
 
 def test_events_of_other_days_have_their_date() -> None:
-    line = stream._line(message(), None, {}, as_json=False)
-    assert line is not None
+    line = line_of(message())
     moment = datetime(2026, 1, 1, 10, tzinfo=UTC)
     assert line.startswith(f"{moment.astimezone():%Y-%m-%d %H:%M:%S}.500  ready ")
     assert printing.day(moment, moment + timedelta(minutes=1)) == ""
@@ -134,10 +139,8 @@ def test_events_of_other_days_have_their_date() -> None:
 
 def test_the_end_of_an_object_is_not_said_to_be_its_last_state() -> None:
     gone = replace(message(), subject=SUBJECT.replace(".ready", ".deleted"))
-    line = stream._line(gone, None, {}, as_json=False)
-    assert line is not None
-    assert line.endswith("team/chat")
-    assert "all_resources_are_ready" in (stream._line(gone, None, {}, as_json=True) or "")
+    assert line_of(gone).endswith("team/chat")
+    assert "all_resources_are_ready" in line_of(gone, as_json=True)
 
 
 def test_an_event_is_shown_once_and_not_when_too_old() -> None:
@@ -150,11 +153,10 @@ def test_an_event_is_shown_once_and_not_when_too_old() -> None:
 
 def test_what_is_not_an_event_does_not_end_the_listening() -> None:
     odd = Message(SUBJECT, b"not json", {}, 1)
-    assert "not a CloudEvent" in (stream._line(odd, None, {}, as_json=False) or "")
+    assert "not a CloudEvent" in line_of(odd)
     assert stream._line(odd, None, {}, as_json=True) is None
 
 
 def test_a_message_of_several_lines_is_one_line() -> None:
-    line = stream._line(message(data={"message": "first\n10:00:00  ready  forged"}), None, {}, as_json=False)
-    assert line is not None
+    line = line_of(message(data={"message": "first\n10:00:00  ready  forged"}))
     assert line.endswith(r"first\n10:00:00  ready  forged")

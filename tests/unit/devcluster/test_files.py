@@ -106,9 +106,13 @@ def test_nodes_without_gpus_say_nothing_of_them() -> None:
     assert "nvidia" not in json.dumps(node)
 
 
-def test_without_controller_manager_pods_need_no_service_account(tmp_path: Path) -> None:
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
     pair = CertificateAuthority(tmp_path).pair
-    files = Files(pair, pair, pair, tmp_path, tmp_path, tmp_path)
+    return Files(pair, pair, pair, tmp_path, tmp_path, tmp_path)
+
+
+def test_without_controller_manager_pods_need_no_service_account(files: Files) -> None:
     bare = ControlPlaneOptions(controller_manager=False, kwok_nodes=0, api_server_arguments=("--v=4",))
     arguments = api_server(bare, files, 1, "http://127.0.0.1:2")
     assert "--disable-admission-plugins=ServiceAccount" in arguments
@@ -116,9 +120,7 @@ def test_without_controller_manager_pods_need_no_service_account(tmp_path: Path)
     assert not any("admission" in a for a in api_server(ControlPlaneOptions(kwok_nodes=0), files, 1, ""))
 
 
-def test_pods_reach_the_api_server_only_where_it_is_asked_for(tmp_path: Path) -> None:
-    pair = CertificateAuthority(tmp_path).pair
-    files = Files(pair, pair, pair, tmp_path, tmp_path, tmp_path)
+def test_pods_reach_the_api_server_only_where_it_is_asked_for(files: Files) -> None:
     alone = api_server(ControlPlaneOptions(), files, 1, "http://e")
     assert "--bind-address=127.0.0.1" in alone
     assert not [argument for argument in alone if "kubelet" in argument]
