@@ -60,9 +60,9 @@ async def server() -> AsyncIterator[Server]:
         yield made
 
 
-async def ask(server, promql="up", at=None, **options):
+async def ask(server, promql="up", **options):
     async with PrometheusClient.open(PrometheusOptions(url=server.url, **options)) as client:
-        return await client.query(promql, at=at)
+        return await client.query(promql)
 
 
 async def refused(server, **options) -> PrometheusError:
@@ -73,13 +73,38 @@ async def refused(server, **options) -> PrometheusError:
 
 async def test_values_come_with_labels_and_time(server):
     server.body = json.dumps(vector("2.5", "NaN", "+Inf")).encode()
-    first, second, third = await ask(server, "sum(up) by (model)", at=1700000000.5, timeout=3.0)
+    first, second, third = await ask(server, "sum(up) by (model)", timeout=3.0)
     assert first == ({"model": "a"}, 1.5, 2.5)
     assert second.value != second.value
     assert third.value == float("inf")
     query = server.requests[0].query
     assert server.requests[0].path == "/api/v1/query"
-    assert dict(query) == {"query": "sum(up) by (model)", "timeout": "3s", "time": "1700000000.500"}
+    assert dict(query) == {"query": "sum(up) by (model)", "timeout": "3s"}
+
+
+async def ask_all(server, asked, *answered):
+    series = [{"metric": {"dynamo_planner_asked": name, "model": "a"}, "value": [1.5, "2"]} for name in answered]
+    server.body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": series}}).encode()
+    async with PrometheusClient.open(PrometheusOptions(url=server.url)) as client:
+        return await client.query_all(asked)
+
+
+async def test_several_queries_go_as_one_and_each_has_its_own_answer(server):
+    answers = await ask_all(server, {"isl": "a / b", "osl": "c", "none": "d"}, "osl", "isl", "osl")
+    value = ({"model": "a"}, 1.5, 2.0)
+    assert answers == {"isl": [value], "osl": [value, value], "none": []}
+    (request,) = server.requests
+    assert request.query["query"] == (
+        'label_replace(a / b, "dynamo_planner_asked", "isl", "", "") or '
+        'label_replace(c, "dynamo_planner_asked", "osl", "", "") or '
+        'label_replace(d, "dynamo_planner_asked", "none", "", "")'
+    )
+
+
+@pytest.mark.parametrize("name", ["", "osl"])
+async def test_an_answer_to_nothing_that_was_asked_is_refused(server, name):
+    with pytest.raises(PrometheusError, match="was not asked for"):
+        await ask_all(server, {"isl": "a"}, name)
 
 
 async def test_graphs_share_the_connections_to_the_platforms_prometheus():
@@ -99,7 +124,8 @@ async def test_times_of_samples(server):
     result = [{"metric": {}, "values": [[1.0, "1"], [2.0, "5"]]}]
     server.body = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
     async with PrometheusClient.open(PrometheusOptions(url=server.url)) as client:
-        assert await client.scrapes("up[5s]", at=2.0) == [({}, (1.0, 2.0))]
+        assert await client.scrapes("up[5s]", at=1700000000.5) == [({}, (1.0, 2.0))]
+    assert server.requests[0].query["time"] == "1700000000.500"
 
 
 async def test_values_over_time(server):

@@ -30,9 +30,11 @@ class Scripted:
     def __init__(self, answers=None):
         self.answers = answers if answers is not None else {}
         self.asked = []
+        self.requests = 0
 
     async def scrapes(self, selector, *, at):
         assert at == NOW
+        self.requests += 1
         return await self.query(selector)
 
     async def query_range(self, promql, *, since, until, step):
@@ -42,7 +44,11 @@ class Scripted:
             raise answer
         return answer
 
-    async def query(self, promql, *, at=None):
+    async def query_all(self, asked):
+        self.requests += 1
+        return {name: await self.query(promql) for name, promql in asked.items()}
+
+    async def query(self, promql):
         self.asked.append(promql)
         answer = self.answers.get(kind(promql), [])
         if isinstance(answer, Exception):
@@ -121,6 +127,15 @@ async def test_counts_are_summed_and_names_of_a_model_are_averaged():
     assert await read(healthy()) == Traffic(
         duration=180.0, requests=120.0, isl=1500.0, osl=150.0, ttft=500.0, itl=31.25
     )
+
+
+@pytest.mark.parametrize("counter", ["started", "total"])
+async def test_a_sample_takes_two_requests(counter):
+    answers = healthy()
+    answers[counter] = answers.pop("started")
+    traffic_reader, client = reader(answers)
+    assert isinstance(await traffic_reader.read(180.0), Traffic)
+    assert client.requests == 2
 
 
 @pytest.mark.parametrize("extra", [{"dynamo_graph_deployment": "chat"}, {"endpoint": "8000", "app": "chat"}])

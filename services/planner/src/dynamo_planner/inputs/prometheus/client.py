@@ -22,6 +22,8 @@ TOKEN_BYTES = 64 << 10
 MAX_SERIES = 10_000
 """Series of one answer: of a size that may be sent, thirty times as many could be empty ones."""
 QUERY, QUERY_RANGE = "/api/v1/query", "/api/v1/query_range"
+#: Label that says which of several queries, asked as one, a series answers.
+ASKED = "dynamo_planner_asked"
 #: `errorType` of Prometheus's API (web/api/v1).
 _KINDS_OF_ERRORS = frozenset(
     {"timeout", "canceled", "execution", "bad_data", "internal", "unavailable", "not_found", "not_acceptable"}
@@ -143,15 +145,26 @@ class PrometheusClient:
         """Its address, without secrets."""
         return self._options.url
 
-    async def query(self, promql: str, *, at: float | None = None) -> list[SeriesValue]:
-        """The values of an instant query; empty where there is no series. PrometheusError where it cannot be asked.
+    async def query(self, promql: str) -> list[SeriesValue]:
+        """The values of an instant query; empty where there is no series. PrometheusError where it cannot be asked."""
+        return [_sample(each, self.url) for each in await self._ask(QUERY, promql, {}, "vector")]
 
-        `at`: seconds since 1970, by Prometheus's clock; None is now.
-        """
-        return [_sample(each, self.url) for each in await self._ask(QUERY, promql, _moment(time=at), "vector")]
+    async def query_all(self, asked: Mapping[str, str]) -> dict[str, list[SeriesValue]]:
+        """The values of several instant queries by their names: they go as one, of one moment. PrometheusError as `query`."""
+        parts = (f'label_replace({promql}, "{ASKED}", "{name}", "", "")' for name, promql in asked.items())
+        answers: dict[str, list[SeriesValue]] = {name: [] for name in asked}
+        for each in await self.query(" or ".join(parts)):
+            labels = dict(each.labels)
+            if (name := labels.pop(ASKED, "")) not in answers:
+                raise PrometheusError(f"{self.url} sends a series that was not asked for; is it a Prometheus?")
+            answers[name].append(each._replace(labels=labels))
+        return answers
 
     async def scrapes(self, selector: str, *, at: float) -> list[Track]:
-        """When the series of a range selector, `name{...}[180s]`, were scraped. PrometheusError as `query`."""
+        """When the series of a range selector, `name{...}[180s]`, were scraped. PrometheusError as `query`.
+
+        `at`: seconds since 1970, by Prometheus's clock.
+        """
         return [
             Track(each.metric, tuple(time for time, _ in each.values or ()))
             for each in await self._ask(QUERY, selector, _moment(time=at), "matrix")
@@ -232,8 +245,8 @@ def _series(body: bytes, kind: str, url: str) -> list[_Series]:
     return answer.data.result
 
 
-def _moment(**times: float | None) -> dict[str, str]:
-    return {name: f"{time:.3f}" for name, time in times.items() if time is not None}
+def _moment(**times: float) -> dict[str, str]:
+    return {name: f"{time:.3f}" for name, time in times.items()}
 
 
 def _sample(series: _Series, url: str) -> SeriesValue:

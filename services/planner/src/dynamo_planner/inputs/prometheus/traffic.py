@@ -4,11 +4,10 @@ No requests is a number: their counter is there and did not grow. Everything els
 name: an outage, a scrape that is missing, a label that is missing, values that stopped, values that are not numbers.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 
 import structlog
-from dynamo_shared.aio import all_of
 from dynamo_shared.api.contracts.planner import MetricsSource
 
 from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
@@ -61,9 +60,11 @@ class TrafficReader:
         """
         window = max(window, self._least_window)
         try:
-            for queries, counter in self._counters(window):
-                if counts := self._of_model(await self._client.query(queries.requests(counter))):
-                    return await self._traffic(queries, counter, counts)
+            for queries in self._sources(window):
+                reported = await self._all(queries)
+                for counter in queries.counters:
+                    if reported[counter]:
+                        return await self._traffic(queries, counter, reported)
             return await self._nothing(self._queries(self._source, window))
         except PrometheusError as error:
             return InputUnavailable(why=error.why, message=str(error))
@@ -74,9 +75,10 @@ class TrafficReader:
         Steps of which nothing is known are left out. Empty where it cannot be asked: then planning begins without it.
         """
         try:
-            for queries, counter in self._counters(self._step):
-                if there := self._of_model(await self._client.query(queries.of(counter))):
-                    return await self._past(queries, counter, there[0].at - before, seconds)
+            for queries in self._sources(self._step):
+                for counter in queries.counters:
+                    if there := self._of_model(await self._client.query(queries.of(counter))):
+                        return await self._past(queries, counter, there[0].at - before, seconds)
         except PrometheusError as error:
             log.info("planning begins without the past traffic", graph=self._namespace, error=str(error))
         return ()
@@ -91,14 +93,13 @@ class TrafficReader:
             disaggregated=self._disaggregated,
         )
 
-    def _counters(self, window: float) -> Iterator[tuple[Queries, str]]:
-        """Counters of requests, the better one first. A frontend counts once what its two routers count twice together, and
-        under one name.
+    def _sources(self, window: float) -> Iterator[Queries]:
+        """What to ask, the better source first. A frontend counts once what its two routers count twice together, and under one
+        name.
         """
         twice = self._disaggregated and self._source is MetricsSource.ROUTER
         for source in (MetricsSource.FRONTEND, self._source) if twice else (self._source,):
-            queries = self._queries(source, window)
-            yield from ((queries, counter) for counter in queries.counters)
+            yield self._queries(source, window)
 
     async def _past(self, queries: Queries, counter: str, until: float, seconds: float) -> tuple[PastTraffic, ...]:
         async def over_time(promql: str) -> list[SeriesValues]:
@@ -110,9 +111,9 @@ class TrafficReader:
         return past_traffic(counts, means, until, self._step)
 
     async def _traffic(
-        self, queries: Queries, counter: str, counts: Sequence[SeriesValue]
+        self, queries: Queries, counter: str, reported: Mapping[str, Sequence[SeriesValue]]
     ) -> Traffic | InputUnavailable:
-        # All else is asked for the same moment: what ended meanwhile would not fit.
+        counts = reported[counter]
         at = counts[0].at
         requests = sum(each.value for each in counts)
         if not isfinite(requests):
@@ -122,10 +123,6 @@ class TrafficReader:
         tracks = self._of_model(await self._client.scrapes(queries.scraped(counter), at=at))
         if trouble := self._not_believed(queries, counter, tracks, at):
             return trouble
-        asked = {signal: queries.mean(signal) for signal in (*LENGTHS, *TIMES)}
-        if (hits := self._queries(self._source, queries.window).kv_hit_rate) is not None:
-            asked["hits"] = hits
-        reported = await self._all(asked, at)
         means = {signal: _mean(reported[signal]) for signal in (*LENGTHS, *TIMES)}
         for signal in LENGTHS:
             if (mean := means[signal]) is not None:
@@ -193,10 +190,14 @@ class TrafficReader:
             message=f"{where} of {NAMESPACE} {queries.label_namespace}; no request has come yet, or it is not scraped",
         )
 
-    async def _all(self, asked: dict[str, str], at: float) -> dict[str, list[SeriesValue]]:
-        """All answers; the first error is raised when every query has ended."""
-        answers = await all_of(self._client.query(promql, at=at) for promql in asked.values())
-        return {name: self._of_model(answer) for name, answer in zip(asked, answers, strict=True)}
+    async def _all(self, queries: Queries) -> dict[str, list[SeriesValue]]:
+        """Requests by their counters, and means by their signals, in one query: a replica plans many graphs."""
+        asked = {counter: queries.requests(counter) for counter in queries.counters}
+        asked |= {signal: queries.mean(signal) for signal in (*LENGTHS, *TIMES)}
+        if (hits := self._queries(self._source, queries.window).kv_hit_rate) is not None:
+            asked["hits"] = hits
+        answers = await self._client.query_all(asked)
+        return {name: self._of_model(answer) for name, answer in answers.items()}
 
     def _of_model(self, samples: Iterable[Labelled]) -> list[Labelled]:
         # Sums and the router's series have no model; a series that has one must be of the planned model.
