@@ -189,6 +189,16 @@ async def test_another_plan_is_asked_for_at_once_and_not_because_predictions_go_
     ]
 
 
+@pytest.mark.parametrize("answer", [HELD, REFUSED._replace(answered=False)], ids=["held", "silent"])
+async def test_of_two_plans_the_scaler_holds_the_newest_so_the_other_one_is_asked_for_again(answer: Acted) -> None:
+    """It carried out the plan that it was asked for last, while the one before was desired again."""
+    world = World(4)
+    world.answers = repeat(answer)
+    two, three = more(prefill=2), more(prefill=3)
+    await fly(world, Scripted(two, three, two, two))
+    assert [(at, replicas[Pool.PREFILL]) for at, replicas in world.asked] == [(110, 2), (120, 3), (130, 2)]
+
+
 async def test_once_it_is_taken_or_no_longer_desired_the_same_plan_is_a_new_one() -> None:
     world = World(5)
     world.answers = iter((REFUSED, REFUSED, Acted("id", "Applied", done=True), REFUSED))
