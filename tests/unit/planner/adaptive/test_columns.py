@@ -112,12 +112,12 @@ def _one_after_another(times: np.ndarray, rates: np.ndarray) -> tuple[float, flo
 def test_all_periods_at_once_give_the_wave_of_one_after_another(
     samples: int, period: float, swing: float, phase: float, seed: int
 ) -> None:
-    times = 10.0 * np.arange(samples)
+    times = np.linspace(0.0, 10.0 * (samples - 1), samples)
     mean = 25 + swing * np.sin(2 * np.pi * times / period + phase)
     rates = np.random.default_rng(seed).poisson(10 * mean) / 10
-    found, (length, explained, curve) = find_wave(times, rates), _one_after_another(times, rates)
-    if found is None:
+    wave, (length, explained, curve) = find_wave(times, rates), _one_after_another(times, rates)
+    if wave is None:
         assert explained < EXPLAINED + 1e-9
         return
-    assert (found.period, found.explained) == pytest.approx((length, explained))
-    assert found.at(times) == pytest.approx(np.maximum(0.0, curve), abs=1e-6)
+    assert (wave.period, wave.explained) == pytest.approx((length, explained))
+    assert wave.at(times) == pytest.approx(np.maximum(0.0, curve), abs=1e-6)

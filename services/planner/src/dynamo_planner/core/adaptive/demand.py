@@ -99,8 +99,8 @@ class Demand:
 
     def rates_since(self, since: float) -> Array:
         """Rates of the samples after a moment, oldest first."""
-        at, rates, _ = self._columns.all
-        return rates[np.searchsorted(at, since, side="right") :]
+        at = self._columns.all[0]
+        return self._columns.all[1, int(np.searchsorted(at, since, side="right")) :]
 
     def newest(self, most: int) -> tuple[Array, Array]:
         """Middles and rates of the newest samples, so many at most, oldest first."""

@@ -88,7 +88,7 @@ class Record:
         if len(self.errors) < FEWEST:
             return None
         _, errors = self.errors.all
-        return total(np.where(errors > 0, short * errors, (short - 1) * errors)) / errors.size
+        return total(np.where(errors > 0, short * errors, (short - 1) * errors)) / len(self.errors)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Forecast:
         if self.way == "wave" and self.wave is not None:
             # What it says of now may be off; that wears off with time.
             rates = self.wave.at(self.clock + np.append(0.0, leads))
-            return np.maximum(0.0, rates[1:] + (self.now - rates[0]) * np.exp(-leads / TREND_LASTS))
+            return np.asarray(np.maximum(0.0, rates[1:] + (self.now - rates[0]) * np.exp(-leads / TREND_LASTS)))
         if self.way == "trend":
             return np.maximum(0.0, self.now + self.slope * TREND_LASTS * (1 - np.exp(-leads / TREND_LASTS)))
         if self.way in BURSTS:
