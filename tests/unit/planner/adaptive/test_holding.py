@@ -111,6 +111,11 @@ def test_a_past_of_any_length_is_recalled_for_the_time_that_counts(seconds: floa
     assert set(holding._past.all[-1]) == {3}
 
 
+def test_a_wave_that_planned_all_of_the_past_is_named_too() -> None:
+    assert hold(after(bursts(600, 120), 4800.0, wave_since=0.0, ahead=60.0)).by_wave
+    assert not hold(after(bursts(600, 120), 4800.0, wave_since=4700.0)).by_wave
+
+
 def test_plans_are_held_for_a_while_and_not_after_requests_have_ceased() -> None:
     holding = after(bursts(300, 60), 120.0)
     assert holding.planned(110.0, Pool.DECODE, 60.0) == 4

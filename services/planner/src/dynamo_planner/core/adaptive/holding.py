@@ -133,8 +133,9 @@ class Holding:
         each = share ** (1 / len(sizers))
         if now - self._tried >= EVERY:
             self._tried = now
-            planned = self._with_wave()
-            self._by_wave = planned.shape != past.shape
+            newest = self._with_wave()
+            self._by_wave = newest >= FEWEST
+            planned = past[:, -newest:] if self._by_wave else past
             plans = {pool: planned[self._row(pool)].astype(np.int64) for pool in sizers}
             history = _History.of(planned[:2], plans, sizers, startup, each)
             self._seconds, self._kept = _cheapest(history, may_miss)
@@ -149,11 +150,10 @@ class Holding:
                 replicas[pool] = int(_needed(sizer.shares(highest, most), each)[0])
         return HoldTime(self._seconds, replicas, self._kept, self._by_wave)
 
-    def _with_wave(self) -> Floats:
-        """The newest ticks that a wave planned; the whole past where these are too few."""
-        past = self._past.all
-        newest = int((past[2, ::-1] == 0).argmax()) or past.shape[1] * int(past[2, -1])
-        return past[:, -newest:] if newest >= FEWEST else past
+    def _with_wave(self) -> int:
+        """How many of the newest ticks a wave planned without a break."""
+        others = np.flatnonzero(self._past.all[2] == 0)
+        return len(self._past) - (int(others[-1]) + 1 if others.size else 0)
 
 
 def _cheapest(history: _History, may_miss: float) -> tuple[float, float]:
