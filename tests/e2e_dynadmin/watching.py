@@ -106,7 +106,7 @@ async def what_is_typed_stays_while_another_tab_is_open(stage: Stage) -> None:
     mine = (await area.input_value()).replace("replicas: 1", "replicas: 2")
     assert await person.page.evaluate(may_be_closed)
     await area.fill(mine)
-    await person.page.get_by_role("link", name="YAML (not saved)").wait_for()
+    await person.page.get_by_role("link", name="YAML (edited)").wait_for()
     await person.go(f"#/{TEAM}/deployments")
     assert not await person.page.evaluate(may_be_closed)
     await person.page.get_by_role("button", name="Sign out").click()

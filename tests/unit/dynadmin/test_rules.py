@@ -22,7 +22,9 @@ ACTS = {
     "delete": ResourceAttributes("delete", GRAPHS, "ns"),
     "log": ResourceAttributes("get", PODS, "ns", subresource="log"),
     "nodes": ResourceAttributes("list", NODES),
+    "elsewhere": ResourceAttributes("list", GRAPHS, "other"),
 }
+ELSEWHERE = [("list", "nodes", ""), ("list", "dynamographdeployments", "other")]
 READER = {"verbs": ["list"], "apiGroups": ["nvidia.com"], "resources": ["dynamographdeployments"]}
 
 
@@ -72,8 +74,8 @@ async def allowed(kube: Reviewing) -> dict[str, bool]:
 async def test_a_rule_grants_what_the_api_server_reads_in_it(rule: dict[str, Any], held: list[str]) -> None:
     kube = Reviewing({"resourceRules": [{**READER, **rule}], "incomplete": False})
     assert [name for name, may in (await allowed(kube)).items() if may] == held
-    # A role of a namespace grants nothing of the cluster, whatever it says.
-    assert kube.asked == ["ns", ("list", "nodes", "")]
+    # A role of a namespace grants nothing of the cluster, or in another namespace, whatever it says.
+    assert kube.asked == ["ns", *ELSEWHERE]
 
 
 def test_a_rule_for_names_grants_these() -> None:
@@ -97,7 +99,7 @@ def test_a_rule_for_names_grants_these() -> None:
 async def test_where_rules_do_not_say_all_each_act_is_asked_about(status: Any) -> None:
     """A webhook may deny what a role grants: what its rules say is not used."""
     kube = Reviewing(status, ("list", "dynamographdeployments", "ns"))
-    assert await allowed(kube) == {"list": True, "delete": False, "log": False, "nodes": False}
+    assert await allowed(kube) == {name: name == "list" for name in ACTS}
     assert len(kube.asked) == 1 + len(ACTS)
 
 
@@ -107,7 +109,7 @@ async def test_what_is_remembered_is_not_asked_again_and_is_of_one_caller() -> N
     for _ in range(2):
         assert (await access.allowed(ANN, cast("Any", kube), "ns", ACTS))["list"]
     assert (await access.may(ANN, LIST)).allowed
-    assert kube.asked == ["ns", ("list", "nodes", "")]
+    assert kube.asked == ["ns", *ELSEWHERE]
     kube.status = {"resourceRules": []}
     assert not (await access.allowed(BOB, cast("Any", kube), "ns", ACTS))["list"]
 

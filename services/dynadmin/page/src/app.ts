@@ -177,7 +177,10 @@ class App extends Part {
     try {
       if (!unsaved()) await signOut();
       else await ask({ title: "Sign out?", body: html`<p>${count(unsaved(), "manifest")} with changes that are not saved. They are lost when you sign out.</p>`, act: "Sign out", danger: true, run: signOut });
-      if (!this.session) dropAll();
+      if (this.session) return;
+      dropAll();
+      // The dialog had the focus.
+      this.toHeading(true);
     } catch (error) {
       say(`You are still signed in. ${words(error)}`, true);
     }

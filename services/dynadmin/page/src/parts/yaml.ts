@@ -94,7 +94,7 @@ class Yaml extends Part {
       <h2>The object has changed since you began</h2>
       <p>Your text is kept above. What is stored now:</p>
       <label class="field"><span>Stored now</span><textarea class="code" rows="12" readonly .value=${conflict.text}></textarea></label>
-      <div class="actions">
+      <div class="actions below">
         <button class="button" @click=${() => this.take(conflict)}>Take what is stored</button>
         <button class="button danger" ?disabled=${this.busy} @click=${() => void this.save(conflict.etag)}>Save mine over it</button>
       </div>

@@ -101,7 +101,7 @@ class Detail extends Part {
   private tabs(): TemplateResult {
     const { namespace, kind, name } = this;
     return html`<nav class="tabs" aria-label="Sides of it">
-      ${TABS[kind].map(([tab, title]) => html`<a href=${format({ namespace, kind, name, tab })} aria-current=${tab === this.tab ? "page" : nothing}>${title}${tab === "yaml" && draftOf(this.path) ? " (not saved)" : ""}</a>`)}
+      ${TABS[kind].map(([tab, title]) => html`<a href=${format({ namespace, kind, name, tab })} aria-current=${tab === this.tab ? "page" : nothing}>${title}${tab === "yaml" && draftOf(this.path) ? " (edited)" : ""}</a>`)}
     </nav>`;
   }
 

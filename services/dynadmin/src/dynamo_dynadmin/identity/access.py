@@ -79,12 +79,12 @@ class Access:
     async def allowed(
         self, caller: Caller, kube: KubeClient, namespace: str, acts: Mapping[K, ResourceAttributes]
     ) -> dict[K, bool]:
-        """Which acts the caller may do, by their keys; those in a namespace are in this one. KubeError.
+        """Which acts the caller may do, by their keys. KubeError.
 
-        `kube` has the caller's rights: one review of rules answers for the whole namespace. Where it does not say all, and
-        for what is in no namespace, each act has a review of its own.
+        `kube` has the caller's rights: one review of rules answers for all acts in the namespace. Where it does not say all,
+        and for what is elsewhere, or in the whole cluster, each act has a review of its own.
         """
-        if any(act.namespace and self._remembered(caller, act) is None for act in acts.values()):
+        if any(act.namespace == namespace and self._remembered(caller, act) is None for act in acts.values()):
             await self._take_rules(caller, kube, namespace, acts.values())
         verdicts: dict[K, bool] = {}
 
@@ -100,7 +100,7 @@ class Access:
         if (rules := await review_rules(kube, namespace)) is None:
             return
         for act in acts:
-            if act.namespace:
+            if act.namespace == namespace:
                 may = grants(rules, act.verb, act.resource, subresource=act.subresource, name=act.name)
                 self._remember(caller, act, AccessVerdict(may, ""))
 
