@@ -8,9 +8,10 @@ from dynamo_shared.api.registry import env
 from dynamo_shared.api.registry.env import DYN_OPERATOR_ALLOW_GMS_SNAPSHOT
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.runtime import Settings
+from dynamo_shared.runtime.settings.platform import AddedResources
 
 from dynamo_pod_builder.render import CheckpointDefaults, GatewayDefaults, IngressDefaults, Mesh, RenderConfig
-from dynamo_pod_builder.render.config import SSH_SECRET
+from dynamo_pod_builder.render.config import SSH_SECRET, AddedContainer
 
 ISTIO = "istio"
 _TRUE = frozenset({"1", "t", "true"})
@@ -38,6 +39,8 @@ def render_config(
         operator_version=settings.platform.version,
         restricted_namespace=settings.namespace.restricted,
         ssh_secret=settings.mpi.ssh_secret_name or SSH_SECRET,
+        init_container=_added(settings.platform.added_containers.init),
+        memory_server=_added(settings.platform.added_containers.gpu_memory_server),
         ingress=IngressDefaults(
             class_name=settings.ingress.controller_class_name,
             virtual_service_gateway=settings.ingress.virtual_service_gateway,
@@ -67,6 +70,10 @@ def render_config(
         grove=orchestrators.grove.enabled is not False and is_served(resources.POD_CLIQUE_SETS),
         grove_termination_delay=orchestrators.grove.termination_delay,
     )
+
+
+def _added(given: AddedResources) -> AddedContainer:
+    return AddedContainer(tuple(given.requests.items()), tuple(given.limits.items()))
 
 
 def _transport_tls(settings: Settings) -> tuple[tuple[str, str], ...]:

@@ -85,6 +85,22 @@ class CheckpointDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class AddedContainer:
+    """Requests and limits of a container that is added to pods, by resource."""
+
+    requests: tuple[tuple[str, int | str], ...] = ()
+    limits: tuple[tuple[str, int | str], ...] = ()
+
+    def resources(self) -> dict[str, dict[str, int | str]]:
+        """As a container has them; empty where nothing is said."""
+        given = {"requests": dict(self.requests), "limits": dict(self.limits)}
+        return {name: amounts for name, amounts in given.items() if amounts}
+
+
+_UNBOUNDED = AddedContainer()
+
+
+@dataclass(frozen=True, slots=True)
 class RenderConfig:
     """Settings that show up in rendered objects; hashable, so that what follows from it alone is computed once."""
 
@@ -106,6 +122,9 @@ class RenderConfig:
     restricted_namespace: str = ""
     #: Secret of the key pair that TensorRT-LLM's nodes reach each other with.
     ssh_secret: str = SSH_SECRET
+    #: What containers are given that end before the engine starts, and what the server of a GPU memory service is.
+    init_container: AddedContainer = _UNBOUNDED
+    memory_server: AddedContainer = _UNBOUNDED
     #: Whether replicas can span several nodes, as LeaderWorkerSets.
     leader_worker_sets: bool = False
     #: Whether graphs become PodCliqueSets, and how long Grove lets a gang be incomplete. Seconds; 0: as Grove has it.

@@ -6,6 +6,7 @@ from typing import Self
 
 from pydantic import Field, SecretStr, model_validator
 
+from dynamo_shared.api.model import Quantity
 from dynamo_shared.runtime.settings.addresses import Address, Tls
 from dynamo_shared.runtime.settings.base import Duration, Section
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
@@ -143,6 +144,25 @@ class Admission(Section):
     drain: Duration = Field(5.0, le=15, description="How long an ending replica still serves, not being ready.")
 
 
+class AddedResources(Section):
+    """Resources of a container that the platform adds to pods of graphs; none, as the operator adds it."""
+
+    requests: dict[str, Quantity] = Field({}, description="Requests.")
+    limits: dict[str, Quantity] = Field({}, description="Limits.")
+
+
+class AddedContainers(Section):
+    """Containers that the platform adds to pods of graphs, for namespaces with a ResourceQuota or a LimitRange.
+
+    A change replaces the pods that have such containers.
+    """
+
+    #: `wait-for-leader-*` and `fix-gms-perms`: they end before the engine starts. What the engine requests anyway counts once.
+    init: AddedResources = AddedResources()
+    #: `gms-server`: it runs next to the engine, and adds to what the pod requests.
+    gpu_memory_server: AddedResources = AddedResources()
+
+
 class Platform(Section):
     """What the reference's configuration has no word for."""
 
@@ -167,6 +187,7 @@ class Platform(Section):
     )
     gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()
+    added_containers: AddedContainers = AddedContainers()
     admission: Admission = Admission()
     dynadmin: Dynadmin = Dynadmin()
     image_builder: ImageBuilder = ImageBuilder()

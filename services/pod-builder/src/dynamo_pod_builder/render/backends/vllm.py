@@ -133,7 +133,8 @@ class Vllm(EngineBackend):
             port, how = ports.VLLM_RAY, MultinodeMode.RAY
         else:
             return
-        waiting.for_leader(pod, context.graph, main, placement.group, port, how=how)
+        resources = context.config.init_container.resources()
+        waiting.for_leader(pod, context.graph, main, placement.group, port, how=how, resources=resources)
 
 
 def _side_channel(context: PodContext) -> list[EnvVar]:

@@ -58,7 +58,7 @@ def _within_pod(pod: KubeObject, context: PodContext) -> None:
         "image": main["image"],
         "command": ["python3", "-m", _MODULE],
         "env": [_socket_directory()],
-        "resources": {"claims": [{"name": _CLAIM}]},
+        "resources": {**context.config.memory_server.resources(), "claims": [{"name": _CLAIM}]},
         **confined_like(main),
         # What makes it a sidecar: it starts before the engine, and runs as long as the pod does.
         "restartPolicy": "Always",
@@ -156,7 +156,7 @@ def _on_node(pod: KubeObject, context: PodContext) -> None:
         "name": "fix-gms-perms",
         "image": main["image"],
         "command": ["sh", "-c", f"chmod 1777 {_SOCKETS}"],
-        "resources": {},
+        "resources": context.config.init_container.resources(),
         # The kubelet creates the directory for root alone; engines may run as any user.
         "securityContext": {"runAsUser": 0, "runAsNonRoot": False},
         "volumeMounts": [{**mount}],

@@ -30,7 +30,9 @@ def script(graph: str, namespace: str, owner: KubeObject) -> KubeObject:
     }
 
 
-def for_leader(pod: KubeObject, graph: str, main: KubeObject, group: Group, port: Port, *, how: str) -> None:
+def for_leader(
+    pod: KubeObject, graph: str, main: KubeObject, group: Group, port: Port, *, how: str, resources: KubeObject
+) -> None:
     """Put the container that waits in front of a worker's others; it has Python, since the engine's image has.
 
     `how` the nodes meet at the port is part of the container's name.
@@ -42,7 +44,7 @@ def for_leader(pod: KubeObject, graph: str, main: KubeObject, group: Group, port
         "name": f"wait-for-leader-{how}",
         "image": main["image"],
         "command": ["sh", "-c", command],
-        "resources": {},
+        "resources": resources,
         **confined_like(main),
         "volumeMounts": [{"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}],
     }
