@@ -335,6 +335,19 @@ def test_pods_that_run_a_command_are_placed_as_the_services_are() -> None:
         assert each["metadata"]["labels"]["sidecar.example.com/inject"] == "false"
 
 
+def test_servers_are_placed_and_labelled_as_their_values_say() -> None:
+    """A proxy of a mesh, which a label keeps out, breaks the TLS between members; zones that must differ are an affinity."""
+    tuned, default = (helm.rendered(helm.PLATFORM / "ci" / f"{name}.yaml") for name in ("tuned", "default"))
+    servers = {each["metadata"]["name"]: each["spec"]["template"] for each in helm.of_kind(tuned, "StatefulSet")}
+    nats, etcd = servers["dynamo-nats"], servers["dynamo-etcd"]
+    for each in (nats, etcd):
+        assert each["metadata"]["labels"]["sidecar.example.com/inject"] == "false"
+    assert "requiredDuringSchedulingIgnoredDuringExecution" in nats["spec"]["affinity"]["podAntiAffinity"]
+    assert [each["whenUnsatisfiable"] for each in etcd["spec"]["topologySpreadConstraints"]] == ["DoNotSchedule"]
+    (preferred,) = helm.one(default, "StatefulSet", "nats")["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
+    assert preferred == "preferredDuringSchedulingIgnoredDuringExecution"
+
+
 def test_pods_that_run_a_command_have_resources_that_a_quota_may_ask_for() -> None:
     objects = helm.objects("--set", "commands.resources.limits.cpu=1")
     commands = [pod for name, pod in helm.pods(objects) if name.startswith(("Job", "Pod"))]

@@ -166,7 +166,7 @@ def scrapes(object_labels: dict[str, str], pod: dict[str, Any]) -> set[int]:
         else:
             rewritten = [rule for rule in rules if rule.get("targetLabel") == "__address__"]
             for given, written in (("10.0.0.1", "10.0.0.1"), ("fd00::1", "[fd00::1]")):
-                (match,) = [(rule, found) for rule in rewritten if (found := re.fullmatch(rule["regex"], given))]
+                (match,) = [(rule, each) for rule in rewritten if (each := re.fullmatch(rule["regex"], given))]
                 host, _, port = match[1].expand(match[0]["replacement"].replace("${1}", r"\1")).rpartition(":")
                 assert host == written
                 results.add(int(port))

@@ -50,6 +50,6 @@ def test_the_directory_of_memory_between_pods_is_opened_with_the_same() -> None:
     assert all(each["resources"] == INIT for (each,) in opened)
 
 
-def test_an_amount_that_is_none_is_refused() -> None:
+def test_a_word_in_place_of_an_amount_is_refused() -> None:
     with pytest.raises(ValidationError, match="cpu"):
         resources(init={"limits": {"cpu": "much"}})

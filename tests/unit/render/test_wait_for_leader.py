@@ -65,7 +65,7 @@ def test_the_leader_is_there_once_its_port_is_open(has_address, family, address)
 def test_kubernetes_is_asked_at_an_address_of_either_family(
     monkeypatch: pytest.MonkeyPatch, host: str, written: str
 ) -> None:
-    """Without brackets the address was none, and an open port of a leader on its way out was enough."""
+    """Without brackets no address was valid, and an open port of a leader on its way out was enough."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     assert wait_for_leader.api_server() == f"https://{written}:443"

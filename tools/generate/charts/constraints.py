@@ -212,5 +212,7 @@ CONSTRAINTS: dict[str, Schema] = {
     **{f"{part}.tolerations": _TOLERATIONS for part in ("nats", "etcd")},
     **{f"{part}.nodeSelector": _TEXTS for part in ("nats", "etcd")},
     **{f"{part}.podAnnotations": _TEXTS for part in ("nats", "etcd")},
+    **{f"{part}.podLabels": _LABELS for part in ("nats", "etcd")},
+    **{f"{part}.topologySpreadConstraints": _OBJECTS for part in ("nats", "etcd")},
     **{f"{part}.persistence.size": _SIZE for part in ("nats", "etcd")},
 }

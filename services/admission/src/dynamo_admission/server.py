@@ -18,7 +18,7 @@ from aiohttp import web
 from dynamo_shared.aio import Offload
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
-from dynamo_shared.runtime.listening import listening_socket
+from dynamo_shared.runtime.sockets import listening_socket
 
 from dynamo_admission.accepted import AcceptedObjects
 from dynamo_admission.callers import Callers

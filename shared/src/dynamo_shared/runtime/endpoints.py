@@ -15,8 +15,8 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from dynamo_shared.runtime.health import Health
-from dynamo_shared.runtime.listening import listening_socket
 from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
+from dynamo_shared.runtime.sockets import listening_socket
 from dynamo_shared.runtime.tls import ServingTls, context_of_files
 
 #: For the next request of a connection, its headers included; aiohttp's own handler waits an hour. Seconds.
