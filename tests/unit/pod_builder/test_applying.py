@@ -119,6 +119,8 @@ async def test_annotations_are_known_as_soon_as_they_are_written() -> None:
     known = await kube.get(RESOURCE, KEY)
     assert cache.get(RESOURCE, KEY) == known
     assert objects.annotations(known) == {"a": "1"}
+    with pytest.raises(Conflict):
+        await writer.annotate(RESOURCE, there, {"a": "2"})
     kube.remove(RESOURCE, KEY)
     await writer.annotate(RESOURCE, there, {"a": "2"})
 

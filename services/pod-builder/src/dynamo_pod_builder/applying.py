@@ -217,9 +217,13 @@ class Applier:
     async def annotate(
         self, resource: Resource, observed: KubeObject, annotations: Mapping[str, str | None]
     ) -> KubeObject:
-        """Set annotations of an object, and take away those that are None. The object as it is then, or was where it is gone."""
+        """Set annotations of an object, and take away those that are None. The object as it is then, or was where it is gone.
+
+        Conflict where it is another one by now: what follows from the one would be reported of the other.
+        """
         with contextlib.suppress(NotFound):
-            patch = {"metadata": {"annotations": dict(annotations)}}
+            version = observed["metadata"]["resourceVersion"]
+            patch = {"metadata": {"annotations": dict(annotations), "resourceVersion": version}}
             written = await self._kube.merge_patch(resource, resources.key_of(observed), patch)
             return self._remembered(resource, ChildChange.UPDATED, written).obj
         return observed
