@@ -40,6 +40,21 @@ def test_a_full_cluster_still_moves():
     assert step(4, new, old, surge=1, unavailable=1).old == {"old": 3}
 
 
+@pytest.mark.parametrize(
+    ("serving", "surge", "expected"),
+    [
+        pytest.param(0, 1, (1, 2), id="the group that serves would go"),
+        pytest.param(0, 0, (1, 2), id="also where no other one was to come before"),
+        pytest.param(1, 1, (1, 1), id="a new one serves in its place"),
+    ],
+)
+def test_a_group_that_fails_is_not_removed_before_one_that_serves(serving, surge, expected):
+    """Of a LeaderWorkerSet the last group goes first, and its first one fails."""
+    new, old = Replicas("new", serving, serving, serving), Replicas("old", 2, 1, 1, behind=1)
+    result = step(2, new, [old], surge=surge, unavailable=1)
+    assert (result.new, result.old["old"]) == expected
+
+
 def test_newest_old_generation_is_drained_last():
     old = [Replicas("older", 2, 2, 2, "2026-01-01T00:00:00Z"), Replicas("newer", 2, 2, 2, "2026-01-02T00:00:00Z")]
     result = step(4, Replicas("new", 2, 2, 2), old, surge=1, unavailable=1)

@@ -9,8 +9,10 @@ from dynamo_pod_builder.status.workload import (
     ready_replicas,
     refusal_of,
     replicas_of,
+    served_groups,
     stateful_set_lacking,
 )
+from dynamo_shared.api.registry import labels
 
 
 def groups(desired: int = 2, available: bool = True, **status: Any) -> dict[str, Any]:
@@ -151,3 +153,25 @@ def test_which_stateful_set_lacks_pods(pods: list[int], lacks: str) -> None:
 def test_only_leader_worker_sets_have_stateful_sets() -> None:
     assert stateful_set_lacking(None, []) == ""
     assert stateful_set_lacking({"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 2}}, []) == ""
+
+
+@pytest.mark.parametrize(
+    ("ready", "expected"),
+    [
+        pytest.param(["0-0", "0-1", "1-0", "1-1"], 2, id="all"),
+        pytest.param(["1-0", "1-1"], 2, id="the last one"),
+        pytest.param(["0-0", "0-1", "1-1"], 1, id="the first one"),
+        pytest.param(["0-0"], 0, id="none as a whole"),
+    ],
+)
+def test_groups_up_to_the_last_one_that_serves(ready, expected):
+    pods = [
+        {
+            "metadata": {"labels": {labels.LWS_GROUP: name[0]}},
+            "status": {"conditions": [{"type": "Ready", "status": str(name in ready)}]},
+        }
+        for name in ("0-0", "0-1", "1-0", "1-1", "9-0")
+    ]
+    workload = {"kind": "LeaderWorkerSet", "metadata": {"name": "g"}, "spec": {"replicas": 2}}
+    assert served_groups(workload, pods) == expected
+    assert served_groups({**workload, "kind": "Deployment"}, pods) == 0

@@ -18,6 +18,7 @@ class Replicas:
     """A worker DCD as it stands: replicas asked for, pods available and ready, and when it was made (RFC 3339).
 
     `left` are pods that there are, whether they serve or not; `share` is what its generation serves of all desired replicas.
+    `behind` are those that do not serve and go only after some that do, as groups go by their number.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Replicas:
     created: str = ""
     left: int = 0
     share: float = 0.0
+    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,11 @@ def margins(component: str, desired: int, template_annotations: Mapping[str, str
 
 def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unavailable: int) -> RolloutStep:
     """The next step of one component; `done` once the new pods all serve and no old one does."""
-    old_replicas = sum(part.replicas for part in old)
+    old_replicas, behind = sum(part.replicas for part in old), sum(part.behind for part in old)
     # The reference removes no more than those that do not serve and those that serve in excess, which are never fewer.
-    removable = max(0, old_replicas + min(new.replicas, new.available) - (desired - unavailable))
+    removable = max(0, old_replicas - behind + min(new.replicas, new.available) - (desired - unavailable))
+    # Where none may go before a new one serves, one comes.
+    surge = surge or min(behind, 1)
     new_target = min(desired, new.replicas + max(0, desired + surge - old_replicas - new.replicas))
     done = new.ready >= desired and all(part.ready == 0 and part.replicas == 0 for part in old)
     return RolloutStep(new_target, _without(old, removable), done)
@@ -81,7 +85,7 @@ def _without(old: Sequence[Replicas], fewer: int) -> dict[str, int]:
     first = sorted(old, key=lambda part: (part.share, part.created))
     targets = {part.name: part.replicas for part in first}
     for part in first:
-        gone = min(fewer, max(0, part.replicas - part.available))
+        gone = min(fewer, max(0, part.replicas - part.available - part.behind))
         targets[part.name] -= gone
         fewer -= gone
     for part in first:

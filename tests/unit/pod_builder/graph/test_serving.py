@@ -157,6 +157,15 @@ def test_which_old_generations_serve_and_how_long_they_keep_their_nodes():
     assert counted({}, old={"g-p-old": 0, "g-d-old": 1}).old == {}
 
 
+def test_replicas_that_are_on_their_way_out_are_no_share_of_what_serves():
+    """Else a generation that is nearly gone is kept, and the one that has taken over from it goes."""
+    parts = {"P": [component("g-p-old", "old", 1)], "D": [component("g-d-old", "old", 4)]}
+    desired = {"P": component("g-p-new", "new", 4), "D": component("g-d-new", "new", 4)}
+    workloads = {"g-p-old": deployment("g-p-old", 4), "g-d-old": deployment("g-d-old", 4)}
+    there = [stored(dcd) for part in parts.values() for dcd in part]
+    assert serving(desired, parts, observed(*there, workloads=workloads)).old == {"old": 0.25}
+
+
 WAITS = decode("PodScheduled", "False", 30)
 LONG_WAIT = decode("PodScheduled", "False", NO_ROOM.seconds)
 OLD_FITS = pod("Ready", "True", LONG_AGO)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dynamo_shared.api import objects
 from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -196,6 +197,18 @@ def stateful_set_lacking(groups: KubeObject | None, pods: Sequence[KubeObject]) 
     if len(sizes) < desired:
         return str(name)
     return next((f"{name}-{group}" for group, count in sorted(sizes.items()) if count < size), "")
+
+
+def served_groups(workload: KubeObject | None, pods: Sequence[KubeObject]) -> int:
+    """Groups of a LeaderWorkerSet up to the last one that serves, which goes first when there are to be fewer; 0 of others."""
+    if workload is None or _kind(workload) != LEADER_WORKER_SETS.kind:
+        return 0
+    serving: dict[str, bool] = {}
+    for pod in pods:
+        group = objects.labels(pod).get(labels.LWS_GROUP, "")
+        serving[group] = serving.get(group, True) and is_there(pod) and objects.is_true(pod, "Ready")
+    groups = range(objects.replicas(workload))
+    return max((number + 1 for number in groups if serving.get(str(number))), default=0)
 
 
 def refusal(message: str) -> tuple[str, str]:

@@ -199,7 +199,8 @@ def _old_generations(
             replicas[name] += objects.replicas(dcd)
             if (whole := desired.get(component, 0)) > 0:
                 serve, _ = ready_replicas(observed.staying(objects.name(dcd)))
-                generation.share = min(generation.share, serve / whole)
+                # Those that are on their way out, as its controller has not counted yet, serve no longer.
+                generation.share = min(generation.share, min(serve, objects.replicas(dcd)) / whole)
             if objects.replicas(dcd) > 0:
                 wait = _until_useless(dcd, observed)
                 generation.waits += [] if wait is None else [wait]

@@ -30,7 +30,7 @@ from dynamo_pod_builder.reconcilers.requeue import earliest
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, scaled, step
 from dynamo_pod_builder.status.pods import NAMED, recheck_after, summary, troubles
-from dynamo_pod_builder.status.workload import QUOTA_EXCEEDED, ready_replicas, replicas_left
+from dynamo_pod_builder.status.workload import QUOTA_EXCEEDED, ready_replicas, replicas_left, served_groups
 
 IN_PROGRESS, COMPLETED = "InProgress", "Completed"
 
@@ -167,7 +167,7 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
     # Pods of a generation that does not serve go first, though some of its components have all of theirs.
     shares = [new.old.get(generation_of(dcd)) for dcd in old]
     before = [
-        replace(part, available=0) if share is None else replace(part, share=share)
+        replace(part, available=0, behind=0) if share is None else replace(part, share=share)
         for part, share in zip(before, shares, strict=True)
     ]
     component = objects.labels(child)[labels.COMPONENT]
@@ -224,8 +224,8 @@ def _replicas(name: str, dcd: KubeObject | None, observed: Observed) -> Replicas
         return Replicas(name, 0, 0, 0)
     workload = observed.workloads.get(name)
     available, ready = ready_replicas(observed.staying(name))
+    pods = observed.pods_of(workload)
     # A Deployment does not count pods that are being deleted, and they have their GPUs until they are gone.
-    pods = sum(not has_ended(pod) for pod in observed.pods_of(workload))
-    return Replicas(
-        name, objects.replicas(dcd), available, ready, objects.created_at(dcd), max(replicas_left(workload), pods)
-    )
+    left = max(replicas_left(workload), sum(not has_ended(pod) for pod in pods))
+    behind = max(0, served_groups(workload, pods) - available)
+    return Replicas(name, objects.replicas(dcd), available, ready, objects.created_at(dcd), left, behind=behind)
