@@ -157,7 +157,7 @@ def test_which_old_generations_serve_and_how_long_they_keep_their_nodes():
     assert counted({}, old={"g-p-old": 0, "g-d-old": 1}).old == {}
 
 
-def test_replicas_that_are_on_their_way_out_are_no_share_of_what_serves():
+def test_replicas_that_are_on_their_way_out_do_not_count_as_serving():
     """Else a generation that is nearly gone is kept, and the one that has taken over from it goes."""
     parts = {"P": [component("g-p-old", "old", 1)], "D": [component("g-d-old", "old", 4)]}
     desired = {"P": component("g-p-new", "new", 4), "D": component("g-d-new", "new", 4)}

@@ -80,8 +80,12 @@ class Pods:
             if (pod := next((each for each in self.all() if objects.uid(each) == uid), None)) is not None:
                 action(pod)
         self._collect()
-        for workload in self._workloads():
+        workloads = self._workloads()
+        for workload in workloads:
             self._sync(workload)
+        # Of what is gone meanwhile nothing is due.
+        there = set(map(objects.uid, workloads))
+        self._due = {uid: at for uid, at in self._due.items() if uid in there}
         self._schedule()
         return self._version != self.world.version
 
@@ -140,6 +144,10 @@ class Pods:
             return
         self._change(pod, lambda each: each["metadata"].update(deletionTimestamp=self.world.moment(60)))
         self._later(self.chance.choice(ENDS), pod, lambda each: self.world.remove(PODS, key_of(each)))
+
+    def hurry(self) -> None:
+        """What controllers have observed they act on at once."""
+        self._due = dict.fromkeys(self._due, self.world.clock.now)
 
     def touch(self) -> None:
         """Pods that wait are considered again: nodes were added."""

@@ -26,10 +26,13 @@ from .pods import GPU, NOWHERE, Pods
 from .process import Process
 from .timed import TimedWorld
 from .user import ENGINE, KEY
+from .world import Word
 
 WITH_GROUPS = replace(CONFIG, leader_worker_sets=True, ssh_secret="mpi-keys")
 #: A cluster without faults is calm within this time, whatever was changed before. Seconds: some times ten minutes, for room.
 CALM = 4 * 3600.0
+#: Seconds until the platform reads of a change, for each kind of object, in order.
+DELAYS = (0.0, 0.3, 2.0, 8.0)
 #: Changes and reconciles at one moment.
 BOUND = 300
 TICK = 0.01
@@ -87,9 +90,14 @@ class _Direct:
 
 
 class RolloutStory:
-    """`workers` begin as they are, of `img:1`, all of them serving. `watch` is called after each change of the world."""
+    """`workers` begin as they are, of `img:1`, all of them serving. `watch` is called after each change of the world.
 
-    def __init__(self, workers: Sequence[Worker], spare: int = 0, seed: int = 0, *, prompt: bool = False) -> None:
+    With `late` news the platform decides on what was, but for what it wrote itself.
+    """
+
+    def __init__(
+        self, workers: Sequence[Worker], spare: int = 0, seed: int = 0, *, prompt: bool = False, late: bool = False
+    ) -> None:
         self.clock = ManualClock(1000.0)
         self.world = TimedWorld(self.clock)
         self.workers = {each.name: each for each in workers}
@@ -101,8 +109,14 @@ class RolloutStory:
         self._written = 0
         self._watched = -1
         self.world.create_as_other(graph(*self._components(), annotations={ENABLE_GROVE: "false"}))
+        self._chance, self._late = Random(seed), late
+        self._held: dict[str, float] = {}
+        """until when changes of a kind of object are not read, by resource id"""
+        self.process = self._started()
+
+    def _started(self) -> Process:
         client = Client(self.world, cast("Network", _Direct()))
-        self.process = Process(self.world, client, self.clock, WITH_GROUPS)
+        return Process(self.world, client, self.clock, WITH_GROUPS)
 
     @property
     def graph(self) -> KubeObject:
@@ -172,6 +186,18 @@ class RolloutStory:
             DYNAMO_GRAPH_DEPLOYMENTS, KEY, lambda obj: obj["spec"].update(restart={"id": id_, **strategy})
         )
 
+    async def catch_up(self) -> None:
+        """Controllers do what was decided so far: the next change is not of that."""
+        self.pods.hurry()
+        await self._settle()
+
+    async def start_again(self) -> None:
+        """The platform ends, and starts with all that is there."""
+        await self.close()
+        self._held.clear()
+        self.world.publish_all()
+        self.process = self._started()
+
     async def go_on(self, seconds: float) -> None:
         """So much time passes."""
         until = self.clock.now + seconds
@@ -220,16 +246,23 @@ class RolloutStory:
         raise AssertionError(f"never calm: {self.world.writes[-20:]}")
 
     def _read(self) -> bool:
-        words = [each for feed in self.world.feed.values() for each in feed]
-        for feed in self.world.feed.values():
-            feed.clear()
+        words: list[Word] = []
+        for resource, feed in self.world.feed.items():
+            if feed and self._held.setdefault(resource, self.clock.now + self._delay(resource)) <= self.clock.now:
+                del self._held[resource]
+                words += feed
+                feed.clear()
         for each in words:
             self.process.take(each)
         return bool(words)
 
+    def _delay(self, resource: str) -> float:
+        return self._chance.choice(DELAYS) if self._late and resource != DYNAMO_GRAPH_DEPLOYMENTS.id else 0.0
+
     def _next_at(self) -> float | None:
         self.process.correct()
-        return min((at for at in (self.process.next_at, self.pods.next_at) if at is not None), default=None)
+        times = (self.process.next_at, self.pods.next_at, *self._held.values())
+        return min((at for at in times if at is not None), default=None)
 
     def _components(self) -> list[KubeObject]:
         return [each.of_image(self.image) for each in self.workers.values()]

@@ -48,7 +48,7 @@ class Change:
     @property
     def is_sudden(self) -> bool:
         """Whether controllers that act late would act on what was."""
-        return self.name != "update"
+        return self.name not in ("update", "start_again")
 
 
 def workers(names: Sequence[str] = NAMES, most: int = 4) -> st.SearchStrategy[list[Worker]]:
@@ -66,6 +66,7 @@ def workers(names: Sequence[str] = NAMES, most: int = 4) -> st.SearchStrategy[li
 
 
 UPDATES = st.builds(Change, st.just("update"), st.sampled_from([ABSENT, CRASHES, "nowhere", "img:3"]), then=PAUSES)
+STARTS = st.builds(Change, st.just("start_again"), then=PAUSES)
 SCALES = st.builds(Change, st.just("scale"), st.integers(1, 5), st.integers(0, 2), PAUSES)
 FAULTS = st.builds(
     Change, st.sampled_from(["fail", "evict", "delete", "delete_in_foreground"]), st.integers(0, 9), then=PAUSES
@@ -83,8 +84,10 @@ async def story(of: Sequence[Worker], **fields: Any) -> AsyncIterator[RolloutSto
         await made.close()
 
 
-def carry_out_change(of: RolloutStory, change: Change) -> None:
+async def carry_out_change(of: RolloutStory, change: Change) -> None:
     match change.name:
+        case "start_again":
+            await of.start_again()
         case "update":
             of.update(change.what)
         case "scale":
@@ -148,12 +151,15 @@ def assert_reasons_are_given(of: RolloutStory) -> None:
     assert not waits or "no other old pod may go before a new one serves" in message, message
 
 
-async def roll_out(of: Sequence[Worker], changes: Sequence[Change], spare: int, seed: int) -> None:
+async def roll_out(
+    of: Sequence[Worker], changes: Sequence[Change], spare: int, seed: int, *, late: bool = False
+) -> None:
     prompt = any(each.is_sudden for each in changes)
-    async with story(of, spare=spare, seed=seed, prompt=prompt) as made:
+    async with story(of, spare=spare, seed=seed, prompt=prompt, late=late) as made:
         made.watch = lambda: assert_nothing_taken_too_early(made)
         for each in (*changes, Change("update", "img:2")):
-            carry_out_change(made, each)
+            await made.catch_up()
+            await carry_out_change(made, each)
             await made.go_on(each.then)
         missing = room_for(list(made.workers.values())) - made.pods.room[0]
         if missing > 0:
@@ -169,6 +175,13 @@ async def roll_out(of: Sequence[Worker], changes: Sequence[Change], spare: int, 
 async def test_updates_and_corrections_with_room_for_both_generations(of, changes, seed):
     """All the room that an update may take, and no more: what never serves must not keep it."""
     await roll_out(of, changes, room_for(of) - room_for(of, exchange=False), seed)
+
+
+@examples(20)
+@given(of=workers(), changes=st.lists(UPDATES | STARTS, max_size=4), seed=st.integers(0, 99))
+async def test_updates_of_which_the_platform_learns_late_and_that_it_forgets(of, changes, seed):
+    """Decided on what was: what serves is kept all the same."""
+    await roll_out(of, changes, room_for(of) - room_for(of, exchange=False), seed, late=True)
 
 
 @examples(20)
