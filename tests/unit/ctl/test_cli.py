@@ -14,6 +14,7 @@ from dynamo_ctl.errors import CtlError, ExitCode, explain
 from dynamo_devcluster import LocalClusterError
 from dynamo_shared.bus import BusUnavailableError
 from dynamo_shared.kube import ConfigError, Forbidden, Invalid, Unavailable
+from dynamo_shared.leases.errors import EtcdUnavailableError
 from dynamo_shared.runtime.settings import InvalidSettings, Settings
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "vllm-agg.yaml"
@@ -162,6 +163,7 @@ def test_debug_shows_where(monkeypatch: pytest.MonkeyPatch) -> None:
         (CtlError("no", ExitCode.NOT_READY), ExitCode.NOT_READY, "no"),
         (ConfigError("no cluster: give --kubeconfig"), ExitCode.UNREACHABLE, "no cluster: give --kubeconfig"),
         (BusUnavailableError("no answer"), ExitCode.UNREACHABLE, "no answer"),
+        (EtcdUnavailableError("late"), ExitCode.UNREACHABLE, "etcd does not answer: late; is it running"),
         (Unavailable(0, "ConnectionFailed", "refused"), ExitCode.UNREACHABLE, "is it running, and --kubeconfig right?"),
         (Forbidden(403, "Forbidden", "not you"), ExitCode.FAILED, "the cluster refuses"),
         (Invalid(422, "Invalid", "bad"), ExitCode.FAILED, "422 Invalid: bad"),

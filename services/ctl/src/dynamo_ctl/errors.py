@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """The command line is wrong."""
     UNREACHABLE = 3
-    """The cluster, NATS, the REST API or a program that is needed cannot be reached or obtained, or none is known."""
+    """The cluster, NATS, etcd, the REST API or a program that is needed cannot be reached or obtained, or none is known."""
     NOT_READY = 4
     """Graphs did not become successful in time."""
     INTERNAL = 70
@@ -49,6 +49,7 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
     # Imported here: a command that succeeds has no use for them, and --help must be quick.
     from dynamo_shared.bus import BusError  # noqa: PLC0415
     from dynamo_shared.kube import ConfigError, Forbidden, KubeError, Unauthorized, Unavailable  # noqa: PLC0415
+    from dynamo_shared.leases.errors import EtcdUnavailableError  # noqa: PLC0415
     from dynamo_shared.runtime.settings import InvalidSettings  # noqa: PLC0415
 
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
@@ -60,6 +61,8 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
             return ExitCode.FAILED, str(error)
         case ConfigError() | BusError():
             return ExitCode.UNREACHABLE, str(error)
+        case EtcdUnavailableError():
+            return ExitCode.UNREACHABLE, f"etcd does not answer: {error}; is it running, or the machine busy?"
         case Unavailable():
             return ExitCode.UNREACHABLE, f"the cluster does not answer: {error}; is it running, and --kubeconfig right?"
         case Unauthorized() | Forbidden():
