@@ -254,7 +254,7 @@ def test_errors_of_several_documents_name_their_object() -> None:
 
 
 def test_a_text_without_a_manifest_is_an_error() -> None:
-    with pytest.raises(InvalidManifest, match="no manifest found"):
+    with pytest.raises(InvalidManifest, match="it holds no manifest"):
         load_manifests("---\n# nothing\n")
 
 

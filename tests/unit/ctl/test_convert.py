@@ -56,7 +56,7 @@ def test_what_kubectl_prints_of_several_objects(tmp_path: Path, dynamoctl: Dynam
     assert config == items[1]
     assert "Deployment" in {obj["kind"] for obj in dynamoctl("render", file).objects}
     file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": []}))
-    assert dynamoctl("convert", file) == (ExitCode.FAILED, "", f"dynamoctl: {file}: no manifest found\n")
+    assert dynamoctl("convert", file) == (ExitCode.FAILED, "", f"dynamoctl: {file}: it holds no manifest\n")
 
 
 def test_there_and_back_over_standard_input(

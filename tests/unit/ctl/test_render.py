@@ -127,7 +127,7 @@ def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, dynamoctl: Dynamo
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"\xff\xfe", "is not UTF-8"), (b"a: [", "YAML"), (b"", "no manifest found"), (b"- 1\n", "")],
+    [(b"\xff\xfe", "is not UTF-8"), (b"a: [", "YAML"), (b"", "it holds no manifest"), (b"- 1\n", "")],
 )
 def test_what_is_not_a_manifest_is_refused(content: bytes, said: str, tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     file = tmp_path / "odd.yaml"

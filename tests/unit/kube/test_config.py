@@ -509,6 +509,7 @@ async def test_where_the_kubeconfig_is_searched(write: Any, tmp_path: Path) -> N
         ("[]", "broken is not a kubeconfig: "),
         ("a: [", "broken is not YAML: while parsing a flow node "),
         ("current-context: x", "broken holds no context: "),
+        ("contexts: [{name: b}, {name: a}]", "broken has no current context: choose one of a, b with --context"),
         ("contexts: 5", "cannot use "),
         ("current-context: x\ncontexts: [{}]", "cannot use "),
     ],
@@ -534,7 +535,7 @@ async def test_what_is_not_there(write: Any, tmp_path: Path) -> None:
         await load(None, environ={"KUBECONFIG": str(tmp_path / "absent")})
     with pytest.raises(ConfigError, match="--kubeconfig"):
         await load(None, environ={"HOME": str(tmp_path)})
-    with pytest.raises(ConfigError, match="two"):
+    with pytest.raises(ConfigError, match=r"config has no context two: choose one of one with --context$"):
         await load(write(), "two", environ={})
 
 

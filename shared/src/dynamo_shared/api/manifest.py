@@ -112,7 +112,7 @@ def load_manifests(
     if errors:
         raise InvalidManifest(errors)
     if not manifests:
-        raise InvalidManifest([FieldError("", "no manifest found")])
+        raise InvalidManifest([FieldError("", "it holds no manifest")])
     return manifests
 
 

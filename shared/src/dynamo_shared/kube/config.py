@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.kube import upstream
 from dynamo_shared.kube.credentials import (
     LOGIN_TIMEOUT_SECONDS,
@@ -109,12 +110,23 @@ def _in_cluster(environ: Mapping[str, str], service_account: Path) -> Connection
     return _connection(settings, credentials, environ, namespace)
 
 
+def _check_context(paths: str, config: Mapping[str, Any], context: str | None) -> None:
+    """ConfigError where the context is not one of the file's, or where it names none as the current one."""
+    contexts = [mapping(getattr(each, "value", None)) for each in items(config["contexts"])]
+    names = sorted(str(each["name"]) for each in contexts if each.get("name"))
+    named = context or config.get("current-context")
+    if names and named not in names:
+        lacks = f"has no context {named}" if named else "has no current context"
+        raise ConfigError(f"{paths} {lacks}: choose one of {', '.join(names)} with --context")
+
+
 async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str, str]) -> Connection:
     library = upstream.load().kube_config
     filled = [path for path in paths.split(os.pathsep) if _holds_something(path)]
     merger = library.KubeConfigMerger(os.pathsep.join(filled)) if filled else None
     if merger is None or not merger.config.value.get("contexts"):
         raise ConfigError(f"{paths} holds no context: write one into it, or name another file with --kubeconfig")
+    _check_context(paths, merger.config.value, context)
 
     def new_loader() -> Any:
         loader = loader_class()(
