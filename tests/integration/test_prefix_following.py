@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_devcluster.servers import EtcdServer
+from dynamo_shared.leases import follow
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.follow import LARGEST_VALUE, PrefixFollower
@@ -166,20 +167,21 @@ async def test_all_is_read_again_now_and_then(etcd_server: EtcdServer, writer: E
 
 
 @pytest.mark.parametrize(
-    ("bound", "value", "words"),
-    [({"most_keys": 5}, b"1", "more than 5 keys"), ({"most_bytes": 10}, b"123456", "have more than 10 bytes")],
+    ("bound", "words"),
+    [(("MOST_KEYS", 5), "more than 5 keys"), (("MOST_BYTES", 10), "have more than 10 bytes")],
 )
 async def test_too_much_is_a_trouble_and_not_taken_for_less(
-    etcd_server: EtcdServer, writer: EtcdClient, bound: dict[str, int], value: bytes, words: str
+    monkeypatch: pytest.MonkeyPatch, etcd_server: EtcdServer, writer: EtcdClient, bound: tuple[str, int], words: str
 ) -> None:
+    monkeypatch.setattr(follow, *bound)
     for number in range(5):
         await writer.put(f"v1/{number}", b"1")
-    async with following(etcd_server, **bound) as reader:
+    async with following(etcd_server) as reader:
         await eventually(lambda: len(reader.reported) == 5, "five keys")
         # What is replaced does not count.
         await writer.put("v1/0", b"12")
         await writer.put("v1/0", b"1")
-        await writer.put("v1/more", value)
+        await writer.put("v1/more", b"123456")
         await eventually(lambda: words in reader.follower.trouble, "the trouble is reported")
         await delete(writer, "v1/more")
         await reader.until_has({f"v1/{number}": b"1" for number in range(5)})

@@ -18,6 +18,15 @@ _WORKSPACE = "/workspace"
 _CREDENTIALS = f"{_WORKSPACE}/docker"
 _STATE = "/home/user/.local/share/buildkit"
 _CERTIFICATES, _AUTHORITIES = "/certificates", "/authorities"
+#: Settings of a pod that its spec has under the same names.
+_PLACEMENT = {
+    "node_selector",
+    "tolerations",
+    "affinity",
+    "priority_class_name",
+    "runtime_class_name",
+    "image_pull_secrets",
+}
 _RUNTIME_DEFAULT: KubeObject = {"type": "RuntimeDefault"}
 
 
@@ -68,8 +77,8 @@ def _pod(build: Build, settings: ImageBuilder) -> KubeObject:
         "initContainers": [_fetch(build, settings)],
         "containers": [_builder(build, settings)],
         "volumes": _volumes(settings),
-        # In the words of Kubernetes; what is not set is not said.
-        **settings.pod.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"labels", "annotations"}),
+        # In the words of Kubernetes; what is not set is left out.
+        **settings.pod.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=_PLACEMENT),
     }
 
 
@@ -113,7 +122,9 @@ def _login(whose: str, username: str, secret: str) -> list[KubeObject]:
 
 def _proxies(settings: ImageBuilder) -> dict[str, str]:
     """Variables of the proxy that are set."""
-    return {name.upper(): value for name, value in settings.proxy.model_dump().items() if value}
+    proxy = settings.proxy
+    variables = {"HTTP_PROXY": proxy.http_proxy, "HTTPS_PROXY": proxy.https_proxy, "NO_PROXY": proxy.no_proxy}
+    return {name: value for name, value in variables.items() if value}
 
 
 def _environment(settings: ImageBuilder) -> list[KubeObject]:
