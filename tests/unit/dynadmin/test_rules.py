@@ -49,8 +49,8 @@ class Reviewing:
         return {"status": {"allowed": asked in self.allowed}}
 
 
-async def allowed(kube: Reviewing) -> dict[str, bool]:
-    return await Access(cast("Any", kube), 60.0).allowed(ANN, cast("Any", kube), "ns", ACTS)
+async def allowed(kube: Reviewing, caller: Caller = ANN) -> dict[str, bool]:
+    return await Access(cast("Any", kube), 60.0).allowed(caller, cast("Any", kube), "ns", ACTS)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,21 @@ async def test_where_rules_do_not_say_all_each_act_is_asked_about(status: Any) -
     kube = Reviewing(status, ("list", "dynamographdeployments", "ns"))
     assert await allowed(kube) == {name: name == "list" for name in ACTS}
     assert len(kube.asked) == 1 + len(ACTS)
+
+
+@pytest.mark.parametrize(
+    ("extra", "first"),
+    [
+        ("scopes.authorization.openshift.io", ("list", "dynamographdeployments", "ns")),
+        ("authentication.kubernetes.io/pod-name", "ns"),
+    ],
+)
+async def test_rules_are_not_used_for_who_has_extras_that_may_narrow_them(extra: str, first: Any) -> None:
+    """A token of OpenShift for `role:system:basic-user:*` may ask for rules, and may nothing of what they say."""
+    kube = Reviewing({"resourceRules": [{**READER, "verbs": ["*"]}], "incomplete": False})
+    held = await allowed(kube, Caller(Identity("ann", "", (), {extra: ("role:system:basic-user:*",)})))
+    assert kube.asked[0] == first
+    assert held["list"] is (first == "ns")
 
 
 async def test_what_is_remembered_is_not_asked_again_and_is_of_one_caller() -> None:

@@ -21,6 +21,9 @@ _ENTRIES = 16384
 _EACH_AT_ONCE, _ALL_AT_ONCE = 8, 32
 #: Questions whose answers for all namespaces are remembered: each has thousands of them in a large cluster.
 _OF_NAMESPACES = 64
+#: Extras that the API server itself gives. Others may narrow what roles grant, and rules do not say it: OpenShift's scopes of a
+#: token do, by an authorizer that only denies and lists no rules (its openshift-kube-apiserver/authorization/scopeauthorizer).
+_PLAIN_EXTRAS = "authentication.kubernetes.io/"
 
 K = TypeVar("K")
 
@@ -84,7 +87,9 @@ class Access:
         `kube` has the caller's rights: one review of rules answers for all acts in the namespace. Where it does not say all,
         and for what is elsewhere, or in the whole cluster, each act has a review of its own.
         """
-        if any(act.namespace == namespace and self._remembered(caller, act) is None for act in acts.values()):
+        is_plain = all(name.startswith(_PLAIN_EXTRAS) for name in caller.identity.extra)
+        unknown = any(act.namespace == namespace and self._remembered(caller, act) is None for act in acts.values())
+        if is_plain and unknown:
             await self._take_rules(caller, kube, namespace, acts.values())
         verdicts: dict[K, bool] = {}
 
