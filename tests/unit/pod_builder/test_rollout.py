@@ -4,7 +4,7 @@ import pytest
 from dynamo_pod_builder.render import RenderError
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, scaled, step
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 
@@ -122,6 +122,34 @@ def test_every_rollout_keeps_its_promises_and_ends(desired, before, surge, unava
         pytest.fail(f"no end: {new} {old}")
     assert new.replicas == desired
     assert old.replicas == 0
+
+
+MARGINS = st.tuples(st.integers(0, 2), st.integers(0, 2)).filter(any)
+
+
+@given(desired=st.integers(1, 6), serves=st.lists(st.booleans(), min_size=1, max_size=8), margins=MARGINS)
+@example(desired=2, serves=[False, True], margins=(1, 0))
+@example(desired=1, serves=[False, True], margins=(1, 0))
+def test_an_update_of_groups_of_which_some_fail_for_good_ends(desired, serves, margins):
+    """And never serves with fewer than it began with, but for what may be unavailable, or is more than is desired."""
+    surge, unavailable = margins
+    floor = min(sum(serves), desired - unavailable) if len(serves) <= desired else 0
+    most = max(desired, len(serves)) + max(surge, 1)
+    new = 0
+    for _ in range(100):
+        available = sum(serves)
+        last = max((number for number, each in enumerate(serves, 1) if each), default=0)
+        old = Replicas("old", len(serves), available, available, behind=last - available)
+        move = step(desired, Replicas("new", new, new, new), [old], surge, unavailable)
+        if move.done:
+            break
+        serves = serves[: move.old["old"]]
+        assert new + sum(serves) >= floor
+        new = move.new
+        assert new + len(serves) <= most
+    else:
+        pytest.fail(f"no end: {new} {serves}")
+    assert (new, serves) == (desired, [])
 
 
 def test_recreate_never_runs_two_generations_side_by_side():

@@ -54,10 +54,12 @@ def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unava
     """The next step of one component; `done` once the new pods all serve and no old one does."""
     old_replicas, behind = sum(part.replicas for part in old), sum(part.behind for part in old)
     # The reference removes no more than those that do not serve and those that serve in excess, which are never fewer.
+    # What is behind may lack until the end: one that serves goes for each new one, or the update would not end.
+    unavailable = max(unavailable, min(behind, desired - 1))
     removable = max(0, old_replicas - behind + min(new.replicas, new.available) - (desired - unavailable))
-    # Where none may go before a new one serves, one comes.
-    surge = surge or min(behind, 1)
-    new_target = min(desired, new.replicas + max(0, desired + surge - old_replicas - new.replicas))
+    # Where none may go before a new one serves, one comes, also where there are more of the old ones than are desired.
+    one = min(behind, 1)
+    new_target = min(desired, max(one, new.replicas, desired + max(surge, one) - old_replicas))
     done = new.ready >= desired and all(part.ready == 0 and part.replicas == 0 for part in old)
     return RolloutStep(new_target, _without(old, removable), done)
 
