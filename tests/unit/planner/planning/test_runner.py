@@ -199,6 +199,15 @@ async def test_of_two_plans_the_scaler_holds_the_newest_so_the_other_one_is_aske
     assert [(at, replicas[Pool.PREFILL]) for at, replicas in world.asked] == [(110, 2), (120, 3), (130, 2)]
 
 
+async def test_a_plan_that_is_refused_ends_the_one_that_the_scaler_held() -> None:
+    """It is asked for again, though it was to wait for longer."""
+    world = World(5)
+    world.answers = iter([HELD, HELD, REFUSED, HELD])
+    two, three = more(prefill=2), more(prefill=3)
+    await fly(world, Scripted(two, two, two, three, two))
+    assert [replicas[Pool.PREFILL] for _, replicas in world.asked] == [2, 2, 3, 2]
+
+
 async def test_once_it_is_taken_or_no_longer_desired_the_same_plan_is_a_new_one() -> None:
     world = World(5)
     world.answers = iter((REFUSED, REFUSED, Acted("id", "Applied", done=True), REFUSED))

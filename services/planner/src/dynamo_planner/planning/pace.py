@@ -94,10 +94,9 @@ class Pace:
             # Taken: what comes next is planned from there.
             self._waiting.clear()
             return
-        if acted.may_come:
-            # The scaler holds the newest plan alone: one that it held before has to be asked for again.
-            for other in [each for each, waiting in self._waiting.items() if waiting.answer.may_come and each != plan]:
-                del self._waiting[other]
+        # The scaler remembers the newest plan alone, refused or not: one that it held before has to be asked for again.
+        for other in [each for each, waiting in self._waiting.items() if waiting.answer.may_come and each != plan]:
+            del self._waiting[other]
         before = self._waiting.get(plan)
         backoff = before.backoff if before is not None else Backoff(FIRST, self._longest, self._randomness)
         self._waiting[plan] = _Waiting(backoff, self._clock() + backoff.next(), acted)
