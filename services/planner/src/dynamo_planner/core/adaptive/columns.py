@@ -45,5 +45,5 @@ class Columns:
 
 
 def total(values: Array) -> float:
-    """Their sum, added one after another, as `sum` does: a policy that runs again comes to the very same figures."""
+    """Their sum, added one after another: a policy that runs again comes to the very same figures."""
     return float(values.cumsum()[-1]) if values.size else 0.0
