@@ -172,6 +172,9 @@ def test_groups_up_to_the_last_one_that_serves(ready, expected):
         }
         for name in ("0-0", "0-1", "1-0", "1-1", "9-0")
     ]
-    workload = {"kind": "LeaderWorkerSet", "metadata": {"name": "g"}, "spec": {"replicas": 2}}
+    workload: dict[str, Any] = {"kind": "LeaderWorkerSet", "metadata": {"name": "g"}}
+    workload["spec"] = {"replicas": 2, "leaderWorkerTemplate": {"size": 2}}
     assert served_groups(workload, pods) == expected
+    # A leader whose worker is not there yet, or no longer, does not serve.
+    assert served_groups(workload, [pods[2]]) == 0
     assert served_groups({**workload, "kind": "Deployment"}, pods) == 0

@@ -191,24 +191,29 @@ def stateful_set_lacking(groups: KubeObject | None, pods: Sequence[KubeObject]) 
     """
     if groups is None or _kind(groups) != LEADER_WORKER_SETS.kind:
         return ""
-    spec, name = groups.get("spec", {}), groups["metadata"]["name"]
-    desired, size = spec.get("replicas", 1), (spec.get("leaderWorkerTemplate") or {}).get("size", 1)
-    sizes = Counter(pod["metadata"].get("labels", {}).get(labels.LWS_GROUP, "") for pod in pods)
-    if len(sizes) < desired:
-        return str(name)
-    return next((f"{name}-{group}" for group, count in sorted(sizes.items()) if count < size), "")
+    name = objects.name(groups)
+    sizes = Counter(map(_group_of, pods))
+    if len(sizes) < groups.get("spec", {}).get("replicas", 1):
+        return name
+    return next((f"{name}-{group}" for group, count in sorted(sizes.items()) if count < _size(groups)), "")
 
 
 def served_groups(workload: KubeObject | None, pods: Sequence[KubeObject]) -> int:
     """Groups of a LeaderWorkerSet up to the last one that serves, which goes first when there are to be fewer; 0 of others."""
     if workload is None or _kind(workload) != LEADER_WORKER_SETS.kind:
         return 0
-    serving: dict[str, bool] = {}
-    for pod in pods:
-        group = objects.labels(pod).get(labels.LWS_GROUP, "")
-        serving[group] = serving.get(group, True) and is_there(pod) and objects.is_true(pod, "Ready")
-    groups = range(objects.replicas(workload))
-    return max((number + 1 for number in groups if serving.get(str(number))), default=0)
+    ready = Counter(_group_of(pod) for pod in pods if is_there(pod) and objects.is_true(pod, "Ready"))
+    serve = (number + 1 for number in range(objects.replicas(workload)) if ready[str(number)] >= _size(workload))
+    return max(serve, default=0)
+
+
+def _group_of(pod: KubeObject) -> str:
+    return objects.labels(pod).get(labels.LWS_GROUP, "")
+
+
+def _size(groups: KubeObject) -> int:
+    """Pods of each group of a LeaderWorkerSet."""
+    return int((groups.get("spec", {}).get("leaderWorkerTemplate") or {}).get("size", 1))
 
 
 def refusal(message: str) -> tuple[str, str]:
