@@ -1,15 +1,18 @@
-"""An API server that follows a test's script: for faults that a test cannot cause in a real one."""
+"""An API server that follows a test's script, for faults that a test cannot cause in a real one, and kubeconfigs."""
 
 import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+import yaml
 from aiohttp import web
+from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.config import Connection
 from dynamo_shared.kube.credentials import Credentials
@@ -92,3 +95,33 @@ async def server() -> AsyncIterator[ScriptedServer]:
         yield server
     finally:
         await server.stop()
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    return CertificateAuthority(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture
+def write(tmp_path: Path, authority: CertificateAuthority) -> Any:
+    """Writes a kubeconfig of one cluster and one user."""
+
+    def write(user: dict[str, Any] | None = None, name: str = "config", **cluster: Any) -> Path:
+        path = tmp_path / name
+        cluster = {
+            "server": "https://api.example.com:6443/",
+            "certificate-authority": str(authority.certificate),
+            **cluster,
+        }
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "one",
+            "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u", "namespace": "team"}}],
+            "clusters": [{"name": "c", "cluster": {key: value for key, value in cluster.items() if value is not None}}],
+            "users": [{"name": "u", "user": user or {}}] if user is not None else [],
+        }
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    return write
