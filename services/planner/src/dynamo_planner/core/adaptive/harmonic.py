@@ -9,7 +9,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 HARMONICS = 2
-"""A wave and its first overtone: steep mornings and slow evenings are more than one sine."""
+"""A wave and its first overtone, as `_waves` has them: steep mornings and slow evenings are more than one sine."""
 PERIODS = 48
 """Periods that are tried, evenly by their logarithm."""
 SHORTEST = 12
