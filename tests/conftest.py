@@ -10,7 +10,7 @@ import pytest
 import structlog
 import uvloop
 
-from tests import examples
+from tests import compiling, examples
 from tests.summary import Times
 
 if TYPE_CHECKING:
@@ -40,6 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Counts in the process that the user sees, which hears of every test of every worker."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Times(), "times")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Processes of `pytest -n` share the work of compiling."""
+    if own := getattr(session.config, "workerinput", None):
+        names = [*compiling.modules_of(session.config.args, session.config.rootpath)]
+        compiling.import_from(names, int(own["workerid"].removeprefix("gw")), own["workercount"])
 
 
 @pytest.hookimpl(optionalhook=True)

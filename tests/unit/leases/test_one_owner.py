@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+import pytest
 from dynamo_shared.leases.claims import Claim, Claims, Drain
 from dynamo_shared.leases.term import Term
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.examples import examples
+from tests.examples import TIMES, examples
 
 COUNT = 3
 TTL = 10
@@ -296,8 +297,9 @@ def test_every_partition_has_at_most_one_owner(history: History) -> None:
     _play(history)
 
 
+@pytest.mark.exhaustive
 def test_nor_in_many_longer_histories() -> None:
     """Plain chance goes further than hypothesis in the same time."""
-    for seed in range(3000):
+    for seed in range(500 * TIMES):
         chance = random.Random(seed)
         _play([(chance.choice(WEIGHTED), chance.randrange(NUMBERS)) for _ in range(chance.randint(20, 100))])

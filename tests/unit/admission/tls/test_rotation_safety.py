@@ -21,7 +21,7 @@ steps = st.lists(
 )
 
 
-@examples(10, suppress_health_check=[HealthCheck.too_slow])
+@examples(5, suppress_health_check=[HealthCheck.too_slow])
 @given(steps)
 @example([("nothing", 0, 6), ("sleep", 0, 10), ("sleep", 0, 11), ("failing", 0, 1), ("sleep", 0, 12), ("delete", 0, 1)])
 def test_no_handshake_is_refused(story: list[tuple[str, int, int]]) -> None:

@@ -61,7 +61,7 @@ class Cluster:
         return any(counts.keys() == self.sizes.keys() and min(counts.values()) > 0 for counts in generations.values())
 
 
-@examples(100)
+@examples(30)
 @given(
     sizes=st.lists(st.integers(1, 3), min_size=2, max_size=3),
     correction=st.sampled_from(["old", "fix"]),

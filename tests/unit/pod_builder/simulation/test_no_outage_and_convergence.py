@@ -22,7 +22,7 @@ AS_IT_COMES = (Phase.explicit, Phase.reuse, Phase.generate)
 HASH = re.compile(r"-[0-9a-f]{8}\b")
 
 
-@examples(40, phases=AS_IT_COMES)
+@examples(20, phases=AS_IT_COMES)
 @SEEDS
 async def test_what_serves_is_kept_until_the_next_one_serves(seed: int) -> None:
     story = Story(seed, careful=True)
@@ -34,7 +34,7 @@ async def test_what_serves_is_kept_until_the_next_one_serves(seed: int) -> None:
         await story.close()
 
 
-@examples(15, phases=AS_IT_COMES)
+@examples(8, phases=AS_IT_COMES)
 @SEEDS
 async def test_in_the_end_all_is_as_for_a_new_graph_and_the_status_says_so(seed: int) -> None:
     story = Story(seed, careful=False)

@@ -170,21 +170,21 @@ async def roll_out(
         await assert_ended(made)
 
 
-@examples(20)
+@examples(10)
 @given(of=workers(), changes=st.lists(UPDATES, max_size=3), seed=st.integers(0, 99))
 async def test_updates_and_corrections_with_room_for_both_generations(of, changes, seed):
     """All the room that an update may take, and no more: what never serves must not keep it."""
     await roll_out(of, changes, room_for(of) - room_for(of, exchange=False), seed)
 
 
-@examples(20)
+@examples(10)
 @given(of=workers(), changes=st.lists(UPDATES | STARTS, max_size=4), seed=st.integers(0, 99))
 async def test_updates_of_which_the_platform_learns_late_and_that_it_forgets(of, changes, seed):
     """Decided on what was: what serves is kept all the same."""
     await roll_out(of, changes, room_for(of) - room_for(of, exchange=False), seed, late=True)
 
 
-@examples(20)
+@examples(10)
 @given(
     of=workers(),
     changes=st.lists(UPDATES | SCALES | FAULTS, max_size=4),
@@ -196,7 +196,7 @@ async def test_updates_in_a_cluster_that_is_full_or_nearly_so(of, changes, spare
     await roll_out(of, changes, spare, seed)
 
 
-@examples(12)
+@examples(8)
 @given(
     of=workers(most=2),
     times=st.lists(PAUSES, min_size=1, max_size=3),
