@@ -1,23 +1,48 @@
 """The configuration of a node's programs. Pure: addresses and folders in, the texts of files out."""
 
 import json
+import os
 from dataclasses import dataclass
-from ipaddress import IPv4Address, ip_network
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-#: For documentation only (RFC 5737), so no network that a machine is in has it.
-ADDRESS = "192.0.2.10"
 NAME = "dynamo-node"
-POD_CIDR = "10.128.0.0/16"
 #: As on most clusters, so that NetworkPolicies may name it.
 API_SERVER_PORT = 6443
 DOMAIN = "cluster.local"
 PAUSE_IMAGE = "dynamo.local/pause:1.0.0"
 POLICIES_HEALTH_PORT = 20244
 PLUGINS = Path("/usr/lib/cni")
+
+
+@dataclass(frozen=True)
+class Network:
+    """All addresses of a cluster of one node, of one family: the node's, its pods', those of Services.
+
+    The node's is for documentation only (RFC 5737, RFC 3849), so no network that a machine is in has it.
+    """
+
+    family: int
+    """4 or 6"""
+    node: str
+    pods: str
+    services: str
+
+    @property
+    def everywhere(self) -> str:
+        """All addresses of the family."""
+        return "0.0.0.0/0" if self.family == 4 else "::/0"
+
+
+NETWORKS = {
+    "ipv4": Network(4, "192.0.2.10", "10.128.0.0/16", "10.0.0.0/12"),
+    "ipv6": Network(6, "2001:db8::10", "fd00:10::/64", "fd00:20::/112"),
+}
+#: Names one of them; all processes of a run have it.
+FAMILY_VARIABLE = "DYNAMO_NODE_FAMILY"
+NETWORK = NETWORKS[os.environ.get(FAMILY_VARIABLE, "ipv4")]
 
 
 @dataclass(frozen=True)
@@ -100,14 +125,14 @@ disabled_plugins = [
 """
 
 
-def network(layout: Layout) -> str:
+def network(layout: Layout, of: Network = NETWORK) -> str:
     """The pods' network: a cable from each pod to the node.
 
     No bridge: between two pods on one, answers from behind a Service would pass by the address translation.
     """
     data_dir = str(layout.folder / "ipam")
-    ranges = [[{"subnet": POD_CIDR}]]
-    ipam = {"type": "host-local", "dataDir": data_dir, "ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}]}
+    ranges = [[{"subnet": of.pods}]]
+    ipam = {"type": "host-local", "dataDir": data_dir, "ranges": ranges, "routes": [{"dst": of.everywhere}]}
     return json.dumps({"cniVersion": "0.4.0", "name": "dynamo", "plugins": [{"type": "ptp", "ipam": ipam}]}, indent=2)
 
 
@@ -123,10 +148,10 @@ def kubelet(layout: Layout, authority: Path) -> str:
                 "x509": {"clientCAFile": str(authority)},
             },
             "authorization": {"mode": "Webhook"},
-            "address": ADDRESS,
+            "address": NETWORK.node,
             "readOnlyPort": 0,
             "clusterDomain": DOMAIN,
-            "clusterDNS": [ADDRESS],
+            "clusterDNS": [NETWORK.node],
             # Nothing beyond the cluster is ever asked.
             "resolvConf": str(layout.folder / "resolv.conf"),
             "containerRuntimeEndpoint": f"unix://{layout.containerd_socket}",
@@ -159,9 +184,9 @@ def kube_proxy(kubeconfig: Path) -> str:
             "kind": "KubeProxyConfiguration",
             "clientConnection": {"kubeconfig": str(kubeconfig)},
             "mode": "iptables",
-            "clusterCIDR": POD_CIDR,
+            "clusterCIDR": NETWORK.pods,
             "hostnameOverride": NAME,
-            "bindAddress": ADDRESS,
+            "bindAddress": NETWORK.node,
             "healthzBindAddress": "127.0.0.1:10256",
             "metricsBindAddress": "127.0.0.1:10249",
             "oomScoreAdj": 0,
@@ -171,7 +196,7 @@ def kube_proxy(kubeconfig: Path) -> str:
     )
 
 
-def kube_router(kubeconfig: Path, service_cidr: str) -> list[str]:
+def kube_router(kubeconfig: Path) -> list[str]:
     """Arguments of kube-router as a firewall, which is what NetworkPolicies take; routes and Services are others' work."""
     return [
         f"--kubeconfig={kubeconfig}",
@@ -180,7 +205,9 @@ def kube_router(kubeconfig: Path, service_cidr: str) -> list[str]:
         "--run-router=false",
         "--run-service-proxy=false",
         "--enable-cni=false",
-        f"--service-cluster-ip-range={service_cidr}",
+        f"--service-cluster-ip-range={NETWORK.services}",
+        f"--enable-ipv4={str(NETWORK.family == 4).lower()}",
+        f"--enable-ipv6={str(NETWORK.family == 6).lower()}",
         f"--health-port={POLICIES_HEALTH_PORT}",
         "--iptables-sync-period=30s",
     ]
@@ -219,10 +246,10 @@ def corefile(kubeconfig: Path) -> str:
     """CoreDNS answers for the cluster and refuses the rest."""
     return f"""\
 .:53 {{
-    bind {ADDRESS}
+    bind {NETWORK.node}
     errors
     ready 127.0.0.1:8181
-    kubernetes {DOMAIN} in-addr.arpa {{
+    kubernetes {DOMAIN} in-addr.arpa ip6.arpa {{
         kubeconfig {kubeconfig}
         ttl 1
     }}
@@ -230,14 +257,15 @@ def corefile(kubeconfig: Path) -> str:
 """
 
 
-def addresses(service_cidr: str) -> list[list[str]]:
+def addresses(of: Network = NETWORK) -> list[list[str]]:
     """Commands that give the node's network namespace its only addresses. No route leads out of it."""
+    family, whole = f"-{of.family}", 32 if of.family == 4 else 128
     return [
         ["ip", "link", "set", "lo", "up"],
-        ["ip", "address", "add", f"{ADDRESS}/32", "dev", "lo"],
+        ["ip", family, "address", "add", f"{of.node}/{whole}", "dev", "lo"],
         # What this namespace sends to a Service has to be sent before it can be translated.
-        ["ip", "route", "add", str(ip_network(service_cidr)), "dev", "lo", "src", str(IPv4Address(ADDRESS))],
-        ["sysctl", "-q", "-w", "net.ipv4.ip_forward=1"],
+        ["ip", family, "route", "add", of.services, "dev", "lo", "src", of.node],
+        ["sysctl", "-q", "-w", "net.ipv4.ip_forward=1" if of.family == 4 else "net.ipv6.conf.all.forwarding=1"],
     ]
 
 

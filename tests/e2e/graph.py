@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
+from .configuration import NETWORK
 from .images import MODEL_FOLDER
 
 MODEL_NAME = "tiny"
@@ -61,6 +62,12 @@ def with_roles(namespace: str, image: str, name: str = "roles") -> KubeObject:
     return _graph(namespace, name, [_frontend(image), worker])
 
 
+#: The runtime listens on IPv4 unless it is asked (docs/install.md).
+_OF_IPV6 = [
+    {"name": "DYN_HTTP_HOST", "value": "::"},
+    {"name": "DYN_SYSTEM_HOST", "value": "::"},
+    {"name": "DYN_HTTP_RPC_HOST", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+]
 #: Command lines end with rank, address of the leader, port. Those that only try whether it is open say nothing.
 _LEADER = """
 import os, socket, sys
@@ -82,7 +89,7 @@ def _frontend(image: str) -> KubeObject:
 
 
 def _graph(namespace: str, name: str, components: list[KubeObject]) -> KubeObject:
-    spec = {"backendFramework": "vllm", "components": components}
+    spec = {"backendFramework": "vllm", "components": components, "env": _OF_IPV6 if NETWORK.family == 6 else []}
     return {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 

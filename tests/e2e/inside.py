@@ -10,8 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dynamo_devcluster.options import ControlPlaneOptions
-
 from .configuration import Layout, addresses
 
 #: Places that containerd, runc, the network plugins and the kubelet name themselves.
@@ -51,7 +49,7 @@ def _prepare(folder: Path) -> None:
         setting, stand_in = Path("/proc/sys", name), Path("/run", name.replace("/", "."))
         stand_in.write_text(setting.read_text())
         _do("mount", "--bind", str(stand_in), str(setting))
-    for each in addresses(ControlPlaneOptions().service_cidr):
+    for each in addresses():
         _do(*each)
 
 

@@ -25,7 +25,7 @@ from dynamo_shared.kube import KubeClient, NotFound
 from tests.building.processes import ending
 
 from . import configuration, images
-from .configuration import ADDRESS, NAME, Layout
+from .configuration import NAME, NETWORK, Layout
 from .confined import confined
 
 READY_WITHIN = 120.0
@@ -69,7 +69,8 @@ class Node:
             ControlPlaneOptions(
                 directory=folder / "kubernetes",
                 kwok_nodes=0,
-                node_address=ADDRESS,
+                node_address=NETWORK.node,
+                service_cidr=NETWORK.services,
                 prepare=prepare,
                 api_server_port=configuration.API_SERVER_PORT,
                 audit_folder=self.layout.audit if audit else None,
@@ -161,7 +162,7 @@ class Node:
             "kubelet",
             [
                 *(paths["kubelet"], "--config", layout.folder / "kubelet.yaml", "--kubeconfig", identity),
-                *("--node-ip", ADDRESS, "--hostname-override", NAME, "--root-dir", layout.kubelet_root),
+                *("--node-ip", NETWORK.node, "--hostname-override", NAME, "--root-dir", layout.kubelet_root),
                 *("--cert-dir", layout.kubelet_root / "pki"),
             ],
             lambda: LocalHttp(10248).ok("/healthz"),
@@ -172,7 +173,7 @@ class Node:
             lambda: LocalHttp(10256).ok("/livez"),
         )
 
-        policies = configuration.kube_router(self.kubeconfig, self.plane.options.service_cidr)
+        policies = configuration.kube_router(self.kubeconfig)
         await self._run(
             "kube-router",
             [paths["kube-router"], *policies],

@@ -14,6 +14,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey
 from dynamo_shared.kube import KubeClient
 from prometheus_client.parser import text_string_to_metric_families
+from yarl import URL
 
 from tests.integration.platform import eventually
 
@@ -47,7 +48,7 @@ class Served:
     async def frontend_url(self) -> str:
         """The ClusterIP of the frontend's Service, which only kube-proxy makes an address of a pod."""
         service = await self._kube.get(SERVICES, ObjectKey(self._key.namespace, f"{self._key.name}-frontend"))
-        return f"http://{service['spec']['clusterIP']}:{service['spec']['ports'][0]['port']}"
+        return _url(service["spec"]["clusterIP"], service["spec"]["ports"][0]["port"])
 
     async def chat(self, text: str, tokens: int = 8) -> tuple[int, KubeObject]:
         """Status and body of one chat completion; an answer that is not JSON is an AssertionError."""
@@ -72,7 +73,7 @@ class Served:
         counts = {}
         async with _session() as session:
             for pod in await self.ready_pods(component):
-                url = f"http://{pod['status']['podIP']}:{SYSTEM_PORT}/metrics"
+                url = f"{_url(pod['status']['podIP'], SYSTEM_PORT)}/metrics"
                 async with session.get(url) as answer:
                     counts[pod["metadata"]["name"]] = _value(await answer.text(), *ANSWERED)
         return counts
@@ -140,6 +141,11 @@ def ready_since(pod: KubeObject) -> datetime:
     """When it last became ready, or not ready."""
     (ready,) = (each for each in pod["status"]["conditions"] if each["type"] == "Ready")
     return datetime.fromisoformat(ready["lastTransitionTime"])
+
+
+def _url(host: str, port: int) -> str:
+    """With brackets around an address of IPv6."""
+    return str(URL.build(scheme="http", host=host, port=port))
 
 
 def _session() -> aiohttp.ClientSession:

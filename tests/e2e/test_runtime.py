@@ -21,6 +21,7 @@ from dynamo_shared.runtime.settings import Settings
 
 from tests.integration.platform import eventually, until_state
 
+from .configuration import NETWORK
 from .graph import DECODE, FRONTEND, MODEL_NAME, PREFILL, without_a_model
 from .heard import Event, Heard
 from .images import Images
@@ -43,7 +44,7 @@ async def test_the_graph_becomes_successful_by_real_probes(
         (container,) = pod["spec"]["containers"]
         assert is_ready(pod)
         assert container["readinessProbe"]["httpGet"], "what made it ready"
-        assert pod["status"]["hostIP"] == "192.0.2.10"
+        assert pod["status"]["hostIP"] == NETWORK.node
     workers = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, deployed.namespace)
     assert len(workers) == 3
 

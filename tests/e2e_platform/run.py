@@ -10,6 +10,7 @@ from dynamo_devcluster import Programs
 from dynamo_devcluster.progress import LineProgress
 from dynamo_shared.kube import KubeClient
 
+from tests.e2e.configuration import NETWORKS
 from tests.e2e.node import Node
 
 from .cluster import Cluster
@@ -63,6 +64,9 @@ def options() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--keep", action="store_true", help="wait at the end, so that you can inspect the cluster; Ctrl-C ends it"
+    )
+    parser.add_argument(
+        "--family", choices=[*NETWORKS], default="ipv4", help="all addresses of the cluster, the only ones that it has"
     )
     parser.add_argument("--built", action="store_true", help="take the images that the last run built")
     return parser.parse_args()

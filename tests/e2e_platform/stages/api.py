@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 from dynamo_shared.api.objects import KubeObject
+from yarl import URL
 
 from tests.e2e.graph import MODEL_NAME
 from tests.e2e_platform.objects import NAMESPACE, RELEASE
@@ -44,7 +45,7 @@ async def api(platform: Platform) -> None:
 async def _url(platform: Platform) -> str:
     """The graphs of the namespace, on the Service's address."""
     service = await platform.cluster.get("service", f"{RELEASE}-dynadmin", "--namespace", NAMESPACE)
-    return f"http://{service['spec']['clusterIP']}/api/v1/namespaces/{GRAPHS}/deployments"
+    return f"{URL.build(scheme='http', host=service['spec']['clusterIP'])}/api/v1/namespaces/{GRAPHS}/deployments"
 
 
 async def _token(platform: Platform, account: str) -> str:

@@ -70,9 +70,10 @@ def test_configurations_are_well_formed(tmp_path: Path) -> None:
     assert f'sandbox_image = "{configuration.PAUSE_IMAGE}"' in configuration.containerd(layout)
 
 
-def test_nothing_leads_out_of_the_nodes_network() -> None:
-    routes = [each for each in configuration.addresses("10.0.0.0/12") if "route" in each]
-    assert [each[each.index("add") + 1] for each in routes] == ["10.0.0.0/12"]
+@pytest.mark.parametrize("of", configuration.NETWORKS.values())
+def test_nothing_leads_out_of_the_nodes_network(of: configuration.Network) -> None:
+    routes = [each for each in configuration.addresses(of) if "route" in each]
+    assert [each[each.index("add") + 1] for each in routes] == [of.services]
     assert all("lo" in each for each in routes)
 
 

@@ -1,6 +1,7 @@
 """Command lines of the Kubernetes programs. Pure: options and paths in, arguments out."""
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 from .certs import KeyPair
@@ -10,6 +11,8 @@ from .ports import LOOPBACK
 AUDIT_POLICY = Path(__file__).parent / "audit-policy.yaml"
 #: Addresses of simulated pods.
 POD_CIDR = "10.128.0.1/16"
+#: By the family of a node's address.
+EVERY_ADDRESS = {4: "0.0.0.0", 6: "::"}  # noqa: S104 - pods reach it from a network of the node alone
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
@@ -62,7 +65,8 @@ def _listening(options: ControlPlaneOptions, files: Files) -> list[str]:
             "--authorization-mode=RBAC",
         ]  # fmt: skip
     return [
-        "--bind-address=0.0.0.0", f"--advertise-address={options.node_address}",
+        f"--bind-address={EVERY_ADDRESS[ip_address(options.node_address).version]}",
+        f"--advertise-address={options.node_address}",
         "--authorization-mode=Node,RBAC",
         # The kubelet's name is in no DNS, and it takes the certificate that our CA gave to the administrator.
         "--kubelet-preferred-address-types=InternalIP",
