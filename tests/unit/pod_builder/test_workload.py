@@ -178,3 +178,6 @@ def test_groups_up_to_the_last_one_that_serves(ready, expected):
     # A leader whose worker is not there yet, or no longer, does not serve.
     assert served_groups(workload, [pods[2]]) == 0
     assert served_groups({**workload, "kind": "Deployment"}, pods) == 0
+    # Anyone who may scale it can write the largest number: counting up to that would hold up all graphs for hours.
+    workload["spec"]["replicas"] = 2**31 - 1
+    assert served_groups(workload, pods) == expected

@@ -203,8 +203,8 @@ def served_groups(workload: KubeObject | None, pods: Sequence[KubeObject]) -> in
     if workload is None or _kind(workload) != LEADER_WORKER_SETS.kind:
         return 0
     ready = Counter(_group_of(pod) for pod in pods if is_there(pod) and objects.is_true(pod, "Ready"))
-    serve = (number + 1 for number in range(objects.replicas(workload)) if ready[str(number)] >= _size(workload))
-    return max(serve, default=0)
+    whole = (int(group) + 1 for group, count in ready.items() if group.isdecimal() and count >= _size(workload))
+    return max((number for number in whole if number <= objects.replicas(workload)), default=0)
 
 
 def _group_of(pod: KubeObject) -> str:
