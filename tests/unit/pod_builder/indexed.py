@@ -4,16 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dynamo_pod_builder import (
-    artifact_images,
-    checkpoints,
-    children,
-    cohorts,
-    name_waits,
-    node_labels,
-    pods,
-    surroundings,
-)
+from dynamo_pod_builder import indexes
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.routing import routes
 from dynamo_shared.api import resources
@@ -32,8 +23,7 @@ def indexed(
 ) -> ObjectCache:
     """With all its indexes, and these objects; `of` is their resource where they do not say it."""
     cache = ObjectCache(clock=clock)
-    for each in (children, pods, cohorts, node_labels, checkpoints, artifact_images, surroundings, name_waits):
-        each.index(cache)
+    indexes.index(cache)
     for obj in observed:
         cache.put(of or resources.of(obj), obj)
     return cache

@@ -97,3 +97,23 @@ def test_those_whose_pods_name_a_claim_are_reconciled_when_it_changes() -> None:
     owned = {"ownerReferences": [{"kind": "Pod", "name": "four", "uid": "p", "controller": True}]}
     of_pod = {**CLAIM, "metadata": {**CLAIM["metadata"], **owned}}
     assert tasks_of(routes, RESOURCE_CLAIMS, key, None, of_pod) == []
+
+
+def test_a_claim_that_changes_reads_none_of_the_graphs_that_do_not_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs are kept packed: to read thousands of them for each claim that a tenant creates would hold up all others."""
+    cache = indexed(*(stored(DYNAMO_GRAPH_DEPLOYMENTS, name, {"components": [BY_NAME]}) for name in "ab"))
+    routes = claims.routes(cache)
+    monkeypatch.setattr(cache, "get", lambda *_: pytest.fail("a graph is read"))
+    assert len(tasks_of(routes, RESOURCE_CLAIMS, ObjectKey("ns", "four"), None, CLAIM)) == 2
+    assert tasks_of(routes, RESOURCE_CLAIMS, ObjectKey("ns", "five"), None, CLAIM) == []
+
+
+@pytest.mark.parametrize(
+    "junk", ["x", [], {"resourceClaims": "x"}, {"resourceClaims": ["x", {"resourceClaimName": []}]}]
+)
+def test_pod_templates_that_no_one_has_checked_name_no_claim(junk: Any) -> None:
+    """Their schema leaves them open, and the cache takes no object that an index fails on."""
+    graph = stored(
+        DYNAMO_GRAPH_DEPLOYMENTS, "g", {"components": [None, {"name": "One", "podTemplate": {"spec": junk}}]}
+    )
+    assert indexed(graph).get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g")) == graph

@@ -30,17 +30,7 @@ from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
-from dynamo_pod_builder import (
-    artifact_images,
-    checkpoints,
-    children,
-    claims,
-    cohorts,
-    name_waits,
-    node_labels,
-    pods,
-    surroundings,
-)
+from dynamo_pod_builder import artifact_images, checkpoints, children, claims, cohorts, indexes, node_labels
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.configuration import render_config
@@ -107,8 +97,7 @@ class _PodBuilder(Controller):
         super().__init__(context, NAME, reads, of_share=OF_SHARE)
         kube, cache = self.kube, self.cache
         cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
-        for each in (children, pods, cohorts, node_labels, checkpoints, artifact_images, surroundings, name_waits):
-            each.index(cache)
+        indexes.index(cache)
         applier = Applier(kube, cache)
         statuses = StatusWriter(kube, cache, context.clock, frozenset({PLANNING}))
         self._config = self._render_config()

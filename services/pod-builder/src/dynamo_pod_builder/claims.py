@@ -1,7 +1,7 @@
 """GPUs that components claim in place of counting them, and who waits for a claim to change."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
 
 from dynamo_shared.api import device_claims, gpus, objects
 from dynamo_shared.api.containers import main_container
@@ -11,12 +11,14 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     ObjectKey,
     Resource,
 )
-from dynamo_shared.api.role_templates import templates
+from dynamo_shared.api.role_templates import all_templates, templates
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
@@ -25,6 +27,8 @@ from dynamo_pod_builder.render.config import NO_CLAIMS, RoleClaims
 
 #: An object of a namespace; None where there is none.
 Get = Callable[[Resource, ObjectKey], KubeObject | None]
+#: The field by which pods name each.
+_NAMED_BY = {RESOURCE_CLAIM_TEMPLATES: "resourceClaimTemplateName", RESOURCE_CLAIMS: "resourceClaimName"}
 
 
 def claimed(get: Get, namespace: str, component: KubeObject) -> RoleClaims:
@@ -56,41 +60,37 @@ def _lookups(get: Get, namespace: str) -> tuple[Lookup, Lookup]:
     return find(RESOURCE_CLAIM_TEMPLATES), find(RESOURCE_CLAIMS)
 
 
+def index(cache: ObjectCache) -> None:
+    """Index graphs and component deployments by the claims, and the templates of claims, that their pods name.
+
+    A tenant may have thousands of graphs, and create claims as fast as the API server takes them.
+    """
+    for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
+        for field in _NAMED_BY.values():
+            cache.add_index(resource, field, partial(_named, field))
+
+
 def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
     """A claim, or a template of claims, that changed asks for those whose pods name it."""
 
-    def naming(names: Callable[[KubeObject], Iterator[str]]) -> Callable[[CacheChange], Iterator[Task]]:
-        def tasks(change: CacheChange) -> Iterator[Task]:
-            for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
-                for key in cache.keys(resource, change.key.namespace):
-                    obj = cache.get(resource, key) or {}
-                    if any(change.key.name in names(pod) for pod in _pods(obj.get("spec") or {})):
-                        yield Task.of(resource, key)
+    def users(change: CacheChange) -> Iterator[Task]:
+        for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
+            for key in cache.keys_by_index(resource, _NAMED_BY[change.resource], str(change.key)):
+                yield Task.of(resource, key)
 
-        return tasks
-
-    return (
-        TaskRoute(RESOURCE_CLAIM_TEMPLATES, to=naming(device_claims.template_names), when=_asks_for_others),
-        TaskRoute(
-            RESOURCE_CLAIMS,
-            to=naming(device_claims.shared_names),
-            when=lambda change: not _of_pod(change) and _asks_for_others(change),
-        ),
-    )
+    return tuple(TaskRoute(each, to=users, when=_asks_for_others) for each in _NAMED_BY)
 
 
 def _asks_for_others(change: CacheChange) -> bool:
-    """Whether what is asked for changed; allocations come and go."""
-    return (change.old or {}).get("spec") != (change.new or {}).get("spec")
+    """Whether what is asked for changed, as allocations come and go; no pod template names claims that are one pod's."""
+    asks = (change.old or {}).get("spec") != (change.new or {}).get("spec")
+    return asks and (objects.controller_of(change.obj) or {}).get("kind") != PODS.kind
 
 
-def _of_pod(change: CacheChange) -> bool:
-    """Whether a claim is one of the many that Kubernetes makes of templates, one a pod: no pod template names it."""
-    owner = objects.controller_of(change.new or change.old or {"metadata": {}})
-    return owner is not None and owner.get("kind") == "Pod"
-
-
-def _pods(spec: KubeObject) -> Iterator[dict[str, Any]]:
-    """Pod specs of components, of a graph's spec or of a component deployment's."""
-    for each in (spec, *(spec.get("components") or ())):
-        yield from (template.get("spec") or {} for template, _ in templates(each))
+def _named(field: str, obj: KubeObject) -> Iterator[str]:
+    spec = mapping(obj.get("spec"))
+    for component in map(mapping, (spec, *items(spec.get("components")))):
+        for template in all_templates(component):
+            for claim in map(mapping, items(mapping(template.get("spec")).get("resourceClaims"))):
+                if name := text(claim.get(field)):
+                    yield f"{objects.namespace(obj)}/{name}"

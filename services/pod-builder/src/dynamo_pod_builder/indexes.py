@@ -1,0 +1,21 @@
+"""All indexes of the cache: each module keeps those that it searches by."""
+
+from dynamo_shared.state.cache import ObjectCache
+
+from dynamo_pod_builder import (
+    artifact_images,
+    checkpoints,
+    children,
+    claims,
+    cohorts,
+    name_waits,
+    node_labels,
+    pods,
+    surroundings,
+)
+
+
+def index(cache: ObjectCache) -> None:
+    """Add them to a cache."""
+    for each in (artifact_images, checkpoints, children, claims, cohorts, name_waits, node_labels, pods, surroundings):
+        each.index(cache)
