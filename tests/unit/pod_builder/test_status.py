@@ -45,6 +45,9 @@ QUOTA = refused("exceeded quota: gpus")
         (deployment(available=1), False, "1 of 2"),
         (deployment(available=0, conditions=[QUOTA]), False, "FailedCreate: exceeded quota: gpus"),
         (deployment(available=0, conditions=[LATE]), False, "ProgressDeadlineExceeded: too slow"),
+        (deployment(available=0, conditions=[{"type": "ReplicaFailure", "status": "True"}]), False, "0 of 2"),
+        (deployment(available=0, conditions=[{"type": "Progressing", "status": "False"}]), False, "0 of 2"),
+        (deployment(available=-1), False, "0 of 2"),
     ],
 )
 def test_readiness(observed, ready, says):
@@ -117,6 +120,8 @@ UNANSWERED = "pending WebhookUnavailable: Resources not ready: "
             GraphOutcome({"A": [RUNS]}, rolling_update=ROLLING),
             "pending rolling_update_in_progress: new worker pods are replacing the old ones",
         ),
+        # Its schema does not require the phase, and others may write it.
+        (GraphOutcome({"A": [RUNS]}, rolling_update={}), "successful all_resources_are_ready: All resources are ready"),
         (GraphOutcome({}, failure=WIDE), f"{FAILED}NotDeployable: multinode needs an orchestrator"),
     ],
 )

@@ -72,6 +72,14 @@ def test_replicas_in_a_status() -> None:
     assert replicas_of(None) is None
 
 
+def test_a_number_below_zero_is_none() -> None:
+    """Definitions of other projects have no least number, and a status of ours with such a number is refused as a whole."""
+    counts: dict[str, Any] = {"replicas": -1, "updatedReplicas": -1, "readyReplicas": -(2**31)}
+    reported = replicas_of(groups(**counts)) or {}
+    assert {reported[name] for name in counts} == {0}
+    assert ready_replicas(groups(**counts)) == (0, 0)
+
+
 def of_grove(kind: str, serving: str, desired: int = 2, **changed: Any) -> dict[str, Any]:
     status = {"observedGeneration": 3, "replicas": desired, "updatedReplicas": desired, serving: desired, **changed}
     return {

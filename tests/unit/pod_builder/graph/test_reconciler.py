@@ -1,6 +1,7 @@
 """GraphReconciler as a whole: a graph, its cache, and what is written, with nothing behind it."""
 
 from collections.abc import Collection
+from typing import Any
 
 import pytest
 from dynamo_pod_builder.applying import ChildChange, Ensured
@@ -20,6 +21,7 @@ from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import SETTLE
 from dynamo_shared.state.cache import ObjectCache
 
+from tests.building.objects import object_of
 from tests.unit.announced import Announced
 from tests.unit.pod_builder.indexed import indexed
 from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind
@@ -198,9 +200,48 @@ async def test_what_is_not_news_waits_for_more(status):
     assert "created" not in world.announced.events
 
 
-def test_the_graph_is_read_from_the_cache_alone():
-    world = World(GRAPH)
-    assert world.reconciler.observer.graph(KEY) is world.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, KEY)
+async def test_a_graph_without_a_spec_fails_and_says_so():
+    """Its schema does not require one."""
+    world = World({name: value for name, value in GRAPH.items() if name != "spec"})
+    await world.reconcile()
+    assert objects.condition({"status": world.writer.statuses[0]}, "Ready")["message"] == (  # type: ignore[index]
+        "NotDeployable: spec.components: names no component; add at least one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec"),
+    [
+        (resources.DYNAMO_COMPONENT_DEPLOYMENTS, {}),
+        (resources.POD_CLIQUE_SETS, {"spec": {"template": {"cliques": [{"name": "x", "spec": {}}]}}}),
+        (
+            resources.POD_CLIQUE_SETS,
+            {
+                "spec": {
+                    "template": {
+                        "cliques": [{"name": "x", "spec": {}}],
+                        "podCliqueScalingGroups": [{"name": "g", "cliqueNames": ["x"]}],
+                    }
+                }
+            },
+        ),
+    ],
+    ids=["component deployment", "set", "set with a group"],
+)
+async def test_a_child_that_says_next_to_nothing_goes(resource, spec):
+    """A user can store one that names the graph as its controller: it held up the graph without end."""
+    owner = resources.controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, "graph", "graph-uid")
+    graph = stored_graph(component("One"))
+    metadata: dict[str, Any] = {
+        "uid": "forged",
+        "resourceVersion": "1",
+        "ownerReferences": [owner],
+        "finalizers": ["x/y"],
+    }
+    world = World(graph, *owned(graph), object_of(resource, "forged", **metadata, **spec))
+    await world.reconcile()
+    assert world.applier.lines[-1] == f"delete {resource.kind} forged"
+    assert world.writer.statuses[0]["state"] == "successful"
 
 
 async def test_a_planner_of_the_graph_s_own_learns_of_the_generation_that_serves():

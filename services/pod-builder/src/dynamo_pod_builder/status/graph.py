@@ -127,7 +127,7 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     waiting = [words for words, _ in states]
     stuck = [words for words, reason in states if reason]
     reason = next((reason for _, reason in states if reason), "")
-    if outcome.rolling_update is not None and outcome.rolling_update["phase"] in {"Pending", "InProgress"}:
+    if outcome.rolling_update is not None and outcome.rolling_update.get("phase") in {"Pending", "InProgress"}:
         return (
             PENDING,
             reason or ROLLING_UPDATE,

@@ -232,7 +232,7 @@ def _of_container(status: KubeObject, written: KubeObject, init: bool, now: date
     if ended is None or status.get("ready") or (init and ended.get("exitCode") == 0):
         return None
     running = state.get("running")
-    if running and now is not None and now - _time(running["startedAt"]) > timedelta(seconds=READY_WITHIN):
+    if running and now is not None and now - _time(running.get("startedAt")) > timedelta(seconds=READY_WITHIN):
         # The kubelet, too, forgives by now what was before.
         return None
     again = reason == CRASH_LOOP or status.get("restartCount", 0) > 1
@@ -268,7 +268,7 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         return
     if scheduled is not None and scheduled["status"] == "True" and (prepared or {}).get("status") == "False":
         message = f"its volumes, network or devices are not ready {START_WITHIN / 60:.0f} minutes after it has a node"
-        since = _time(scheduled["lastTransitionTime"])
+        since = _time(scheduled.get("lastTransitionTime"))
         yield _Late(Rank.NOT_STARTED, NOT_STARTED, message, since, timedelta(seconds=START_WITHIN))
         return
     turned = (objects.condition(pod, "Ready") or {}).get("lastTransitionTime")
@@ -284,7 +284,7 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         if not starting and "readinessProbe" not in probes:
             continue
         # One that was ready before counts from when it no longer was.
-        since = max([_time(running["startedAt"])] + ([_time(turned)] if turned else []))
+        since = max([_time(running.get("startedAt"))] + ([_time(turned)] if turned else []))
         message = (
             f"container {each['name']} runs, and its {'startup' if starting else 'readiness'} probe "
             f"does not succeed for more than {READY_WITHIN / 60:.0f} minutes"
@@ -306,7 +306,7 @@ def quoted(text: str) -> str:
     return shortened(_steady(text), QUOTED)
 
 
-def _time(text: str) -> datetime:
+def _time(text: object) -> datetime:
     return times.moment(text) or times.EARLIEST
 
 

@@ -64,8 +64,9 @@ def ready_replicas(workload: KubeObject | None) -> tuple[int, int]:
     """Replicas that serve, and that are ready; only a Deployment distinguishes them."""
     if workload is None:
         return 0, 0
-    status, serving = workload.get("status", {}), _SERVING[_kind(workload)]
-    return status.get(serving, 0), status.get("readyReplicas", status.get(serving, 0))
+    serving = _SERVING[_kind(workload)]
+    is_counted = "readyReplicas" in workload.get("status", {})
+    return _count(workload, serving), _count(workload, "readyReplicas" if is_counted else serving)
 
 
 def outlook(workload: KubeObject | None) -> tuple[object, ...]:
@@ -84,22 +85,21 @@ def replicas_left(workload: KubeObject | None) -> int:
     """Replicas that there are, serving or not; what was asked for, while that is not yet acted on."""
     if workload is None:
         return 0
-    status, desired = workload.get("status", {}), objects.replicas(workload)
-    generation = status.get("observedGeneration", objects.generation(workload))
-    current = generation >= objects.generation(workload)
-    return int(status.get("replicas", 0)) if current else max(desired, status.get("replicas", 0))
+    generation = workload.get("status", {}).get("observedGeneration", objects.generation(workload))
+    there = _count(workload, "replicas")
+    return there if generation >= objects.generation(workload) else max(objects.replicas(workload), there)
 
 
 def replicas_of(workload: KubeObject | None) -> KubeObject | None:
     """`status.component` of a DCD and `status.components[name]` of a DGD; None before there is a workload."""
     if workload is None:
         return None
-    status, kind = workload.get("status", {}), _kind(workload)
+    kind = _kind(workload)
     counted = _COUNTS if kind == DEPLOYMENTS.kind else ("replicas", "updatedReplicas", _SERVING[kind])
     return {
         "componentKind": kind,
         "componentNames": [workload["metadata"]["name"]],
-        **{count: status.get(count, 0) for count in counted},
+        **{name: _count(workload, name) for name in counted},
     }
 
 
@@ -146,13 +146,13 @@ def why_not(state: WorkloadReadiness, causes: Sequence[Trouble]) -> WorkloadRead
 
 
 def _deployment(deployment: KubeObject) -> WorkloadReadiness:
-    spec, status = deployment.get("spec", {}), deployment.get("status", {})
+    spec = deployment.get("spec", {})
     if spec.get("paused"):
         return WorkloadReadiness(False, "the Deployment is paused")
     if not is_observed(deployment):
         return WorkloadReadiness(False, "the Deployment's change is not yet observed")
     desired = spec.get("replicas", 1)
-    updated, available, total = (status.get(name, 0) for name in ("updatedReplicas", "availableReplicas", "replicas"))
+    available, updated, total = _counts(deployment)
     if _all_serve(deployment, desired, updated, available, total):
         return WorkloadReadiness(True, f"{desired} of {desired} replicas available")
     # The Deployment controller's own words say more than numbers: quota, deadline, refused pods.
@@ -160,14 +160,18 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
     trouble = []
     reason = ""
     if late is not None and late["status"] == "False":
-        trouble.append(f"{late['reason']}: {late.get('message', '')}")
-        reason = TOO_LATE if late["reason"] == TOO_LATE else ""
+        trouble.append(_said(late))
+        reason = TOO_LATE if late.get("reason") == TOO_LATE else ""
     if refused is not None and refused["status"] == "True":
-        message = refused.get("message", "")
-        reason = _refused(message) or refused["reason"]
-        trouble.insert(0, f"{refused['reason']}: {message}")
+        reason = _refused(refused.get("message", "")) or refused.get("reason", "")
+        trouble.insert(0, _said(refused))
     counts = f"{available} of {desired} replicas available, {updated} updated, {total} in all"
     return WorkloadReadiness(False, "; ".join([counts, *trouble]), reason)
+
+
+def _said(condition: KubeObject) -> str:
+    """Reason and message of a condition of a Deployment, which may have none."""
+    return f"{condition.get('reason', '')}: {condition.get('message', '')}"
 
 
 def refusal_of(clique: KubeObject) -> tuple[str, str] | None:
@@ -175,10 +179,9 @@ def refusal_of(clique: KubeObject) -> tuple[str, str] | None:
 
     What Grove says of its last errors stays there when they are over.
     """
-    status, desired = clique.get("status", {}), objects.replicas(clique)
-    if (status.get("replicas") or 0) >= desired:
+    if _count(clique, "replicas") >= objects.replicas(clique):
         return None
-    for error in status.get("lastErrors") or ():
+    for error in clique.get("status", {}).get("lastErrors") or ():
         if error.get("code") == "ERR_CREATE_POD":
             return refusal(str(error.get("description")).rpartition("cause: ")[2])
     return None
@@ -230,8 +233,8 @@ def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
     """A LeaderWorkerSet counts groups; right after a change, those of the former template."""
     if not is_observed(workload):
         return WorkloadReadiness(False, "the LeaderWorkerSet's change is not yet observed")
-    status, desired = workload.get("status", {}), objects.replicas(workload)
-    updated, ready, total = (status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas"))
+    desired = objects.replicas(workload)
+    ready, updated, total = _counts(workload)
     if _all_serve(workload, desired, updated, ready, total):
         return WorkloadReadiness(True, f"{desired} of {desired} groups ready")
     return WorkloadReadiness(False, f"{ready} of {desired} groups ready, {updated} updated, {total} in all")
@@ -248,19 +251,27 @@ def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
 
     Grove may go on counting pods as updated that are gone (grove issue 565).
     """
-    status = workload.get("status", {})
     if (refusal := refusal_of(workload)) is not None:
         reason, words = refusal
         return WorkloadReadiness(False, f"its pods are refused: {words}", reason)
     if not is_observed(workload):
         return WorkloadReadiness(False, f"Grove has not yet observed the present {_kind(workload)}")
     desired = objects.replicas(workload)
-    serving, updated, total = (
-        status.get(count, 0) for count in (_SERVING[_kind(workload)], "updatedReplicas", "replicas")
-    )
+    serving, updated, total = _counts(workload)
     if serving == total == desired and updated >= desired:
         return WorkloadReadiness(True, f"{desired} of {desired} {unit} ready")
     return WorkloadReadiness(False, f"{serving} of {desired} {unit} ready, {updated} updated, {total} in all")
+
+
+def _counts(workload: KubeObject) -> tuple[int, int, int]:
+    """Replicas that serve, that are of the newest template, and that there are."""
+    serving = _SERVING[_kind(workload)]
+    return _count(workload, serving), _count(workload, "updatedReplicas"), _count(workload, "replicas")
+
+
+def _count(workload: KubeObject, name: str) -> int:
+    """A number of its status. Those of others may be below zero: a status that repeats one would be refused as a whole."""
+    return max(0, workload.get("status", {}).get(name) or 0)
 
 
 def _kind(workload: KubeObject) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dynamo_shared.api import objects
+from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUES, Resource
@@ -31,18 +32,23 @@ class GroveWorkload(NamedTuple):
 
 
 def workloads(pod_clique_set: KubeObject) -> Iterator[GroveWorkload]:
-    """Each clique that stands alone, and each scaling group."""
+    """Each clique that stands alone, and each scaling group, but for those of no component, as others make them."""
     template, prefix = pod_clique_set["spec"]["template"], f"{objects.name(pod_clique_set)}-0"
     cliques = {each["name"]: each for each in template["cliques"]}
     grouped: set[str] = set()
     for group in template.get("podCliqueScalingGroups", ()):
         grouped.update(group["cliqueNames"])
-        component = cliques[group["cliqueNames"][0]]["labels"][labels.COMPONENT]
-        yield GroveWorkload(component, POD_CLIQUE_SCALING_GROUPS, f"{prefix}-{group['name']}", group["replicas"])
+        if component := component_of(cliques[group["cliqueNames"][0]]):
+            name = f"{prefix}-{group['name']}"
+            yield GroveWorkload(component, POD_CLIQUE_SCALING_GROUPS, name, group.get("replicas", DEFAULT_REPLICAS))
     for name, each in cliques.items():
-        if name not in grouped:
-            component = each["labels"][labels.COMPONENT]
-            yield GroveWorkload(component, POD_CLIQUES, f"{prefix}-{name}", each["spec"]["replicas"])
+        if name not in grouped and (component := component_of(each)):
+            yield GroveWorkload(component, POD_CLIQUES, f"{prefix}-{name}", objects.replicas(each))
+
+
+def component_of(clique: KubeObject) -> str:
+    """The component that a clique of a set is of; "" for one without its label."""
+    return str((clique.get("labels") or {}).get(labels.COMPONENT, ""))
 
 
 def accepted(pod_clique_set: KubeObject) -> KubeObject:

@@ -36,8 +36,9 @@ class GraphObserver:
     registrations: Registrations
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
-        """The graph of a key, or None."""
-        return self.cache.get(resources.DYNAMO_GRAPH_DEPLOYMENTS, key)
+        """The graph of a key, or None. One without a spec, which a user can store where admission is off, has an empty one."""
+        graph = self.cache.get(resources.DYNAMO_GRAPH_DEPLOYMENTS, key)
+        return graph if graph is None or "spec" in graph else {**graph, "spec": {}}
 
     async def observe(self, graph: KubeObject) -> Observed:
         """A graph with what is around it. Raises KubeError where secrets cannot be listed."""

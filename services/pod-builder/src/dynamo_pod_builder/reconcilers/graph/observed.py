@@ -54,11 +54,12 @@ class Observed:
     claimed: Mapping[str, RoleClaims] = field(default_factory=dict)
     #: GPUs that its components ask for, of those of which that is known.
     gpus: Mapping[str, GpuShape] = field(default_factory=dict)
-    #: Component deployments of the graph, by name: each step asks for them, some of them again and again.
+    #: Component deployments of the graph, by name: each step asks for them, some of them again and again. One without a spec,
+    #: which a user can store where admission is off, is a child like any other that is not desired.
     components: Mapping[str, KubeObject] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        there = self._of(DYNAMO_COMPONENT_DEPLOYMENTS)
+        there = [each for each in self._of(DYNAMO_COMPONENT_DEPLOYMENTS) if "spec" in each]
         object.__setattr__(self, "components", {objects.name(each): each for each in there})
 
     @property

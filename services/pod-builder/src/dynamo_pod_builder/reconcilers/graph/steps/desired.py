@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
-from dynamo_shared.api.registry.labels import COMPONENT
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE_SETS
 from dynamo_shared.api.snapshots import OF_CANDIDATES
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment, parse_component, parse_graph
@@ -132,19 +131,17 @@ def _running(observed: Observed) -> dict[str, RunningPods]:
         for name, each in observed.components.items()
     }
     for clique_set in observed.sets:
-        annotated = {each["labels"][COMPONENT]: each for each in clique_set["spec"]["template"]["cliques"]}
+        annotated = {grove.component_of(each): each for each in clique_set["spec"]["template"]["cliques"]}
         for each in grove.workloads(clique_set):
-            there = observed.cliques.get(each.place)
-            if there is not None:
-                running[each.component] = _running_pods(
-                    there["spec"]["replicas"], {"metadata": annotated[each.component]}
-                )
+            if (there := observed.cliques.get(each.place)) is not None:
+                template = {"metadata": annotated[each.component]}
+                running[each.component] = _running_pods(objects.replicas(there), template)
     return running
 
 
 def _running_pods(replicas: int, template: KubeObject) -> RunningPods:
-    annotated = (template.get("metadata") or {}).get("annotations") or {}
-    return RunningPods(replicas, {key: value for key, value in annotated.items() if key in OF_CANDIDATES})
+    annotated = objects.annotations(template).items()
+    return RunningPods(replicas, {key: value for key, value in annotated if key in OF_CANDIDATES})
 
 
 def _kept(observed: Observed) -> render.ObservedGraph:

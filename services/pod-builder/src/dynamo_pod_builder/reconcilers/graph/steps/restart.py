@@ -138,7 +138,7 @@ def _with_id(child: KubeObject, ids: Mapping[str, str]) -> KubeObject:
     if child["kind"] == POD_CLIQUE_SETS.kind:
         template = child["spec"]["template"]
         cliques = [
-            each if (id_ := ids.get(_component_of(each))) is None else _annotated(each, id_)
+            each if (id_ := ids.get(grove.component_of(each))) is None else _annotated(each, id_)
             for each in template["cliques"]
         ]
         return {**child, "spec": {**child["spec"], "template": {**template, "cliques": cliques}}}
@@ -171,12 +171,10 @@ def _of_component(component: KubeObject | None, observed: Observed) -> Part:
 
 def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Part]:
     there = observed.children.get(place_of(pod_clique_set))
-    ids: dict[str, str] = {}
-    if there is not None:
-        for each in there.get("spec", {}).get("template", {}).get("cliques", ()):
-            ids[_component_of(each)] = (each.get("annotations") or {}).get(RESTART_AT, "")
     if there is None:
         return {each.component: Part(False) for each in grove.workloads(pod_clique_set)}
+    cliques = there.get("spec", {}).get("template", {}).get("cliques", ())
+    ids = {grove.component_of(each): _id_in({"metadata": each}) for each in cliques}
     realized = grove.is_observed(there) and not grove.is_updating(there)
     parts: dict[str, Part] = {}
     for each in grove.workloads(pod_clique_set):
@@ -198,7 +196,3 @@ def _pods_have(id_: str, workload: KubeObject, observed: Observed) -> bool:
 
 def _id_in(template: KubeObject | None) -> str:
     return objects.annotations(template or {}).get(RESTART_AT, "")
-
-
-def _component_of(clique: KubeObject) -> str:
-    return str((clique.get("labels") or {}).get(labels.COMPONENT, ""))
