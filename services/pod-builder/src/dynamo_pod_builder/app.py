@@ -1,6 +1,6 @@
 """Composition root: all that the pod-builder is made of, on one page."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from dynamo_shared.aio import Offload
@@ -23,7 +23,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.runtime import Controller, Result, ServiceContext
+from dynamo_shared.runtime import Controller, ServiceContext
 from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
@@ -47,6 +47,7 @@ from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.pod import PodReconciler
 from dynamo_pod_builder.reconcilers.pod_snapshot import PodSnapshotReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
+from dynamo_pod_builder.reconcilers.unexpected import Reconcile, UnexpectedFailures
 from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.routing import routes
@@ -111,7 +112,8 @@ class _PodBuilder(Controller):
         components = ComponentReconciler(
             cache, applier, statuses, announcer, config, now, pull_secrets, pod_events, large, keys
         )
-        of_objects: dict[Resource, Callable[[ObjectKey], Awaitable[Result]]] = {
+        unexpected = UnexpectedFailures(cache, statuses, now)
+        of_objects: dict[Resource, Reconcile] = {
             DYNAMO_GRAPH_DEPLOYMENTS: GraphReconciler(
                 GraphObserver(
                     cache, config, now, pull_secrets, TopologySchema(kube, context.clock), Registrations(kube)
@@ -138,7 +140,7 @@ class _PodBuilder(Controller):
         self.wire(
             {
                 **{
-                    each.plural: Reconciler(reconcile, partial(cache.keys, each))
+                    each.plural: Reconciler(unexpected.reported(each, reconcile), partial(cache.keys, each))
                     for each, reconcile in of_objects.items()
                 },
                 # What differs is reconciled with its component, where there was no change of an adapter.

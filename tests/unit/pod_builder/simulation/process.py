@@ -14,6 +14,7 @@ from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
+from dynamo_pod_builder.reconcilers.unexpected import UnexpectedFailures
 from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.routing import routes
@@ -76,6 +77,9 @@ class _Schema:
 class Process:
     """Starts with the whole feed read, and each of its objects to be reconciled, as after a restart."""
 
+    retried: tuple[type[Exception], ...] = (KubeError,)
+    """what a reconcile may raise; all else ends the story"""
+
     def __init__(self, world: World, client: Client, clock: ManualClock, config: RenderConfig) -> None:
         self.cache = indexed(clock=clock)
         self._clock = clock
@@ -102,18 +106,21 @@ class Process:
             return BASE + timedelta(seconds=clock.now)
 
         self._report = GraphReport(statuses, announced, pod_events)
+        graphs = GraphReconciler(
+            GraphObserver(cache, lambda: config, now, secrets, schema, Registrations(kube)),
+            Executor(applier, keys, announced),
+            self._report,
+            applier,
+            large,
+            Captures(kube, cache),
+        )
+        components = ComponentReconciler(
+            cache, applier, statuses, announced, lambda: config, now, secrets, pod_events, large, keys
+        )
+        of_objects = {DYNAMO_GRAPH_DEPLOYMENTS: graphs.reconcile, DYNAMO_COMPONENT_DEPLOYMENTS: components.reconcile}
+        unexpected = UnexpectedFailures(cache, statuses, now)
         self._reconcilers = {
-            DYNAMO_GRAPH_DEPLOYMENTS.plural: GraphReconciler(
-                GraphObserver(cache, lambda: config, now, secrets, schema, Registrations(kube)),
-                Executor(applier, keys, announced),
-                self._report,
-                applier,
-                large,
-                Captures(kube, cache),
-            ).reconcile,
-            DYNAMO_COMPONENT_DEPLOYMENTS.plural: ComponentReconciler(
-                cache, applier, statuses, announced, lambda: config, now, secrets, pod_events, large, keys
-            ).reconcile,
+            **{each.plural: unexpected.reported(each, reconcile) for each, reconcile in of_objects.items()},
             DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural: ScalingReconciler(cache, applier).reconcile,
             NAMESPACES.plural: NamespaceReconciler(cache, applier).reconcile,
         }
@@ -155,14 +162,14 @@ class Process:
     async def settle(self) -> None:
         """Everything goes on until it waits for the API server; what has ended is repeated as it asks.
 
-        Raises what a reconcile raises, but KubeError.
+        Raises what a reconcile raises, but for what is retried.
         """
         for _ in range(ROUNDS):
             await asyncio.sleep(0)
         for task in [task for task, running in self._running.items() if running.done()]:
             try:
                 self._ended(task, self._running.pop(task).result())
-            except KubeError:
+            except self.retried:
                 failures = self._failures[task] = self._failures.get(task, 0) + 1
                 self._enqueue(task, min(LONGEST_RETRY, FIRST_RETRY * 2 ** (failures - 1)))
             if task in self._again:
