@@ -57,7 +57,7 @@ class Stage:
 async def test_secrets_are_listed_by_type_once_for_all_that_ask_and_again_when_old() -> None:
     stage = Stage(secret("a"))
     result = await asyncio.gather(*(stage.lists.of("ns") for _ in range(5)))
-    assert {each.of("nvcr.io/x") for each in result} == {("a",)}
+    assert [each.of_hosts({"nvcr.io"}) for each in result] == [{"a"}] * 5
     assert stage.asked == ["ns type=kubernetes.io/dockerconfigjson", "ns type=kubernetes.io/dockercfg"]
     stage.time = REFRESH - 1
     await stage.lists.of("ns")
@@ -89,7 +89,7 @@ async def test_one_that_waited_finds_its_namespace_pushed_out(monkeypatch: pytes
         return known
 
     monkeypatch.setattr(stage.lists, "_keep", pushed)
-    assert {each.of("nvcr.io/x") for each in await asyncio.gather(*listing)} == {("a",)}
+    assert [each.of_hosts({"nvcr.io"}) for each in await asyncio.gather(*listing)] == [{"a"}] * 2
 
 
 async def test_others_of_the_namespace_hear_of_other_secrets() -> None:
@@ -97,14 +97,14 @@ async def test_others_of_the_namespace_hear_of_other_secrets() -> None:
     await stage.lists.of("ns")
     stage.secrets.append(secret("b"))
     stage.time = REFRESH
-    assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a", "b")
+    assert (await stage.lists.of("ns")).of_hosts({"nvcr.io"}) == {"a", "b"}
     assert stage.changed == ["ns"]
 
 
 async def test_a_malformed_secret_is_reported_once_and_without_its_content() -> None:
     stage = Stage(secret("a"), secret("bad", json.dumps({"auths": "hunter2"})))
     for _ in range(3):
-        assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)
+        assert (await stage.lists.of("ns")).of_hosts({"nvcr.io"}) == {"a"}
         stage.time += REFRESH
     ((about, fact),) = stage.reported
     assert (fact.reason, fact.type) == ("MalformedPullSecret", "Warning")
@@ -121,7 +121,7 @@ async def test_what_is_known_stays_while_the_api_server_is_away_and_what_is_not_
     stage.error = None
     await stage.lists.of("ns")
     stage.time, stage.error = REFRESH, Unavailable(503, "ServiceUnavailable", "stopping")
-    assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)
+    assert (await stage.lists.of("ns")).of_hosts({"nvcr.io"}) == {"a"}
     # It is not asked again with each reconcile.
     asked = len(stage.asked)
     await stage.lists.of("ns")
@@ -134,11 +134,11 @@ async def test_a_platform_that_may_not_list_secrets_works_without_them() -> None
     stage.error = Forbidden(403, "Forbidden", "secrets is forbidden")
     assert await stage.lists.of("ns") == NO_PULL_SECRETS
     stage.time, stage.error = REFRESH, None
-    assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)
+    assert (await stage.lists.of("ns")).of_hosts({"nvcr.io"}) == {"a"}
     assert stage.changed == ["ns"]
     # Rights that are taken away for a while take no secrets from pods that run.
     stage.time, stage.error = 2 * REFRESH, Forbidden(403, "Forbidden", "secrets is forbidden")
-    assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)
+    assert (await stage.lists.of("ns")).of_hosts({"nvcr.io"}) == {"a"}
 
 
 def account(name: str, marked: str | None = "true", namespace: str = "ns") -> dict[str, Any]:

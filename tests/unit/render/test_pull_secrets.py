@@ -93,9 +93,8 @@ def test_both_types_are_read_and_secrets_of_one_registry_are_sorted() -> None:
     )
     assert result == PullSecrets({"docker.io": ("old",), "nvcr.io": ("a", "b"), "quay.io": ("a",)})
     assert malformed == ()
-    assert result.of("nvcr.io/x") == ("a", "b")
-    assert result.of("busybox") == ("old",)
-    assert result.of("ghcr.io/x") == ()
+    assert result.of_hosts({"nvcr.io", "docker.io"}) == {"a", "b", "old"}
+    assert result.of_hosts({"ghcr.io"}) == set()
 
 
 @pytest.mark.parametrize(
@@ -118,7 +117,7 @@ def test_both_types_are_read_and_secrets_of_one_registry_are_sorted() -> None:
 )
 def test_a_key_may_stand_for_many_hosts_as_for_the_kubelet(host, image, matches) -> None:
     result, _ = index([secret("s", host)])
-    assert result.of(image) == (("s",) if matches else ())
+    assert result.of_hosts({host_of(image)}) == ({"s"} if matches else set())
 
 
 JSON = ".dockerconfigjson"
@@ -153,7 +152,7 @@ def test_a_malformed_secret_hides_no_other(broken, says) -> None:
 
 def test_the_rest_of_a_malformed_secret_counts() -> None:
     result, malformed = index([holding("half", '{"auths": {"nvcr.io": {"auth": "dTpw"}, "quay.io": 1}}')])
-    assert result.of("nvcr.io/x") == ("half",)
+    assert result.of_hosts({"nvcr.io"}) == {"half"}
     assert [each.name for each in malformed] == ["half"]
 
 

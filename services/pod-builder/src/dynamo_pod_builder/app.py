@@ -5,7 +5,7 @@ from functools import partial
 
 from dynamo_shared.aio import Offload
 from dynamo_shared.api.conditions import PLANNING
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, is_true
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
     DYNAMO_CHECKPOINTS,
@@ -53,7 +53,7 @@ from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.routing import routes
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.checkpoint import PENDING
-from dynamo_pod_builder.status.component import is_available
+from dynamo_pod_builder.status.component import AVAILABLE
 from dynamo_pod_builder.status.graph import INITIALIZING
 from dynamo_pod_builder.surroundings import PullSecretLists, is_component_account
 from dynamo_pod_builder.topology_schema import TopologySchema
@@ -175,7 +175,7 @@ class _PodBuilder(Controller):
             counted={
                 DYNAMO_GRAPH_DEPLOYMENTS: lambda graph: graph.get("status", {}).get("state", INITIALIZING),
                 DYNAMO_CHECKPOINTS: lambda checkpoint: checkpoint.get("status", {}).get("phase", PENDING),
-                DYNAMO_COMPONENT_DEPLOYMENTS: lambda each: "ready" if is_available(each) else "not_ready",
+                DYNAMO_COMPONENT_DEPLOYMENTS: lambda each: "ready" if is_true(each, AVAILABLE) else "not_ready",
             },
             background={"pull-secrets": pull_secrets.run},
             synced=self._configure,

@@ -1,5 +1,6 @@
 """Engines between pods that fail over together: the pods, one a rank, that are one engine over several nodes."""
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.registry import labels
@@ -25,13 +26,13 @@ def ended(cache: ObjectCache) -> list[ObjectKey]:
 
 def engine_has_ended(pod: KubeObject) -> bool:
     """Whether a pod is of an engine that fails over to another, and has ended."""
-    pod_labels = pod["metadata"].get("labels", {})
+    pod_labels = objects.labels(pod)
     return labels.FAILOVER_ENGINE_GROUP_MEMBER in pod_labels and has_ended(pod)
 
 
 def cohort(cache: ObjectCache, pod: KubeObject) -> list[KubeObject]:
     """All pods of the engine that a pod is part of, itself among them; the servers of its memory are not."""
-    pod_labels = pod["metadata"].get("labels", {})
+    pod_labels = objects.labels(pod)
     group = pod_labels.get(labels.GROVE_SCALING_GROUP)
     if not group or any(label not in pod_labels for label in _SAME):
         return [pod]
@@ -39,6 +40,6 @@ def cohort(cache: ObjectCache, pod: KubeObject) -> list[KubeObject]:
     return [
         each
         for each in pods_of(cache, {"kind": POD_CLIQUE_SCALING_GROUPS.kind, "metadata": metadata})
-        if labels.FAILOVER_ENGINE_GROUP_MEMBER in each["metadata"]["labels"]
-        and all(each["metadata"]["labels"].get(label) == pod_labels[label] for label in _SAME)
+        if labels.FAILOVER_ENGINE_GROUP_MEMBER in objects.labels(each)
+        and all(objects.labels(each).get(label) == pod_labels[label] for label in _SAME)
     ]

@@ -27,7 +27,7 @@ def waiting(cache: ObjectCache) -> list[ObjectKey]:
 def lacking(pod: KubeObject) -> str:
     """Label of its node that a pod of a graph still lacks; "" for none, and until it has a node."""
     present = objects.labels(pod)
-    label = (pod["metadata"].get("annotations") or {}).get(TOPOLOGY_LABEL_KEY, "")
+    label = objects.annotations(pod).get(TOPOLOGY_LABEL_KEY, "")
     if not label or label in present or not pod.get("spec", {}).get("nodeName"):
         return ""
     of_graph = labels.GRAPH_DEPLOYMENT_NAME in present and labels.COMPONENT in present

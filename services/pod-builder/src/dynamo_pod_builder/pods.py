@@ -63,7 +63,7 @@ def changes_trouble(change: CacheChange) -> bool:
 
 
 def _workloads(pod: KubeObject) -> Iterator[tuple[str, str]]:
-    pod_labels = pod["metadata"].get("labels", {})
+    pod_labels = objects.labels(pod)
     for kind, label in _NAMED_BY:
         # Pods of Grove have the label of a Deployment's pods, too.
         if (name := pod_labels.get(label)) and not (label == labels.SELECTOR and labels.GROVE_POD_CLIQUE in pod_labels):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import structlog
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from dynamo_shared.api import resources
+from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, ObjectKey
@@ -99,7 +99,7 @@ class SshKeys:
 
 
 def _is_managed(secret: KubeObject) -> bool:
-    return bool((secret["metadata"].get("labels") or {}).get(labels.APP_MANAGED_BY) == MANAGED_BY)
+    return objects.labels(secret).get(labels.APP_MANAGED_BY) == MANAGED_BY
 
 
 def _reference(owner: KubeObject) -> KubeObject:

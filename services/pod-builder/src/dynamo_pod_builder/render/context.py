@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
+from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.device_claims import ClaimedGpus
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyService, legacy_component
@@ -16,6 +17,7 @@ from dynamo_shared.api.v1beta1 import (
     ComponentType,
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
+    DynamoGraphDeployment,
 )
 
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
@@ -25,8 +27,6 @@ from dynamo_pod_builder.render.pod.template import runtime_sidecar
 from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 
 WORKERS = (ComponentType.WORKER, ComponentType.PREFILL, ComponentType.DECODE)
-#: What no namespace means to kubectl, and so to a manifest that is rendered without a server.
-DEFAULT_NAMESPACE = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ class PodContext:
     def nodes(self) -> int:
         """Nodes that a replica spans."""
         return self.spec.multinode.node_count if self.spec.multinode is not None else 1
+
+    @property
+    def replicas(self) -> int:
+        """Replicas that the component asks for, where nothing else says how many there are."""
+        return DEFAULT_REPLICAS if self.spec.replicas is None else self.spec.replicas
 
     def placed(self, placement: PodPlacement) -> Self:
         """The same component at one place of its replica, with the template of the role that it has there."""
@@ -105,7 +110,7 @@ class PodContext:
 def context_of(component: DynamoComponentDeployment, config: RenderConfig, observed: ObservedComponent) -> PodContext:
     """Context of one component deployment."""
     metadata, spec = component.metadata, component.spec
-    namespace = metadata.namespace or DEFAULT_NAMESPACE
+    namespace = namespace_of(component)
     graph = metadata.labels.get(labels.GRAPH_DEPLOYMENT_NAME) or _owning_graph(component)
     template = _serving_template(spec)
     legacy = legacy_component(component)
@@ -128,6 +133,11 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         observed=observed,
         legacy=legacy,
     )
+
+
+def namespace_of(obj: DynamoGraphDeployment | DynamoComponentDeployment) -> str:
+    """Namespace of an object: of one that is rendered without a server what no namespace means to kubectl."""
+    return obj.metadata.namespace or "default"
 
 
 def _serving_template(spec: ComponentSpec) -> KubeObject:

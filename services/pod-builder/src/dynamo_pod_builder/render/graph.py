@@ -1,8 +1,9 @@
 """DynamoGraphDeployment -> access objects, and one DynamoComponentDeployment a component or one PodCliqueSet."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
@@ -20,7 +21,7 @@ from dynamo_pod_builder.render.access.rbac import PICKER_RULES, PLANNER_RULES, d
 from dynamo_pod_builder.render.backends import engine_of_graph
 from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
 from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig, RunningPods
-from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, WORKERS
+from dynamo_pod_builder.render.context import WORKERS, namespace_of
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
 from dynamo_pod_builder.render.legacy.deployment_config import ConfiguredComponent, apply_legacy_config, with_routing
@@ -55,7 +56,7 @@ def graph_children(
     """
     _check(graph, config)
     owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata.name, graph.metadata.uid)
-    namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
+    namespace = namespace_of(graph)
     legacy = legacy_graph(graph)
     specs = _component_specs(graph, config)
     engine = _engine(graph, specs)
@@ -81,7 +82,7 @@ def graph_children(
     ]
     if registering:
         children += discovery_access(graph.metadata.name, namespace, owner, registering)
-    children += _shared_access(graph, namespace, config)
+    children += _shared_access(graph, config)
     if any(component.multinode is not None for component in graph.spec.components):
         children.append(waiting.script(graph.metadata.name, namespace, owner))
     for component, unlabelled in zip(graph.spec.components, specs, strict=True):
@@ -93,13 +94,13 @@ def graph_children(
         backend = observed.backends.get(name) or engine
         if backend:
             spec["backendFramework"] = backend
-        made = _component_deployment(graph, namespace, name, spec, owner)
+        made = _component_deployment(graph, name, spec, owner)
         components.append(handed_down(made, legacy.services.get(component.name, NO_SERVICE)))
         children += claim_templates(
             graph.metadata.name, component.name, namespace, component, spec.get("podTemplate") or {}, owner=owner
         )
         if component.type is ComponentType.EPP:
-            children += _picker(graph, namespace, spec, owner)
+            children += _picker(graph, spec, owner)
     return children + (pod_clique_set.children(graph, components, config, observed, owner) if grove else components)
 
 
@@ -159,7 +160,7 @@ def _check_provider(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
         raise RenderError("", at, "is neither grove nor component", "recreate the graph without it")
 
 
-def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderConfig) -> list[KubeObject]:
+def _shared_access(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
     """Accounts that all graphs of a namespace share; in a restricted installation the chart binds ClusterRoles to them."""
     types = {component.type for component in graph.spec.components}
     children: list[KubeObject] = []
@@ -171,7 +172,7 @@ def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderC
             continue
         # Planners may be added to a graph's namespace by others, so that a named role is bound for every graph.
         if component_type in types or (always and cluster_role):
-            children += shared_access(account, namespace, rules, cluster_role)
+            children += shared_access(account, namespace_of(graph), rules, cluster_role)
     return children
 
 
@@ -223,10 +224,9 @@ def _component_spec(
         spec["eppConfig"] = picker.complete(spec["eppConfig"])
     # Wrong rollout annotations are said here, before anything is written.
     strategy(component.name, _annotations(spec))
-    namespace, name = graph.metadata.namespace or DEFAULT_NAMESPACE, graph.metadata.name
-    service = names.service(names.component_deployment(name, component.name))
-    space = dynamo_namespace(namespace, name, shared=bool(spec.get("globalDynamoNamespace")))
-    place = ConfiguredComponent(space, f"http://{service}.{namespace}.svc:{ports.HTTP.number}")
+    service = names.service(names.component_deployment(graph.metadata.name, component.name))
+    address = f"http://{service}.{namespace_of(graph)}.svc:{ports.HTTP.number}"
+    place = ConfiguredComponent(_dynamo_namespace(graph, spec), address)
     # Also where the graph names none: a number that is not applied is whatever another client writes.
     return {"replicas": DEFAULT_REPLICAS, **apply_legacy_config(spec, place)}
 
@@ -257,37 +257,36 @@ def _each_template(spec: KubeObject, change: Callable[[KubeObject], KubeObject])
     return changed
 
 
-def _component_deployment(
-    graph: DynamoGraphDeployment, namespace: str, name: str, spec: KubeObject, owner: KubeObject
-) -> KubeObject:
-    space = dynamo_namespace(namespace, graph.metadata.name, shared=bool(spec.get("globalDynamoNamespace")))
+def _dynamo_namespace(graph: DynamoGraphDeployment, spec: KubeObject) -> str:
+    is_shared = bool(spec.get("globalDynamoNamespace"))
+    return dynamo_namespace(namespace_of(graph), graph.metadata.name, shared=is_shared)
+
+
+def _component_deployment(graph: DynamoGraphDeployment, name: str, spec: KubeObject, owner: KubeObject) -> KubeObject:
+    space = _dynamo_namespace(graph, spec)
     names.check(spec["name"], name, space)
-    template = spec.get("podTemplate") or {}
     label_set = {
-        **((template.get("metadata") or {}).get("labels") or {}),
+        **objects.labels(spec.get("podTemplate") or {}),
         labels.COMPONENT: spec["name"],
         labels.DYNAMO_NAMESPACE: space,
         labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name,
     }
     return {
         **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
-        "metadata": object_metadata(name, namespace, label_set, {}, owner),
+        "metadata": object_metadata(name, namespace_of(graph), label_set, {}, owner),
         "spec": spec,
     }
 
 
-def _picker(graph: DynamoGraphDeployment, namespace: str, spec: KubeObject, owner: KubeObject) -> list[KubeObject]:
-    name = graph.metadata.name
-    space = dynamo_namespace(namespace, name, shared=bool(spec.get("globalDynamoNamespace")))
+def _picker(graph: DynamoGraphDeployment, spec: KubeObject, owner: KubeObject) -> list[KubeObject]:
+    name, namespace = graph.metadata.name, namespace_of(graph)
     made = picker.config_map(name, namespace, spec, owner)
-    pool = picker.inference_pool(name, namespace, spec, space, owner)
+    pool = picker.inference_pool(name, namespace, spec, _dynamo_namespace(graph, spec), owner)
     return [pool] if made is None else [made, pool]
 
 
-def _annotations(spec: KubeObject) -> dict[str, str]:
-    template = spec.get("podTemplate") or {}
-    annotations: dict[str, str] = (template.get("metadata") or {}).get("annotations") or {}
-    return annotations
+def _annotations(spec: KubeObject) -> Mapping[str, str]:
+    return objects.annotations(spec.get("podTemplate") or {})
 
 
 def _generation(graph: DynamoGraphDeployment, specs: list[KubeObject]) -> str:

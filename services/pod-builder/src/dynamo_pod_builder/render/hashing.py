@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.role_templates import ROLES, own_template
@@ -59,12 +60,11 @@ def _without_scale(spec: KubeObject) -> KubeObject:
 
 
 def _without_origin(template: KubeObject) -> KubeObject:
-    metadata = template.get("metadata") or {}
-    annotations = metadata.get("annotations") or {}
+    annotations = objects.annotations(template)
     if OPERATOR_ORIGIN_VERSION not in annotations:
         return template
-    annotations = {key: value for key, value in annotations.items() if key != OPERATOR_ORIGIN_VERSION}
-    return {**template, "metadata": {**metadata, "annotations": annotations}}
+    kept = {key: value for key, value in annotations.items() if key != OPERATOR_ORIGIN_VERSION}
+    return {**template, "metadata": {**template["metadata"], "annotations": kept}}
 
 
 def _without(spec: KubeObject, fields: Iterable[str]) -> KubeObject:

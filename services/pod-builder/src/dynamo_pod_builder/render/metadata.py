@@ -49,14 +49,15 @@ def restore_annotations(context: PodContext) -> dict[str, str]:
 
 def object_annotations(context: PodContext) -> dict[str, str]:
     """Annotations of Deployment, Service and pods: the template's, and the model; not where a graph comes from."""
-    annotations = {key: value for key, value in context.template_annotations.items() if key not in _NOT_PASSED_ON}
+    annotations = passed_on(context.template_annotations)
     if context.spec.model_ref is not None:
         annotations[BASE_MODEL] = context.spec.model_ref.name
     return annotations
 
 
-# An upgrade of the platform must not roll pods, so its version stays out of them.
-_NOT_PASSED_ON = frozenset({OPERATOR_ORIGIN_VERSION})
+def passed_on(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Annotations of a pod template that pods have: an upgrade of the platform must not roll them, so not its version."""
+    return {name: value for name, value in annotations.items() if name != OPERATOR_ORIGIN_VERSION}
 
 
 def object_metadata(

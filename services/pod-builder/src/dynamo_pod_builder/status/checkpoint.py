@@ -64,7 +64,7 @@ GONE = JobObservation(JobProgress.FAILED, JOB_DELETED, "the checkpoint's Job was
 
 def observe(job: KubeObject, troubles: Sequence[Trouble] = ()) -> JobObservation:
     """The progress, from a Job, the troubles of its pod, and the snapshot agent's annotation on the Job."""
-    word = job["metadata"].get("annotations", {}).get(SNAPSHOT_STATUS, "")
+    word = objects.annotations(job).get(SNAPSHOT_STATUS, "")
     complete, failed = objects.is_true(job, "Complete"), objects.condition(job, "Failed")
     if word == _FAILED:
         message = "the snapshot agent could not take the checkpoint; its log on the pod's node says why"

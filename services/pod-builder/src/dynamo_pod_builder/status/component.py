@@ -94,11 +94,6 @@ def is_observed(component: dict[str, Any]) -> bool:
     return bool(component.get("status", {}).get("observedGeneration", 0) >= objects.generation(component))
 
 
-def is_available(component: dict[str, Any]) -> bool:
-    """Whether a DCD's status says that it serves."""
-    return objects.is_true(component, AVAILABLE)
-
-
 def verdict(reported: dict[str, Any]) -> tuple[object, ...]:
     """What is news of a DCD's status: whether it serves, why not, and of which spec that is said."""
     entry = find(reported.get("conditions", ()), AVAILABLE)

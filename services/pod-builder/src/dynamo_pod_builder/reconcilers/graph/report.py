@@ -29,9 +29,6 @@ from dynamo_pod_builder.status.snapshots import CHECKPOINTS_READY, checkpoints_c
 from dynamo_pod_builder.status.topology import AVAILABLE, is_constrained, topology_condition
 from dynamo_pod_builder.status.workload import is_observed, stateful_set_lacking
 
-#: Status fields that are carried through where a plan says nothing of them.
-_CARRIED = ("checkpoints",)
-
 
 @dataclass(frozen=True, slots=True)
 class GraphReport:
@@ -125,9 +122,8 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
     """What is known of the graph now. Pure."""
     observed = outcome.observed
     before = observed.status
-    carried = {name: before[name] for name in _CARRIED if name in before}
-    if outcome.complete:
-        carried = {"checkpoints": plan.starts.status} if plan.starts.by_component else {}
+    # Of what is not known again yet, all is as it was.
+    checkpoints = plan.starts.status if outcome.complete else before.get("checkpoints")
     # Nothing is planned where nothing could be rendered: all is as it was.
     is_planned = plan.children is not None
     restart = plan.restart.status if is_planned else before.get("restart")
@@ -145,7 +141,7 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
         awaited={name: starts.by_component[name].name for name in awaited},
         rolling_update=plan.rollout.status if is_planned else before.get("rollingUpdate"),
         rollout_waits=plan.rollout.waits,
-        carried=carried if restart is None else {**carried, "restart": restart},
+        carried={name: each for name, each in (("checkpoints", checkpoints), ("restart", restart)) if each},
         conditions=[*_topology(plan, observed), *_checkpoints(plan, outcome), *_planner(outcome)],
         gpus=observed.gpus if is_planned else {},
     )
@@ -187,17 +183,19 @@ def _checkpoints(plan: Plan, outcome: CarryOutResult) -> list[Condition]:
     graph, starts = outcome.observed.graph, plan.starts.snapshots
     if outcome.complete:
         return [checkpoints_condition(graph, starts, outcome.observed.now)] if starts else []
-    # It is not known again yet.
-    before = objects.condition(graph, CHECKPOINTS_READY)
-    return [before] if before is not None else []
+    return _kept(graph, CHECKPOINTS_READY)
 
 
 def _planner(outcome: CarryOutResult) -> list[Condition]:
     graph = outcome.observed.graph
     if outcome.uninformed is not None:
         return [own_planner.uninformed(graph, outcome.uninformed, outcome.observed.now)]
-    # Whether it is still refused is not known again yet.
-    before = None if outcome.complete else objects.condition(graph, INFORMED)
+    return [] if outcome.complete else _kept(graph, INFORMED)
+
+
+def _kept(graph: KubeObject, type_: str) -> list[Condition]:
+    """The condition as it was, where it is not known again yet."""
+    before = objects.condition(graph, type_)
     return [before] if before is not None else []
 
 

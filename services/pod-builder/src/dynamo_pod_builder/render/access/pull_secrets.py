@@ -42,10 +42,6 @@ class PullSecrets:
 
     by_host: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def of(self, image: str) -> tuple[str, ...]:
-        """Names of the secrets for an image, sorted."""
-        return tuple(sorted(self.of_hosts({host_of(image)})))
-
     def of_hosts(self, hosts: Set[str]) -> set[str]:
         """Names of the secrets for some registries."""
         patterns = [(pattern, names) for pattern, names in self.by_host.items() if "*" in pattern]

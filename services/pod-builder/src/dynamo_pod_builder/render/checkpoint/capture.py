@@ -27,7 +27,7 @@ from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.context import PodContext, context_of
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.hashing import digest
-from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.metadata import object_metadata, passed_on
 from dynamo_pod_builder.render.pod.env import merge_env
 from dynamo_pod_builder.render.pod.merge import merge
 from dynamo_pod_builder.render.pod.pod import pod_spec
@@ -134,12 +134,10 @@ def _template(context: PodContext, target: str) -> KubeObject:
     if not pod["containers"]:
         how = "name one of podTemplate.spec.containers"
         raise RenderError(context.component, f"{_AT}.targetContainerName", f"is {target}, which there is not", how)
-    kept = {key: value for key, value in context.template_annotations.items() if key not in _NOT_PASSED_ON}
-    return {"metadata": {"labels": dict(context.template_labels), "annotations": kept}, "spec": pod}
+    metadata = {"labels": dict(context.template_labels), "annotations": passed_on(context.template_annotations)}
+    return {"metadata": metadata, "spec": pod}
 
 
-#: An upgrade of the platform makes no other pod.
-_NOT_PASSED_ON = frozenset({annotations.OPERATOR_ORIGIN_VERSION})
 #: Lists of a pod that `checkpoint.job` changes by the names of their entries.
 _NAMED = ("containers", "initContainers", "volumes")
 

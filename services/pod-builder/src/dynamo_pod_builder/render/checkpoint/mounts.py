@@ -4,6 +4,7 @@ from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, labels
+from dynamo_shared.api.snapshots import CONTROL_PATH, CONTROL_VOLUME
 
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.target import Storage
@@ -28,7 +29,7 @@ _FILES = (
     _label("dyn_parent_dgd_k8s_name", labels.GRAPH_DEPLOYMENT_NAME),
     _file("dyn_parent_dgd_k8s_namespace", "metadata.namespace"),
 )
-_CONTROL_DIR = var(env.DYN_SNAPSHOT_CONTROL_DIR, names.CONTROL_PATH)
+_CONTROL_DIR = var(env.DYN_SNAPSHOT_CONTROL_DIR, CONTROL_PATH)
 
 
 def connect(pod: KubeObject, container: KubeObject, storage: Storage) -> None:
@@ -39,14 +40,14 @@ def connect(pod: KubeObject, container: KubeObject, storage: Storage) -> None:
     mounts = (
         {"name": names.STORAGE, "mountPath": storage.base_path},
         # Each container has a directory of its own.
-        {"name": names.CONTROL, "mountPath": names.CONTROL_PATH, "subPath": container["name"]},
+        {"name": CONTROL_VOLUME, "mountPath": CONTROL_PATH, "subPath": container["name"]},
         {"name": names.POD_INFO, "mountPath": names.POD_INFO_PATH, "readOnly": True},
     )
     container["volumeMounts"] = _with(container.get("volumeMounts") or (), mounts)
     container["env"] = _with(container.get("env") or (), (_CONTROL_DIR,))
     volumes = (
         {"name": names.STORAGE, "persistentVolumeClaim": {"claimName": storage.claim}},
-        {"name": names.CONTROL, "emptyDir": {}},
+        {"name": CONTROL_VOLUME, "emptyDir": {}},
         {"name": names.POD_INFO, "downwardAPI": {"items": list(_FILES)}},
     )
     pod["volumes"] = _with(pod.get("volumes") or (), volumes)

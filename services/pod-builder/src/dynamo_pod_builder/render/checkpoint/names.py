@@ -1,17 +1,14 @@
 """Names of what belongs to a checkpoint, and what the snapshot agent knows it by."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION
+from dynamo_shared.api.snapshots import CONTROL_PATH
 
 FIRST_VERSION = "1"
 
-#: Where a container and the agent leave each other signs, and the signs.
-CONTROL = "snapshot-control"
-CONTROL_PATH = "/snapshot-control"
+#: What a container that a checkpoint is taken of leaves for the agent.
 READY_FOR_CHECKPOINT = f"{CONTROL_PATH}/ready-for-checkpoint"
-RESTORE_COMPLETE = f"{CONTROL_PATH}/restore-complete"
 #: Volume of the storage that holds checkpoints.
 STORAGE = "checkpoint-storage"
 #: Volume from which a restored process learns which pod it is in now.
@@ -32,7 +29,6 @@ def job(identity_hash: str, version: str) -> str:
     return f"checkpoint-job-{identity_hash}-{version}"
 
 
-def version_of(obj: Mapping[str, Any]) -> str:
+def version_of(obj: KubeObject) -> str:
     """Version of a checkpoint's files, by the annotation of its DynamoCheckpoint."""
-    text = obj["metadata"].get("annotations", {}).get(SNAPSHOT_ARTIFACT_VERSION, "")
-    return str(text).strip() or FIRST_VERSION
+    return objects.annotations(obj).get(SNAPSHOT_ARTIFACT_VERSION, "").strip() or FIRST_VERSION

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.snapshots import RESTORE_COMPLETE
 
-from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.mounts import confine, connect
 from dynamo_pod_builder.render.checkpoint.target import Restore
 
 #: How often a start may be asked for: the largest number that Kubernetes takes, as only the agent ends the wait.
 _ALWAYS = 2**31 - 1
-_RESTORED = {"exec": {"command": ["cat", names.RESTORE_COMPLETE]}, "periodSeconds": 1}
+_RESTORED = {"exec": {"command": ["cat", RESTORE_COMPLETE]}, "periodSeconds": 1}
 
 
 def start_from(pod: KubeObject, restore: Restore, containers: Sequence[str]) -> None:

@@ -2,12 +2,12 @@
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
-from dynamo_shared.api.resources import DESTINATION_RULES, HTTP_ROUTES, INFERENCE_POOLS
+from dynamo_shared.api.resources import DESTINATION_RULES, HTTP_ROUTES, INFERENCE_POOLS, Resource
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoGraphDeployment
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.config import RenderConfig
-from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE
+from dynamo_pod_builder.render.context import namespace_of
 from dynamo_pod_builder.render.metadata import object_metadata
 
 #: TLS mode of Istio in which its proxies show a certificate of their own, from files.
@@ -51,12 +51,11 @@ def _route(graph: DynamoGraphDeployment, config: RenderConfig, backend: KubeObje
     }
     if config.ingress.host_suffix:
         spec["hostnames"] = [f"{graph.metadata.name}.{config.ingress.host_suffix}"]
-    return _object(HTTP_ROUTES.api_version, HTTP_ROUTES.kind, graph, graph.metadata.name, spec, owner=owner)
+    return _object(HTTP_ROUTES, graph, graph.metadata.name, spec, owner)
 
 
 def _destination_rule(graph: DynamoGraphDeployment, config: RenderConfig, picker: str, owner: KubeObject) -> KubeObject:
     name = names.service(names.component_deployment(graph.metadata.name, picker))
-    namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     tls: KubeObject = {"mode": config.mesh.tls_mode, "insecureSkipVerify": config.mesh.insecure_skip_verify}
     if config.mesh.tls_mode == MUTUAL:
         files = {
@@ -65,18 +64,13 @@ def _destination_rule(graph: DynamoGraphDeployment, config: RenderConfig, picker
             "caCertificates": config.mesh.ca_certificates,
         }
         tls |= {field: file for field, file in files.items() if file}
-    spec = {"host": f"{name}.{namespace}.svc.cluster.local", "trafficPolicy": {"tls": tls}}
-    return _object(DESTINATION_RULES.api_version, DESTINATION_RULES.kind, graph, name, spec, owner=owner)
+    spec = {"host": f"{name}.{namespace_of(graph)}.svc.cluster.local", "trafficPolicy": {"tls": tls}}
+    return _object(DESTINATION_RULES, graph, name, spec, owner)
 
 
 def _object(
-    api_version: str, kind: str, graph: DynamoGraphDeployment, name: str, spec: KubeObject, *, owner: KubeObject
+    resource: Resource, graph: DynamoGraphDeployment, name: str, spec: KubeObject, owner: KubeObject
 ) -> KubeObject:
     label_set = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
-    namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": object_metadata(name, namespace, label_set, {}, owner),
-        "spec": spec,
-    }
+    metadata = object_metadata(name, namespace_of(graph), label_set, {}, owner)
+    return {**resource.type_meta, "metadata": metadata, "spec": spec}

@@ -15,7 +15,7 @@ from dynamo_shared.api.v1beta1.kv_transfer import KvTransferPolicy
 
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import EnvVar, var, with_vars, without_vars
-from dynamo_pod_builder.render.pod.template import containers_with_main, with_runtime
+from dynamo_pod_builder.render.pod.template import containers_with_main, with_annotations, with_runtime
 
 VOLUME, DIRECTORY = "topology-labels", "/etc/dynamo/topology"
 _NAMES = (
@@ -44,21 +44,12 @@ def with_topology(template: KubeObject, policy: KvTransferPolicy | None) -> Kube
     """A worker's pod template with what a policy takes, in place of the user's own of the same names."""
     if policy is None:
         return template
-    metadata, pod = template.get("metadata") or {}, template.get("spec") or {}
+    pod = template.get("spec") or {}
     field = {"fieldPath": f"metadata.labels['{policy.label_key}']"}
     volume = {"name": VOLUME, "downwardAPI": {"items": [{"path": policy.domain, "fieldRef": field}]}}
     others = [each for each in pod.get("volumes") or () if each["name"] != VOLUME]
-    return {
-        **template,
-        "metadata": {
-            **metadata,
-            "annotations": {**(metadata.get("annotations") or {}), TOPOLOGY_LABEL_KEY: policy.label_key},
-        },
-        "spec": {
-            **_of_runtime(pod, policy),
-            "volumes": [*others, volume],
-        },
-    }
+    annotated = with_annotations(template, {TOPOLOGY_LABEL_KEY: policy.label_key or ""})
+    return {**annotated, "spec": {**_of_runtime(pod, policy), "volumes": [*others, volume]}}
 
 
 def _of_runtime(pod: KubeObject, policy: KvTransferPolicy) -> KubeObject:

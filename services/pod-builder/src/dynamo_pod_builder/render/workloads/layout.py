@@ -49,9 +49,8 @@ def cliques(context: PodContext) -> list[Clique]:
     if context.nodes == 1 and is_group(context):
         return [Clique(names.clique(name), ALONE, 1)]
     if context.nodes == 1:
-        replicas = 1 if context.spec.replicas is None else context.spec.replicas
         # Replicas are useful without one another, unless the graph says otherwise; a group is useless without all of its pods.
-        return [Clique(names.clique(name), ALONE, replicas, least(context))]
+        return [Clique(names.clique(name), ALONE, context.replicas, least(context))]
     group, workers = placement.grove(name, context.nodes), context.nodes - 1
     first = Clique(names.clique(name, LEADER), placement.leader(group, context.nodes), 1)
     rest = Clique(names.clique(name, WORKER), placement.worker(group, context.nodes), workers, workers)

@@ -20,7 +20,7 @@ def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner:
     group, nodes = placement.leader_worker_set(context.nodes), context.nodes
     annotations = object_annotations(context)
     spec: KubeObject = {
-        "replicas": 1 if context.spec.replicas is None else context.spec.replicas,
+        "replicas": context.replicas,
         "startupPolicy": "LeaderCreated",
         "leaderWorkerTemplate": {
             "size": nodes,

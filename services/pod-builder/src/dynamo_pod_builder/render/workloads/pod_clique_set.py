@@ -20,7 +20,7 @@ from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_component
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.backends import backend_of, vllm
 from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedGraph, RenderConfig
-from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, PodContext, context_of
+from dynamo_pod_builder.render.context import PodContext, context_of, namespace_of
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
 from dynamo_pod_builder.render.network.ingress import ways_in
 from dynamo_pod_builder.render.network.service import clique_service, model_service, needs_service, ray_service
@@ -65,8 +65,7 @@ def children(
     objects_ += [ray_service(context, owner) for context in contexts if _is_joined(context)]
     objects_ += [way for context in contexts for way in ways_in(context, {}, owner)]
     models = {context.spec.model_ref.name for context in contexts if context.spec.model_ref is not None}
-    namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
-    return objects_ + [model_service(model, namespace, owner) for model in sorted(models)]
+    return objects_ + [model_service(model, namespace_of(graph), owner) for model in sorted(models)]
 
 
 def _is_joined(context: PodContext) -> bool:
@@ -132,11 +131,10 @@ def _pod_clique_set(
     annotations = {**graph.spec.annotations}
     if of_volcano := volcano_queue(graph, config):
         annotations[GROVE_VOLCANO_QUEUE] = of_volcano
-    namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     return {
         **POD_CLIQUE_SETS.type_meta,
         "metadata": object_metadata(
-            names.pod_clique_set(graph.metadata.name, parts), namespace, label_set, annotations, owner
+            names.pod_clique_set(graph.metadata.name, parts), namespace_of(graph), label_set, annotations, owner
         ),
         "spec": {"replicas": 1, **_update_strategy(graph), "template": template},
     }
@@ -181,7 +179,7 @@ def _scaling_group(context: PodContext, cliques: Sequence[Clique]) -> KubeObject
     group: KubeObject = {
         "name": names.clique(context.component),
         "cliqueNames": [each.name for each in cliques],
-        "replicas": 1 if context.spec.replicas is None else context.spec.replicas,
+        "replicas": context.replicas,
         "minAvailable": layout.least(context),
         **_topology(context),
     }

@@ -6,19 +6,19 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render import names
-from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE
+from dynamo_pod_builder.render.context import namespace_of
 from dynamo_pod_builder.render.metadata import object_metadata
 
 
 def scaling_adapters(graph: DynamoGraphDeployment, owner: KubeObject) -> list[KubeObject]:
     """One for each component that asks for it. The replicas are the initial ones: autoscalers or users own them afterwards."""
-    name, namespace = graph.metadata.name, graph.metadata.namespace or DEFAULT_NAMESPACE
+    name = graph.metadata.name
     return [
         {
             **DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.type_meta,
             "metadata": object_metadata(
                 names.component_deployment(name, component.name),
-                namespace,
+                namespace_of(graph),
                 {labels.GRAPH_DEPLOYMENT_NAME: name, labels.COMPONENT: component.name},
                 {},
                 owner,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE_SETS
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 from dynamo_shared.api.snapshots import OF_CANDIDATES
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment, parse_component, parse_graph
 
@@ -56,14 +56,13 @@ def desire(plan: Plan, observed: Observed) -> Plan:
     graph = objects.without_status(observed.graph_as_scaled)
     inputs = GraphInputs(graph, observed.config, observed.checkpoints, _kept(observed))
     rendered = _rendered(inputs)
-    clique_set = next((each for each in rendered.children if each["kind"] == POD_CLIQUE_SETS.kind), None)
+    clique_set = plan.having(rendered.children).pod_clique_set
     if clique_set is not None and any(grove.renews_workers(clique_set, there) for there in observed.sets):
         generation = render.worker_hash(rendered.parsed, observed.config)
         # Pods that run are of other workers.
         rendered = _rendered(replace(inputs, kept=replace(inputs.kept, generation=generation, running={})))
-    plan = plan.having(rendered.children)
     return replace(
-        plan,
+        plan.having(rendered.children),
         parsed=rendered.parsed,
         starts=rendered.starts,
         captures=rendered.captures,

@@ -29,6 +29,7 @@ from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, RestartPlan
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
+from dynamo_pod_builder.render.pod.template import with_annotations
 from dynamo_pod_builder.status.workload import readiness
 
 _ENDED = frozenset({RestartPhase.COMPLETED.value, RestartPhase.SUPERSEDED.value, RestartPhase.FAILED.value})
@@ -134,23 +135,17 @@ def _with_id(child: KubeObject, ids: Mapping[str, str]) -> KubeObject:
         if id_ is None:
             return child
         spec = {"podTemplate": {}, **child["spec"]}
-        return {**child, "spec": with_templates(spec, lambda each: _template_with(each, id_))}
+        return {**child, "spec": with_templates(spec, lambda each: with_annotations(each, {RESTART_AT: id_}))}
     if child["kind"] == POD_CLIQUE_SETS.kind:
         template = child["spec"]["template"]
         cliques = [
-            each if (id_ := ids.get(grove.component_of(each))) is None else _annotated(each, id_)
+            each
+            if (id_ := ids.get(grove.component_of(each))) is None
+            else {**each, "annotations": {**(each.get("annotations") or {}), RESTART_AT: id_}}
             for each in template["cliques"]
         ]
         return {**child, "spec": {**child["spec"], "template": {**template, "cliques": cliques}}}
     return child
-
-
-def _template_with(template: KubeObject, id_: str) -> KubeObject:
-    return {**template, "metadata": _annotated(template.get("metadata") or {}, id_)}
-
-
-def _annotated(holder: KubeObject, id_: str) -> KubeObject:
-    return {**holder, "annotations": {**(holder.get("annotations") or {}), RESTART_AT: id_}}
 
 
 def _of_component(component: KubeObject | None, observed: Observed) -> Part:
