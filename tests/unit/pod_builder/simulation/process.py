@@ -150,6 +150,11 @@ class Process:
         return min(self._due.values(), default=None)
 
     @property
+    def failing(self) -> list[Task]:
+        """What is tried again because it raised."""
+        return list(self._failures)
+
+    @property
     def working(self) -> bool:
         """Whether a reconcile is under way."""
         return bool(self._running)

@@ -1,4 +1,4 @@
-"""Objects that say what no schema lets them say: whose definition is older or another's, or that no one has checked.
+"""Objects that say what their readers do not expect: whose definition is another's, or leaves open what no one has checked.
 
 A graph is in the middle of an update of its workers, and one of its objects is odd in one place.
 """
@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any, cast
 
 import pytest
-from dynamo_shared.api import objects, resources
+from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, key_of
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, key_of
 from dynamo_shared.kube.errors import KubeError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,11 +27,13 @@ from .timed import TimedWorld
 
 Path = tuple[str | int, ...]
 KINDS = ("DynamoGraphDeployment", "DynamoComponentDeployment", "Deployment", "LeaderWorkerSet", "Pod")
+#: What has a status, by concern.
+REPORTING = {each.plural: each.id for each in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)}
 #: Stands for a field that is not there.
 ABSENT = "(absent)"
 VALUES: tuple[Any, ...] = (ABSENT, None, {}, [], "x", -1, 2**31 - 1, [None], [{}], {"a": None})
 #: Longer than anything that a status waits for, and than the longest back-off. Seconds.
-LONG, STEP = 1800.0, 120.0
+LONG, STEP = 1500.0, 300.0
 
 
 @cache
@@ -105,31 +107,36 @@ class Story:
     async def writes(self) -> list[str]:
         """What is written when everything is reconciled again and again."""
         writes, statuses = len(self.world.writes), self.world.statuses
-        for _ in range(3):
+        for _ in range(2):
             self.process.enqueue_all()
-            await self.go_on(2 * STEP)
+            await self.go_on(STEP)
         return self.world.writes[writes:] + ["status"] * (self.world.statuses - statuses)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@examples(5)
+@examples(12)
 @given(data=st.data())
 def test_what_an_odd_object_leads_to_is_reported_once_and_over_when_it_is_right_again(
     kind: str, data: st.DataObject
 ) -> None:
     obj = data.draw(st.sampled_from([each for each in begun()[1] if each["kind"] == kind]))
-    path = data.draw(st.sampled_from([each for each in places(obj) if len(each) > 1]))
+    # Conditions of the platform's own kinds are checked by its own schemas, and say what a status is written after.
+    own = obj["kind"].startswith("Dynamo")
+    within = [each for each in places(obj) if len(each) > 1 and not (own and each[:2] == ("status", "conditions"))]
+    path = data.draw(st.sampled_from(within))
     changed = odd(obj, path, data.draw(st.sampled_from(VALUES)))
 
     async def run() -> None:
         story = Story(changed)
         await story.go_on(LONG)
         assert await story.writes() == []
-        graph = story.world.stored(DYNAMO_GRAPH_DEPLOYMENTS)[0]
-        assert (objects.condition(graph, "Ready") or {}).get("message")
+        for task in story.process.failing:
+            failing = story.world.objects[REPORTING[task.concern], task.key]
+            assert "its reconcile failed" in str(failing["status"]["conditions"])
         if story.world.objects.get((resources.of(obj).id, key_of(obj))) is not None:
             story.world.put(deepcopy(obj))
         story.process.retried = (KubeError,)
         await story.go_on(LONG)
+        assert not story.process.failing
 
     asyncio.run(run())
