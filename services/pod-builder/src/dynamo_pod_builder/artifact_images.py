@@ -19,7 +19,6 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
     controller_reference,
-    key_of,
 )
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
@@ -127,7 +126,7 @@ def route(cache: ObjectCache) -> TaskRoute:
 
     def users(change: CacheChange) -> Iterator[Task]:
         for each in LEGACY:
-            yield from (Task.of(each, key_of(obj)) for obj in cache.by_index(each, _BY_REQUEST, str(change.key)))
+            yield from (Task.of(each, key) for key in cache.keys_by_index(each, _BY_REQUEST, str(change.key)))
 
     return TaskRoute(DYNAMO_NIM_REQUESTS, to=users)
 

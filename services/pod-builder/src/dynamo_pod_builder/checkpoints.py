@@ -17,7 +17,6 @@ from dynamo_shared.api.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     SNAPSHOT_JOBS,
     ObjectKey,
-    key_of,
 )
 from dynamo_shared.api.snapshots import snapshot_name
 from dynamo_shared.api.untrusted.reading import items, mapping
@@ -92,8 +91,8 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
     def same_identity(change: CacheChange) -> Iterator[Task]:
         """Others of an identity were refused while one was there."""
         digest = hash_of(change.old) if change.old is not None else ""
-        for each in cache.by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{change.key.namespace}/{digest}"):
-            yield Task.of(DYNAMO_CHECKPOINTS, key_of(each))
+        for key in cache.keys_by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{change.key.namespace}/{digest}"):
+            yield Task.of(DYNAMO_CHECKPOINTS, key)
 
     def stored(change: CacheChange) -> Iterator[Task]:
         return (Task.of(DYNAMO_CHECKPOINTS, key) for key in cache.keys(DYNAMO_CHECKPOINTS, change.key.namespace))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from dynamo_shared.api import objects, resources
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.runtime.routes import CacheChange
@@ -25,8 +25,7 @@ def index(cache: ObjectCache) -> None:
 def waiting(cache: ObjectCache, change: CacheChange) -> Iterator[Task]:
     """Who may have waited for the name of what is gone. A graph's status does not say why it failed, so each failed one."""
     for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
-        for each in cache.by_index(resource, _WAITING, change.key.namespace):
-            yield Task.of(resource, resources.key_of(each))
+        yield from (Task.of(resource, key) for key in cache.keys_by_index(resource, _WAITING, change.key.namespace))
 
 
 def _graph_waits(graph: KubeObject) -> Iterable[str]:
