@@ -1,6 +1,6 @@
 """Component types that pods carry from v1alpha1: selectors of a workload cannot change, and its pods need not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -13,13 +13,12 @@ def legacy_type(component: KubeObject, workload: KubeObject | None) -> str:
     return _legacy_type(component.get("spec", {}).get("type", ""), objects.labels(_template_of(workload or {})))
 
 
-def legacy_types(components: Sequence[KubeObject], sets: Sequence[KubeObject]) -> dict[str, str]:
-    """The same of a graph's components (`spec.components`) that run as PodCliqueSets, by component."""
+def legacy_types(components: Sequence[KubeObject], cliques: Iterable[KubeObject]) -> dict[str, str]:
+    """The same of a graph's components (`spec.components`) that run as cliques of PodCliqueSets, by component."""
     clique_labels: dict[str, dict[str, str]] = {}
-    for each in sets:
-        for clique in each.get("spec", {}).get("template", {}).get("cliques", ()):
-            of_clique = clique.get("labels") or {}
-            clique_labels.setdefault(of_clique.get(labels.COMPONENT, ""), of_clique)
+    for each in cliques:
+        of_clique = each.get("labels") or {}
+        clique_labels.setdefault(of_clique.get(labels.COMPONENT, ""), of_clique)
     types = {
         each["name"]: _legacy_type(each.get("type", ""), clique_labels.get(each["name"], {})) for each in components
     }
@@ -31,14 +30,10 @@ def unlabelled_model(workload: KubeObject | None) -> bool:
     return _is_unlabelled(objects.labels(_template_of(workload or {})))
 
 
-def unlabelled_models(sets: Sequence[KubeObject]) -> frozenset[str]:
-    """The same of PodCliqueSets: components with such pods."""
-    return frozenset(
-        clique_labels.get(labels.COMPONENT, "")
-        for each in sets
-        for clique in each.get("spec", {}).get("template", {}).get("cliques", ())
-        if _is_unlabelled(clique_labels := clique.get("labels") or {})
-    )
+def unlabelled_models(cliques: Iterable[KubeObject]) -> frozenset[str]:
+    """The same of cliques: components with such pods."""
+    of_cliques = (each.get("labels") or {} for each in cliques)
+    return frozenset(each.get(labels.COMPONENT, "") for each in of_cliques if _is_unlabelled(each))
 
 
 def _is_unlabelled(clique_labels: Mapping[str, str]) -> bool:

@@ -244,12 +244,12 @@ def test_every_recorded_generation_is_adopted(path):
 
 def test_cliques_that_carry_the_type_of_old_keep_it():
     asked = [{"name": "One", "type": "decode"}, {"name": "Two", "type": "prefill"}, {"name": "Front"}]
-    cliques = [
+    cliques: list[KubeObject] = [
         {"labels": {labels.COMPONENT: "One", labels.COMPONENT_TYPE: "worker", labels.SUB_COMPONENT_TYPE: "decode"}},
         {"labels": {labels.COMPONENT: "Two", labels.COMPONENT_TYPE: "prefill"}},
         {"name": "unmarked"},
     ]
-    assert legacy_types(asked, [{"spec": {"template": {"cliques": cliques}}}]) == {"One": "worker"}
+    assert legacy_types(asked, cliques) == {"One": "worker"}
     assert legacy_types(asked, []) == {}
     on_grove = replace(CONFIG, grove=True)
     made = graph_children(graph(component("One", "decode")), on_grove, legacy_types={"One": "worker"})

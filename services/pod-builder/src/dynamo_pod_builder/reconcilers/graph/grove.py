@@ -1,6 +1,6 @@
 """What Grove makes of a PodCliqueSet: a clique, or a scaling group, for each component. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dynamo_shared.api import objects
@@ -44,6 +44,11 @@ def workloads(pod_clique_set: KubeObject) -> Iterator[GroveWorkload]:
     for name, each in cliques.items():
         if name not in grouped and (component := component_of(each)):
             yield GroveWorkload(component, POD_CLIQUES, f"{prefix}-{name}", objects.replicas(each))
+
+
+def cliques_of(sets: Iterable[KubeObject]) -> list[KubeObject]:
+    """The cliques of stored sets, as they stand."""
+    return [each for item in sets for each in item.get("spec", {}).get("template", {}).get("cliques", ())]
 
 
 def component_of(clique: KubeObject) -> str:
@@ -111,7 +116,7 @@ def renews_workers(pod_clique_set: KubeObject, there: KubeObject) -> bool:
 
 
 def _workers(pod_clique_set: KubeObject) -> dict[str, KubeObject]:
-    cliques = pod_clique_set.get("spec", {}).get("template", {}).get("cliques", ())
+    cliques = cliques_of([pod_clique_set])
     return {each["name"]: each for each in cliques if (each.get("labels") or {}).get(labels.COMPONENT_TYPE) in WORKERS}
 
 
@@ -123,8 +128,3 @@ def _started_with(pod: KubeObject) -> KubeObject:
 def is_scaled(desired: GroveWorkload, there: KubeObject | None) -> bool:
     """Whether Grove has been given the replicas of a component: until then its counts are those of another number."""
     return there is None or there.get("spec", {}).get("replicas") == desired.replicas
-
-
-def order(sets: Sequence[KubeObject]) -> tuple[str, ...]:
-    """Names of the cliques that there are, as they stand: Grove takes another order for another graph."""
-    return tuple(each["name"] for item in sets for each in item.get("spec", {}).get("template", {}).get("cliques", ()))

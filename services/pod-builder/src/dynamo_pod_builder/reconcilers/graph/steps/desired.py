@@ -130,7 +130,7 @@ def _running(observed: Observed) -> dict[str, RunningPods]:
         for name, each in observed.components.items()
     }
     for clique_set in observed.sets:
-        annotated = {grove.component_of(each): each for each in clique_set["spec"]["template"]["cliques"]}
+        annotated = {grove.component_of(each): each for each in grove.cliques_of([clique_set])}
         for each in grove.workloads(clique_set):
             if (there := observed.cliques.get(each.place)) is not None:
                 template = {"metadata": annotated[each.component]}
@@ -153,13 +153,13 @@ def _kept(observed: Observed) -> render.ObservedGraph:
     if not observed.config.grove:
         return kept
     # Pods of other graphs are made by their component deployments.
-    sets = observed.sets
+    sets, cliques = observed.sets, grove.cliques_of(observed.sets)
     return replace(
         kept,
-        cliques=grove.order(sets),
+        cliques=tuple(each["name"] for each in cliques),
         topology_fields=fields_of(sets),
-        legacy_types=legacy_types(observed.graph["spec"].get("components", ()), sets),
-        unlabelled_models=unlabelled_models(sets),
+        legacy_types=legacy_types(observed.graph["spec"].get("components", ()), cliques),
+        unlabelled_models=unlabelled_models(cliques),
         generation=grove.generation(sets),
         claimed=observed.claimed,
     )

@@ -168,8 +168,7 @@ def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Part]:
     there = observed.children.get(place_of(pod_clique_set))
     if there is None:
         return {each.component: Part(False) for each in grove.workloads(pod_clique_set)}
-    cliques = there.get("spec", {}).get("template", {}).get("cliques", ())
-    ids = {grove.component_of(each): _id_in({"metadata": each}) for each in cliques}
+    ids = {grove.component_of(each): _id_in({"metadata": each}) for each in grove.cliques_of([there])}
     realized = grove.is_observed(there) and not grove.is_updating(there)
     parts: dict[str, Part] = {}
     for each in grove.workloads(pod_clique_set):
