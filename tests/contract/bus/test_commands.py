@@ -17,7 +17,7 @@ from dynamo_shared.bus.commands import (
     consumer_name,
 )
 from dynamo_shared.bus.errors import BusError
-from dynamo_shared.bus.protocol import Message, Start
+from dynamo_shared.bus.protocol import Ack, Message, OutgoingMessage, Start
 from dynamo_shared.wire import cloudevents, subjects
 from dynamo_shared.wire.specifications.platform import CommandResult
 from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
@@ -211,6 +211,30 @@ async def test_what_a_receiver_has_in_hand_at_its_end_is_the_next_ones_at_once(b
     async with serving(bus, answers, ack_wait=600) as sender:
         completed, result = await ask(sender)
     assert (completed, result.deliveries) == (True, 2)
+
+
+async def test_a_command_is_acknowledged_when_its_answer_is_stored(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A receiver that was killed in between had carried it out, and its sender never had an answer."""
+    answering = asyncio.Event()
+    send = bus.send
+
+    async def hangs(message: OutgoingMessage, **options: Any) -> asyncio.Future[Ack]:
+        if message.subject.endswith(".completed"):
+            answering.set()
+            await asyncio.Event().wait()
+        return await send(message, **options)
+
+    async def handler(_: cloudevents.Event, __: ScaleData) -> str:
+        return "done"
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bus, "send", hangs)
+        async with serving(bus, handler, ack_wait=600) as sender:
+            await sender.send("scaler", "scale", "ns", ASK, request="r1")
+            await asyncio.wait_for(answering.wait(), 60)
+    async with serving(bus, handler, ack_wait=600) as sender:
+        completed, result = await ask(sender)
+    assert (completed, result.message, result.deliveries) == (True, "done", 2)
 
 
 async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus) -> None:

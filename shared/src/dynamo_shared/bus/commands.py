@@ -2,16 +2,17 @@
 
 What can become of a command:
 
-1. Its handler returns: acknowledged, `command.completed` on EVENTS.
-2. Its handler raises `CommandRefusedError`: it can never succeed. Acknowledged, `command.failed`, no dead letter: the
+1. Its handler returns: `command.completed` on EVENTS, acknowledged.
+2. Its handler raises `CommandRefusedError`: it can never succeed. `command.failed`, acknowledged, no dead letter: the
    sender has its answer.
 3. Its handler raises anything else: again, after a delay that grows; after the last delivery it is copied to the dead
-   letters, acknowledged, and `command.failed` is published.
+   letters, `command.failed` is published, and it is acknowledged.
 4. It cannot be read: to the dead letters at once.
 5. Its receiver ends in order before it is done: it is given back, and delivered again a moment later.
 6. Its receiver dies each time: the server says so after the last delivery, and the next consumer does as in (3).
 
-A command may be carried out more than once: handlers are idempotent, by `id` of the command where need be.
+A command is acknowledged when its answer is stored, so that no sender loses an answer with the receiver. It may be
+carried out more than once: handlers are idempotent, by `id` of the command where need be.
 """
 
 import asyncio
@@ -154,7 +155,7 @@ class CommandSender:
 
 
 class CommandConsumer:
-    """Carries out the commands for one service. Replicas share them. `publisher` must be running: it sends the answers."""
+    """Carries out the commands for one service. Replicas share them. `publisher` sends the answers."""
 
     def __init__(
         self,
@@ -236,32 +237,38 @@ class CommandConsumer:
             return
         beat = asyncio.create_task(self._keep(delivery), name="command-in-progress")
         try:
-            with tracer.start_as_current_span(f"command {verb}", context=tracing.extract(message.headers)):
-                said = await handler(command, data)
-        except CommandRefusedError as error:
-            self._answer(
-                "failed", message, command.id, self._result(message, error.reason, str(error), delivery.deliveries)
-            )
-            await delivery.ack()
+            if await self._is_answered(delivery, verb, handler, command, data):
+                await delivery.ack()
         except asyncio.CancelledError:
             # This receiver ends. Another one need not wait until it counts as dead.
             with suppress(BusError):
                 await delivery.nak(self._delays[0])
             raise
-        except Exception as error:
-            log.warning("command failed", subject=message.subject, deliveries=delivery.deliveries, error=str(error))
-            if delivery.deliveries < self._max_deliveries:
-                metrics.COMMANDS_HANDLED.labels(self._service, verb, "retried").inc()
-                await delivery.nak(self._delays[min(delivery.deliveries, len(self._delays)) - 1])
-                return
-            await self._give_up(message, "RetriesExhausted", str(error), delivery.deliveries)
-            await delivery.ack()
-        else:
-            reason, text = said if isinstance(said, Answered) else ("", said or "")
-            self._answer("completed", message, command.id, self._result(message, reason, text, delivery.deliveries))
-            await delivery.ack()
         finally:
             await ended(beat)
+
+    async def _is_answered(
+        self, delivery: Delivery, verb: str, handler: Handler, command: cloudevents.Event, data: Any
+    ) -> bool:
+        """Lets the handler carry out a command, and answers it; False where it will be tried again."""
+        message, deliveries = delivery.message, delivery.deliveries
+        try:
+            with tracer.start_as_current_span(f"command {verb}", context=tracing.extract(message.headers)):
+                said = await handler(command, data)
+        except CommandRefusedError as error:
+            result = self._result(message, error.reason, str(error), deliveries)
+            await self._answer("failed", message, command.id, result)
+        except Exception as error:
+            log.warning("command failed", subject=message.subject, deliveries=deliveries, error=str(error))
+            if deliveries < self._max_deliveries:
+                metrics.COMMANDS_HANDLED.labels(self._service, verb, "retried").inc()
+                await delivery.nak(self._delays[min(deliveries, len(self._delays)) - 1])
+                return False
+            await self._give_up(message, "RetriesExhausted", str(error), deliveries)
+        else:
+            reason, text = said if isinstance(said, Answered) else ("", said or "")
+            await self._answer("completed", message, command.id, self._result(message, reason, text, deliveries))
+        return True
 
     async def _keep(self, delivery: Delivery) -> None:
         """A handler may take longer than the ack wait."""
@@ -286,7 +293,7 @@ class CommandConsumer:
             log.warning("dead letter was cut", subject=letter, bytes=len(message.payload))
             short = {name: value[:LONGEST_ID] for name, value in headers.items()}
             await self._send_letter(letter, message.payload[:LONGEST_ANSWER], short, identity)
-        self._answer("failed", message, identity, self._result(message, reason, text, deliveries))
+        await self._answer("failed", message, identity, self._result(message, reason, text, deliveries))
 
     async def _send_letter(self, subject: str, payload: bytes, headers: Mapping[str, str], identity: str) -> None:
         await _publish(self._bus, streams.DEAD_LETTERS, subject, payload, headers=headers, msg_id=f"dead-{identity}")
@@ -297,12 +304,14 @@ class CommandConsumer:
             service=self._service, verb=verb, reason=reason, message=text[:LONGEST_ANSWER], deliveries=deliveries
         )
 
-    def _answer(self, event: str, message: Message, command_id: str, result: CommandResult) -> None:
+    async def _answer(self, event: str, message: Message, command_id: str, result: CommandResult) -> None:
+        """Returns when the answer is stored. Twice is the same answer, by its id."""
         metrics.COMMANDS_HANDLED.labels(self._service, result.verb, event).inc()
         obj = {"metadata": {"name": command_id, "namespace": subjects.parse_command(message.subject).namespace}}
         self._publisher.publish(
             kind=COMMAND, obj=obj, event=event, data=result, reason=result.reason, causation_id=command_id
         )
+        await self._publisher.flushed()
 
     async def _bury_lost(self) -> None:
         """Deals with commands whose receivers died each time, as the server reports them."""
