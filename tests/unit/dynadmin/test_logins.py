@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from aiohttp import web
 from dynamo_dynadmin.api.routes.session import session
-from dynamo_dynadmin.api.sessions import AT_ONCE_OF_ONE, SessionPages
+from dynamo_dynadmin.api.sessions import AT_ONCE_OF_ONE, SessionPages, network_of
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.identity.login import Logins
 from dynamo_dynadmin.identity.provider import Endpoints, IssuerUnavailable
@@ -91,6 +91,21 @@ async def test_few_sessions_are_begun_at_once() -> None:
         go.set()
         assert {answer.status for answer in await asyncio.gather(*begun)} == {401}
         assert (await client.post("/x", json={"token": "t"})).status == 401
+
+
+@pytest.mark.parametrize(
+    ("remote", "network"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_a_machine_with_a_network_of_ipv6_counts_once(remote: str, network: str) -> None:
+    assert network_of(remote) == network
 
 
 async def test_an_issuer_that_does_not_answer_is_not_taken_for_the_api_server() -> None:

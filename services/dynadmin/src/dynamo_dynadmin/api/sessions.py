@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import IPv6Address, IPv6Network
 
 from aiohttp import web
+from dynamo_shared.api.untrusted.addresses import parsed
 
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
@@ -16,8 +18,8 @@ from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Unidentified
 
 PATH = "/api/v1/session"
-#: Tokens of sessions that are verified at the same time, of one address and of all: the callers are not known yet. Behind a
-#: proxy all have its address.
+#: Tokens of sessions that are verified at the same time, of one network (`network_of`) and of all: the callers are not known
+#: yet. Behind a proxy all have its address.
 AT_ONCE_OF_ONE, AT_ONCE = 16, 32
 
 
@@ -74,7 +76,7 @@ class SessionPages:
             raise ProblemError(
                 "invalid", "/token: required", errors=[FieldProblem("/token", "required: a bearer token")]
             )
-        with self._one_more(call.request.remote or ""):
+        with self._one_more(network_of(call.request.remote or "")):
             caller = await self._tokens.caller(token.strip())
         try:
             session, cookie = self._sessions.begin(token.strip(), caller.expires)
@@ -87,18 +89,18 @@ class SessionPages:
         return answer
 
     @contextmanager
-    def _one_more(self, address: str) -> Iterator[None]:
+    def _one_more(self, network: str) -> Iterator[None]:
         """A token is verified. ProblemError where many are already."""
-        if self._verifying[address] >= AT_ONCE_OF_ONE or self._verifying.total() >= AT_ONCE:
+        if self._verifying[network] >= AT_ONCE_OF_ONE or self._verifying.total() >= AT_ONCE:
             detail = "many sessions are being begun; retry later"
             raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})
-        self._verifying[address] += 1
+        self._verifying[network] += 1
         try:
             yield
         finally:
-            self._verifying[address] -= 1
-            if not self._verifying[address]:
-                del self._verifying[address]
+            self._verifying[network] -= 1
+            if not self._verifying[network]:
+                del self._verifying[network]
 
     async def show(self, call: Call) -> web.StreamResponse:
         """The session of the request, with its CSRF token: after a page was loaded again."""
@@ -113,6 +115,12 @@ class SessionPages:
         _set(answer, COOKIE, "", "Strict", seconds=0)
         del call
         return answer
+
+
+def network_of(remote: str) -> str:
+    """What counts as one caller: an address of IPv4, or the /64 of one of IPv6, which may be one machine's as a whole."""
+    address = parsed(remote)
+    return str(IPv6Network((address, 64), strict=False) if isinstance(address, IPv6Address) else address or remote)
 
 
 def _redirect(location: str) -> web.Response:
