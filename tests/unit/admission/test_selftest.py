@@ -29,14 +29,18 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
 
 @asynccontextmanager
 async def served(
-    authority: CertificateAuthority, app: web.Application | None = None, name: str = HOOKS.host
+    authority: CertificateAuthority,
+    app: web.Application | None = None,
+    name: str = HOOKS.host,
+    *,
+    host: str = "127.0.0.1",
 ) -> AsyncIterator[Listener]:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     pair = authority.server(name, (name,))
     tls.load_cert_chain(pair.certificate, pair.key)
 
-    async with listening(app or reviewing(), "127.0.0.1", 0, tls) as port:
-        yield Listener(port, HOOKS)
+    async with listening(app or reviewing(), host, 0, tls) as port:
+        yield Listener(port, HOOKS, host)
 
 
 def reviewing(*, max_in_flight: int = 4, callers: Callers | None = None) -> web.Application:
@@ -44,8 +48,9 @@ def reviewing(*, max_in_flight: int = 4, callers: Callers | None = None) -> web.
     return ReviewServer(state, metrics, max_in_flight=max_in_flight, callers=callers).app()
 
 
-async def test_what_works_passes(authority):
-    async with served(authority) as listener:
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_what_works_passes(authority, host):
+    async with served(authority, host=host) as listener:
         await self_test(listener, [authority.certificate.read_bytes()], {})
 
 

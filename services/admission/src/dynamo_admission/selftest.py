@@ -97,7 +97,8 @@ async def shake_hands(listener: Listener, tls: ssl.SSLContext) -> None:
 
 
 async def _ask(session: aiohttp.ClientSession, listener: Listener, path: str, review: KubeObject) -> KubeObject:
-    url = f"https://{listener.host}:{listener.port}{path}"
+    host = f"[{listener.host}]" if ":" in listener.host else listener.host
+    url = f"https://{host}:{listener.port}{path}"
     body, name = msgspec.json.encode(review), listener.address.host
     try:
         async with session.post(url, data=body, server_hostname=name) as answer:
