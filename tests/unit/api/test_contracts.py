@@ -74,47 +74,47 @@ def test_planners_of_the_references_requests_are_valid(file: Path) -> None:
 
 
 WRONG: dict[str, list[str]] = {
-    "features.planner: []": ["p: must be an object, not a list"],
+    "features.planner: []": ["must be an object, not a list"],
     "features.planner: {mode: both, ttft: '3', itl_ms: 0, aic_interpolation: null, live_dashboard_port: 70000}": [
-        "p.live_dashboard_port: 70000 is too large; at most 65535",
-        "p.itl_ms: 0 is too small; must be above 0.0",
-        "p.mode: 'both' is not allowed; one of 'disagg', 'prefill', 'decode', 'agg'",
-        "p.ttft: must be a number, not '3'",
+        "live_dashboard_port: 70000 is too large; at most 65535",
+        "itl_ms: 0 is too small; must be above 0.0",
+        "mode: 'both' is not allowed; one of 'disagg', 'prefill', 'decode', 'agg'",
+        "ttft: must be a number, not '3'",
     ],
     "features.planner: {optimization_target: sla, enable_throughput_scaling: false}": [
-        "p.enable_throughput_scaling: off, as enable_load_scaling is; one of them must be on, or nothing is ever scaled"
+        "enable_throughput_scaling: off, as enable_load_scaling is; one of them must be on, or nothing is ever scaled"
     ],
     "features.planner: {optimization_target: sla, pre_deployment_sweeping_mode: none}": [
-        "p.pre_deployment_sweeping_mode: 'none' leaves throughput scaling without a profile; "
+        "pre_deployment_sweeping_mode: 'none' leaves throughput scaling without a profile; "
         "rapid, thorough, or enable_throughput_scaling: false"
     ],
     "features.planner: {optimization_target: sla, enable_load_scaling: true, load_adjustment_interval: 180}": [
-        "p.load_adjustment_interval: 180 s must be shorter than throughput_adjustment_interval_seconds, 180 s"
+        "load_adjustment_interval: 180 s must be shorter than throughput_adjustment_interval_seconds, 180 s"
     ],
     "features.planner: {environment: global-planner, fpm_sample_bucket_size: 15}": [
-        "p.global_planner_namespace: required with environment 'global-planner'",
-        "p.fpm_sample_bucket_size: 15 is not a square number, as 16 or 25 are",
+        "global_planner_namespace: required with environment 'global-planner'",
+        "fpm_sample_bucket_size: 15 is not a square number, as 16 or 25 are",
     ],
     "features.planner: {optimization_target: load, decode_scale_up_kv_rate: 30, decode_scale_down_kv_rate: 40}": [
-        "p.prefill_scale_up_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
-        "p.prefill_scale_down_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
-        "p.decode_scale_up_kv_rate: 30 must be above decode_scale_down_kv_rate, 40, or replicas come and go in turn",
+        "prefill_scale_up_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
+        "prefill_scale_down_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
+        "decode_scale_up_kv_rate: 30 must be above decode_scale_down_kv_rate, 40, or replicas come and go in turn",
     ],
     "features.planner: {enable_power_awareness: true}": [
-        "p.total_gpu_power_limit: required with enable_power_awareness: the watts that all pools may draw"
+        "total_gpu_power_limit: required with enable_power_awareness: the watts that all pools may draw"
     ],
     "profilingConfig.config: {hardware: {min_num_gpus_per_engine: 8, maxNumGpusPerEngine: 4}}": [
-        "p.hardware.min_num_gpus_per_engine: 8 GPUs are more than maxNumGpusPerEngine, 4"
+        "hardware.min_num_gpus_per_engine: 8 GPUs are more than maxNumGpusPerEngine, 4"
     ],
     "profilingConfig: {profilerImage: image, config: {planner: {kalman_r: 0}}, profilerImag: x}": [
-        "p.config.planner.kalman_r: 0 is too small; must be above 0.0",
-        "p.profilerImag: no such field; did you mean profilerImage?",
+        "config.planner.kalman_r: 0 is too small; must be above 0.0",
+        "profilerImag: no such field; did you mean profilerImage?",
     ],
-    "deploymentOverrides: {labels: {a: 1}}": ["p.labels.a: must be a string, not 1"],
+    "deploymentOverrides: {labels: {a: 1}}": ["labels.a: must be a string, not 1"],
     "DYN_DEPLOYMENT_CONFIG: {Worker: {ServiceArgs: {workers: -1}}, Frontend: 3, routing: {mode: fastest}}": [
-        "p.routing.mode: 'fastest' is not allowed; one of 'kv', 'round-robin', 'random'",
-        "p.Worker.ServiceArgs.workers: -1 is too small; at least 0",
-        "p.Frontend: must be an object, not 3",
+        "routing.mode: 'fastest' is not allowed; one of 'kv', 'round-robin', 'random'",
+        "Worker.ServiceArgs.workers: -1 is too small; at least 0",
+        "Frontend: must be an object, not 3",
     ],
 }
 
@@ -122,7 +122,7 @@ WRONG: dict[str, list[str]] = {
 @pytest.mark.parametrize(("given", "errors"), WRONG.items())
 def test_what_is_wrong_is_reported_at_its_path(given: str, errors: list[str]) -> None:
     ((name, value),) = yaml.safe_load(given).items()
-    assert sorted(str(each) for each in contract_errors(name, value, "p")) == sorted(errors)
+    assert sorted(str(each) for each in contract_errors(name, value)) == sorted(errors)
 
 
 LIKELY_NOT_MEANT: dict[str, list[str]] = {

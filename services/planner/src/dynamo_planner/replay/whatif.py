@@ -22,7 +22,7 @@ class InvalidChange(ValueError):
 def changed_config(config: PlannerConfig, changes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The configuration with changes, as it is written, and what is said about the changed keys. InvalidChange."""
     written = {**written_config(config), **changes}
-    if errors := checking.errors(PlannerConfig, written, ""):
+    if errors := checking.errors(PlannerConfig, written):
         first = errors[0]
         raise InvalidChange(first.path, f"{first.path}: {first.message}")
     remarks = checking.warnings(PlannerConfig, written)

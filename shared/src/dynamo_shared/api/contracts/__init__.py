@@ -25,12 +25,12 @@ __all__ = [
 _BY_NAME = {contract.name: contract for contract in CONTRACTS}
 
 
-def contract_errors(name: str, value: Any, at: str = "") -> list[FieldError]:
-    """What must change before a value can be used: types, bounds, rules between fields; paths begin with `at`.
+def contract_errors(name: str, value: Any) -> list[FieldError]:
+    """What must change before a value can be used: types, bounds, rules between fields.
 
     Unknown keys are not errors: another version of the program may know them. KeyError for an unknown contract.
     """
-    return checking.errors(_BY_NAME[name].model, value, at)
+    return checking.errors(_BY_NAME[name].model, value)
 
 
 def contract_warnings(name: str, value: Any) -> list[FieldError]:

@@ -15,16 +15,15 @@ from dynamo_shared.api.rules import Location
 HINTS = 20
 
 
-def errors(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
-    """What must change, with paths below `at`: types and bounds, or where these hold, rules between fields."""
+def errors(model: type[BaseModel], value: Any) -> list[FieldError]:
+    """What must change: types and bounds, or where these hold, rules between fields."""
     if not isinstance(value, dict):
-        return [FieldError(at, f"must be an object, not {shown(value)}")]
+        return [FieldError("", f"must be an object, not {shown(value)}")]
     try:
         parsed = model.model_validate(value)
     except ValidationError as error:
-        problems = field_errors(error, _known(model))
-        return [FieldError(_join(at, each.path), each.message) for each in problems]
-    return [_error(at, problem) for part in _parts(parsed, value, ()) for problem in _located(part, part[0].problems())]
+        return field_errors(error, _known(model))
+    return [_error(problem) for part in _parts(parsed, value, ()) for problem in _located(part, part[0].problems())]
 
 
 def warnings(model: type[BaseModel], value: Any) -> list[FieldError]:
@@ -37,7 +36,7 @@ def warnings(model: type[BaseModel], value: Any) -> list[FieldError]:
     if parsed is not None:
         for part in _parts(parsed, value, ()):
             remarks += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
-    return [_error("", problem) for problem in remarks]
+    return [_error(problem) for problem in remarks]
 
 
 @cache
@@ -110,10 +109,6 @@ def _keys(model: type[BaseModel], value: Any, location: Location, hints: Iterato
             yield from _keys(inner, each, (*location, key, *((index,) if isinstance(item, list) else ())), hints)
 
 
-def _error(at: str, problem: Problem) -> FieldError:
+def _error(problem: Problem) -> FieldError:
     location, message = problem
-    return FieldError(_join(at, path_of(location)), message)
-
-
-def _join(at: str, path: str) -> str:
-    return at + path if path.startswith("[") or not at else f"{at}.{path}" if path else at
+    return FieldError(path_of(location), message)

@@ -83,7 +83,7 @@ def _config(file: Path, say: Callable[[str], None]) -> PlannerConfig:
         written = yaml.safe_load(files.read(file))
     except yaml.YAMLError as error:
         raise CtlError(f"{files.title(file)}: not YAML: {' '.join(str(error).split())}") from error
-    problems = checking.errors(PlannerConfig, written, "")
+    problems = checking.errors(PlannerConfig, written)
     if problems:
         raise CtlError("\n".join(f"{files.title(file)}: {each.path}: {each.message}" for each in problems))
     for each in checking.warnings(PlannerConfig, written):
