@@ -178,13 +178,27 @@ async def test_an_event_that_is_not_json_is_reported() -> None:
             await anext(events)
 
 
-@pytest.mark.parametrize("errors", ["[1]", '[{"message": "no"}]', '"no"'])
+@pytest.mark.parametrize("errors", ["[1]", '[{"message": "no"}]', '[{"pointer": 1, "detail": "no"}]', '"no"'])
 async def test_a_problem_of_another_api_is_shown_as_it_is(errors: str) -> None:
     """A gateway between has a shape of its own: it ended as an internal error."""
     content = f'{{"title": "Busy", "detail": "wait", "errors": {errors}}}'
     with pytest.raises(RequestRefused) as refused:
         await api_of(Answering(content.encode(), 502)).request("GET", "/namespaces")
     assert str(refused.value) == f"the server answers 502: {content}"
+
+
+async def test_errors_are_at_the_paths_of_fields() -> None:
+    """As everywhere else in dynamoctl; the API has pointers."""
+    pointers = ["/serving/replicas/0", "/engine/env/a~1b~0", "", "?limit"]
+    problem = {"title": "no", "detail": "no", "errors": [{"pointer": each, "detail": "wrong"} for each in pointers]}
+    with pytest.raises(RequestRefused) as refused:
+        await api_of(Answering(json.dumps(problem).encode(), 422)).request("POST", "/x")
+    assert str(refused.value).splitlines() == [
+        "serving.replicas[0]: wrong",
+        'engine.env["a/b~"]: wrong',
+        "the whole: wrong",
+        "?limit: wrong",
+    ]
 
 
 async def test_a_request_is_sent_again_with_a_newer_token_once(tmp_path: Path) -> None:

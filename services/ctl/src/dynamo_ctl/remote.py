@@ -19,6 +19,7 @@ from dynamo_shared.kube.reviews import plausible
 from dynamo_shared.kube.transport import connection_words
 
 from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.printing import field_error
 
 #: For an answer that is not a stream. Seconds.
 ANSWER_WITHIN = 60.0
@@ -245,8 +246,8 @@ def _problem(status: int, content: bytes) -> RequestRefused:
     try:
         problem = json.loads(content)
         title, detail = str(problem["title"]), str(problem["detail"])
-        errors = [f"{each['pointer'] or 'the whole'}: {each['detail']}" for each in problem.get("errors") or ()]
-    except (ValueError, KeyError, TypeError):
+        errors = [field_error(each["pointer"], str(each["detail"])) for each in problem.get("errors") or ()]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return RequestRefused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
     # What another tool manages is changed in its repository: by this.
     patch = [f"the patch: {json.dumps(problem['patch'])}"] if problem.get("patch") else []

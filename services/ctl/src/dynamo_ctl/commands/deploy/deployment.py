@@ -15,7 +15,7 @@ from dynamo_shared.runtime import Settings
 from dynamo_ctl import files
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.planned import planned
-from dynamo_ctl.printing import Print
+from dynamo_ctl.printing import Print, field_error
 from dynamo_ctl.remote import Remote, ServerSentEvent, path_of
 
 #: An earlier request of the same key is answered with 200.
@@ -50,7 +50,7 @@ def offline(sent: dict[str, Any], namespace: str, settings: Settings, out: Print
     try:
         made = translate(read_intent(sent), namespace, defaults)
     except InvalidIntent as error:
-        raise CtlError("\n".join(f"{each.pointer or 'the whole'}: {each.detail}" for each in error.problems)) from error
+        raise CtlError("\n".join(field_error(each.pointer, each.detail) for each in error.problems)) from error
     tree, wrong = planned(made.manifest, settings)
     if as_json:
         answer = {
@@ -63,7 +63,7 @@ def offline(sent: dict[str, Any], namespace: str, settings: Settings, out: Print
         out(json.dumps(answer))
         return
     for each in made.unexpressed:
-        out(f"# not expressed: {each.pointer}: {each.detail}")
+        out(f"# not expressed: {field_error(each.pointer, each.detail)}")
     for warning in (*made.warnings, *wrong):
         out(f"# warning: {warning}")
     out(to_yaml(made.manifest).rstrip())
@@ -83,7 +83,7 @@ async def deploy(
         out(json.dumps(answer))
         return
     for each in answer["unexpressed"]:
-        out(f"not expressed: {each['pointer']}: {each['detail']}")
+        out(f"not expressed: {field_error(each['pointer'], each['detail'])}")
     for warning in answer["warnings"]:
         out(f"warning: {warning}")
     if (gpus := answer.get("gpus")) is not None:
