@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
-from dynamo_shared.aio import Process, ended
+from dynamo_shared.aio import Process, either, ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus, WorkerJob, answer_from
@@ -119,7 +119,8 @@ class WorkerPool:
             worker = await self._worker()
             try:
                 async with asyncio.timeout(self._settings.time_limit):
-                    answer = await self._work(worker, job, report)
+                    # Where both have ended, that it grew too large is the reason why there is no answer.
+                    answer = await either(self._watch(worker), _ask(worker, job, report))
             except BaseException:
                 self._end(worker)
                 raise
@@ -191,19 +192,8 @@ class WorkerPool:
             raise
         return worker
 
-    async def _work(self, worker: _Worker, job: WorkerJob, report: ReportProgress) -> JobResult:
-        watch = asyncio.create_task(self._watch(worker))
-        work = asyncio.create_task(_ask(worker, job, report))
-        try:
-            await asyncio.wait((watch, work), return_when=asyncio.FIRST_COMPLETED)
-            if watch.done():
-                # Reads as the reason why the work has none, too.
-                watch.result()
-            return work.result()
-        finally:
-            await ended(watch, work)
-
-    async def _watch(self, worker: _Worker) -> None:
+    async def _watch(self, worker: _Worker) -> NoReturn:
+        """Overgrown once it holds too much."""
         limit = self._settings.memory_mib * _MIB
         while True:
             held = worker.resident()
