@@ -10,6 +10,7 @@ from dynamo_pod_builder.render.backends import backend_named
 from dynamo_shared.api.contracts.planner import PlannerBackend
 from dynamo_shared.api.contracts.profiler import Engine
 from dynamo_shared.api.engines import BACKENDS, CHOICE, MODULE
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.v1alpha1.enums import RequestBackend
 from dynamo_shared.api.v1beta1.enums import BackendFramework
 
@@ -36,3 +37,21 @@ def test_every_engine_is_rendered_and_detected_by_its_module(name: str) -> None:
 
 def test_the_choice_is_a_sentence() -> None:
     assert CHOICE == "vllm, sglang or trtllm"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "per_node", "nodes"),
+    [
+        (1, 8, 1),
+        (8, 8, 1),
+        (16, 8, 2),
+        (12, 8, 2),
+        (10, 8, 2),
+        (14, 8, 2),
+        (7, 4, 7),
+        (30, 8, 5),
+        (4 * 500_000_003, 7, 500_000_003),
+    ],
+)
+def test_nodes_have_equal_shares_of_an_engine_however_large_it_is(gpus: int, per_node: int, nodes: int) -> None:
+    assert EngineLayout(gpus=gpus).nodes(per_node) == nodes

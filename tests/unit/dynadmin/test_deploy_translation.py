@@ -75,8 +75,6 @@ MAIN = f"{POD}.containers[0]"
         ("serving: {mode: disaggregated}", "spec.components[2].type", "decode"),
         ("hardware: {gpusPerReplica: 4}", f"{MAIN}.resources.limits[nvidia.com/gpu]", "4"),
         ("hardware: {gpusPerReplica: 16, gpusPerNode: 8}", "spec.components[1].multinode.nodeCount", 2),
-        ("hardware: {gpusPerReplica: 12, gpusPerNode: 8}", "spec.components[1].multinode.nodeCount", 2),
-        ("hardware: {gpusPerReplica: 14, gpusPerNode: 5}", "spec.components[1].multinode.nodeCount", 7),
         ("hardware: {cpu: '8'}", f"{MAIN}.resources.requests.cpu", "8"),
         ("hardware: {cpu: 0}", f"{MAIN}.resources.requests.cpu", 0),
         ("hardware: {memory: 80Gi}", f"{MAIN}.resources.limits.memory", "80Gi"),

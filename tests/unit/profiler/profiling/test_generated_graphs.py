@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from dynamo_profiler.profiling.generation.candidates import unmeasured
-from dynamo_profiler.profiling.generation.graph import nodes_of
 from dynamo_profiler.profiling.generation.names import MAX_TOGETHER, graph_name
 from dynamo_profiler.profiling.generation.overrides import overridden
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
@@ -135,25 +134,6 @@ def test_vllm_experts_across_nodes():
     assert component(graph, "decode")["multinode"] == {"nodeCount": 2}
     assert main(graph, "decode")["resources"]["limits"] == {"nvidia.com/gpu": "8"}
     assert "multinode" not in component(graph, "prefill")
-
-
-@pytest.mark.parametrize(
-    ("gpus", "per_node", "nodes"),
-    [
-        (1, 8, 1),
-        (8, 8, 1),
-        (16, 8, 2),
-        (12, 8, 2),
-        (10, 8, 2),
-        (14, 8, 2),
-        (7, 4, 7),
-        (30, 8, 5),
-        (4 * 500_000_003, 7, 500_000_003),
-    ],
-)
-def test_nodes_have_equal_shares_of_an_engine_however_large_it_is(gpus: int, per_node: int, nodes: int):
-    hardware = {"gpuSku": "h200_sxm", "totalGpus": gpus, "numGpusPerNode": per_node}
-    assert nodes_of(EngineLayout(gpus=gpus), parts(hardware=hardware)) == nodes
 
 
 def test_a_node_of_four_gpus_makes_two_nodes_of_eight():

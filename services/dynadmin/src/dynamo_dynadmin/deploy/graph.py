@@ -195,24 +195,18 @@ class _Writer:
                 tensor, total = 1, pipeline * data
             if asked is None:
                 draft.default(f"{path}.podTemplate.spec.containers[0].resources", f"{total} GPU", "one engine's sizes")
-        nodes = 1
-        if hardware.gpus_per_node is not None:
-            # Looked for among the shares, which are few: there may be a thousand million GPUs, and as many numbers of nodes.
-            share = next(each for each in range(min(hardware.gpus_per_node, total), 0, -1) if total % each == 0)
-            nodes = total // share
+        engine = EngineLayout(
+            tp=tensor,
+            pp=pipeline,
+            dp=data,
+            moe_ep=sizes.expert or 1,
+            batch_size=self._intent.engine.max_batch_size,
+            gpus=total,
+        )
+        nodes = engine.nodes(hardware.gpus_per_node or total)
         if nodes > 1:
             draft.put(f"{path}.multinode", {"nodeCount": nodes}, "hardware", "gpusPerNode")
-        return (
-            EngineLayout(
-                tp=tensor,
-                pp=pipeline,
-                dp=data,
-                moe_ep=sizes.expert or 1,
-                batch_size=self._intent.engine.max_batch_size,
-                gpus=total,
-            ),
-            nodes,
-        )
+        return engine, nodes
 
     def _refuse_once(self, *source: str, why: str) -> None:
         if all(each.detail != why for each in self._draft.problems):

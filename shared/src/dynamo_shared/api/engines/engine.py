@@ -1,6 +1,7 @@
 """How one engine is spread over GPUs."""
 
 from dataclasses import dataclass
+from math import isqrt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,3 +21,10 @@ class EngineLayout:
     """of one replica"""
     requests_per_second: float | None = None
     """of one replica"""
+
+    def nodes(self, gpus_per_node: int) -> int:
+        """Nodes that one replica spans: as few as hold its GPUs in equal shares."""
+        # Of each pair of divisors one is below the root: there may be a thousand million GPUs.
+        low = [each for each in range(1, isqrt(self.gpus) + 1) if self.gpus % each == 0]
+        shares = (*low, *(self.gpus // each for each in low))
+        return self.gpus // max(each for each in shares if each <= gpus_per_node)

@@ -7,7 +7,7 @@ from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import Figures
 
-from dynamo_profiler.profiling.generation.graph import graph_of, nodes_of
+from dynamo_profiler.profiling.generation.graph import graph_of
 from dynamo_profiler.profiling.generation.linting import lint
 from dynamo_profiler.profiling.generation.overrides import keeps_containers, overridden
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
@@ -75,7 +75,7 @@ def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[Ku
             f"the planner keeps {' and '.join(map(str, lowered.values()))}"
         )
         remarks = (*remarks, Remark(reason="EndpointsLowered", message=text))
-    across = {role: nodes_of(engine, parts) for role, engine in layout.engines.items()}
+    across = {role: engine.nodes(parts.objective.gpus_per_node) for role, engine in layout.engines.items()}
     if any(nodes > 1 for nodes in across.values()) and not parts.mocked:
         words = ", ".join(f"{role} {nodes} nodes" for role, nodes in across.items() if nodes > 1)
         text = f"one engine spans several nodes ({words}): the cluster needs Grove or LeaderWorkerSet"

@@ -1,16 +1,14 @@
 """A v1beta1 graph of a layout. Pure: the same parts make the same graph."""
 
-from math import isqrt
-
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
 from dynamo_shared.api.engines.command import EngineSpec
-from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.engines.storage import model_path, mount_model
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.planner_names import planner_config_name, profile_data_name
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_shared.api.registry.labels import GPU_PRODUCT
 from dynamo_shared.api.untrusted.reading import items, mapping
 
 from dynamo_profiler.profiling.generation.context import longest
@@ -18,7 +16,6 @@ from dynamo_profiler.profiling.generation.names import desired_name, graph_name
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.points import Layout
 
-GPU_PRODUCT = "nvidia.com/gpu.product"
 FRONTEND = "Frontend"
 #: Name and type of a component, by role.
 COMPONENTS = {"prefill": ("prefill", "prefill"), "decode": ("decode", "decode"), "agg": ("worker", "worker")}
@@ -27,7 +24,8 @@ _PROFILE_VOLUME, _PROFILE_FOLDER = "profile-data", "/workspace/profile-data"
 
 def graph_of(layout: Layout, parts: GenerationInputs) -> KubeObject:
     """The graph, before the request's overrides."""
-    spans = [(COMPONENTS[role][0], nodes_of(engine, parts) > 1) for role, engine in layout.engines.items()]
+    per_node = parts.objective.gpus_per_node
+    spans = [(COMPONENTS[role][0], engine.nodes(per_node) > 1) for role, engine in layout.engines.items()]
     name = graph_name(parts.request.name, desired_name(parts.request.spec), [(FRONTEND, False), *spans])
     metadata: KubeObject = {"name": name, "namespace": parts.request.namespace}
     if parts.objective.planner is not None:
@@ -44,14 +42,6 @@ def graph_of(layout: Layout, parts: GenerationInputs) -> KubeObject:
     }
 
 
-def nodes_of(engine: EngineLayout, parts: GenerationInputs) -> int:
-    """Nodes that one replica spans: as few as hold its GPUs in equal shares."""
-    # Of each pair of divisors one is below the root: a request may name millions of GPUs.
-    low = [each for each in range(1, isqrt(engine.gpus) + 1) if engine.gpus % each == 0]
-    shares = (*low, *(engine.gpus // each for each in low))
-    return engine.gpus // max(each for each in shares if each <= parts.objective.gpus_per_node)
-
-
 def _frontend(image: str, parts: GenerationInputs) -> KubeObject:
     pod, _ = _pod(image, parts)
     return {"name": FRONTEND, "type": "frontend", "replicas": 1, "podTemplate": {"spec": pod}}
@@ -60,7 +50,7 @@ def _frontend(image: str, parts: GenerationInputs) -> KubeObject:
 def _worker(layout: Layout, role: str, graph: str, image: str, parts: GenerationInputs) -> KubeObject:
     engine = layout.engines[role]
     name, kind = COMPONENTS[role]
-    nodes = nodes_of(engine, parts)
+    nodes = engine.nodes(parts.objective.gpus_per_node)
     pod, container = _pod(image, parts)
     desired = EngineSpec(
         role=Role(role),
