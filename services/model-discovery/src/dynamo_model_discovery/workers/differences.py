@@ -45,9 +45,13 @@ class DiscoveryView:
     workers: dict[ObjectKey, PublishedEntry[WorkerData]] = field(default_factory=dict)
     models: dict[ObjectKey, PublishedEntry[ServedModelData]] = field(default_factory=dict)
 
+    def of(self, resource: Resource) -> dict[ObjectKey, PublishedEntry[Any]]:
+        """The workers, or the models."""
+        return self.workers if resource == WORKERS else self.models
+
     def apply(self, step: StateChange) -> None:
         """STATE has this, too."""
-        table: dict[ObjectKey, PublishedEntry[Any]] = self.workers if step.resource == WORKERS else self.models
+        table = self.of(step.resource)
         if step.removed:
             table.pop(step.key, None)
         else:

@@ -15,9 +15,9 @@ from dynamo_model_discovery.workers.assembly import assemble
 from dynamo_model_discovery.workers.differences import StateChange, changes
 from dynamo_model_discovery.workers.publication import Publication
 from dynamo_model_discovery.workers.retention import Unobserved, settle
-from dynamo_model_discovery.workers.sources import RecordSource
+from dynamo_model_discovery.workers.sources.base import RecordSource
 from dynamo_model_discovery.workers.sources.kubernetes import KubernetesSource
-from dynamo_model_discovery.workers.wiring import etcd_options, file_directory
+from dynamo_model_discovery.workers.wiring import etcd_options
 
 NAME = "worker-discovery"
 #: Seconds that changes are gathered: an endpoint and its card are two records, and one worker.
@@ -183,7 +183,7 @@ class _Active:
             from dynamo_model_discovery.workers.sources.etcd import EtcdSource  # noqa: PLC0415 - see `wiring`
 
             sources.append(EtcdSource(options, self._wake.set))
-        directory = file_directory(self._context.settings)
+        directory = self._context.settings.platform.model_discovery.workers.file_directory
         if directory is not None:
             from dynamo_model_discovery.workers.sources.files import FileSource  # noqa: PLC0415 - for development only
 

@@ -5,9 +5,9 @@ An event leaves before STATE remembers it: a stop in between repeats it instead 
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 from dynamo_shared.api.objects import KubeObject
@@ -129,17 +129,14 @@ class Publication:
         self.state.start_over()
         self._mark = ""
         await self.state.load(RESOURCES)
-        tables: tuple[Mapping[ObjectKey, PublishedEntry[Any]], ...] = (self.view.workers, self.view.models)
-        for resource, entries in zip(RESOURCES, tables, strict=True):
+        for resource in RESOURCES:
+            entries = self.view.of(resource)
             for entry in entries.values():
                 self.state.put(resource, entry.obj)
             await self.state.sweep(resource, entries)
 
     async def _truth(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
-        entries: Mapping[ObjectKey, PublishedEntry[Any]] = (
-            self.view.workers if resource == WORKERS else self.view.models
-        )
-        entry = entries.get(key)
+        entry = self.view.of(resource).get(key)
         return entry.obj if entry is not None else None
 
     def _put(self, step: StateChange) -> None:

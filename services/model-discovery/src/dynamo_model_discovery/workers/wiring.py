@@ -1,8 +1,7 @@
-"""Which sources the settings ask for."""
+"""The etcd of workers that the settings ask for."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamo_shared.runtime import Settings
@@ -34,11 +33,6 @@ def etcd_options(settings: Settings) -> EtcdOptions | None:
         user=workers.etcd_user,
         password=password,
     )
-
-
-def file_directory(settings: Settings) -> Path | None:
-    """Directory of discovery by files, None where it is not asked for."""
-    return settings.platform.model_discovery.workers.file_directory
 
 
 def _addresses(text: str) -> tuple[str, ...]:
