@@ -1,7 +1,7 @@
 """What the rules ask about the cluster, looked up now and then so that no review waits for it."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -60,14 +60,9 @@ def domains(topology: KubeObject) -> tuple[str, ...]:
 
 def operators(settings: Settings, environ: Mapping[str, str] = os.environ) -> frozenset[str]:
     """Usernames of the platform's own services."""
-    return frozenset(_operators(settings, environ))
-
-
-def _operators(settings: Settings, environ: Mapping[str, str]) -> Iterable[str]:
-    yield from settings.platform.admission.operators
     namespace, account = environ.get("POD_NAMESPACE", ""), environ.get("POD_SERVICE_ACCOUNT", "")
-    if namespace and account:
-        yield f"system:serviceaccount:{namespace}:{account}"
+    own = (f"system:serviceaccount:{namespace}:{account}",) if namespace and account else ()
+    return frozenset((*settings.platform.admission.operators, *own))
 
 
 async def _topologies(kube: KubeClient, versions: list[str]) -> tuple[str, Mapping[str, tuple[str, ...]] | None]:
