@@ -8,8 +8,8 @@ from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.decisions import DEFAULT_LIMIT, MOST, DecisionReader
 from dynamo_dynadmin.api.kinds import ADAPTERS, DEPLOYMENTS, REQUESTS
 from dynamo_dynadmin.api.replaying import Replaying
-from dynamo_dynadmin.api.routes.section import DRY_RUN, IN_NAMESPACE, OBJECT, RouteSection, streamed
-from dynamo_dynadmin.http.routes import JSON, ResponseSpec, Route, flag, number
+from dynamo_dynadmin.api.routes.section import DRY_RUN, IN_NAMESPACE, OBJECT, RouteSection, created, streamed
+from dynamo_dynadmin.http.routes import JSON, Route, flag, number
 
 _CHANGES = ("invalid", "not-found", "stale", "conflict", "managed-elsewhere", "owned-replicas")
 _GRAPH, _REQUEST, _ADAPTER = (
@@ -42,12 +42,7 @@ def actions(acting: Actions) -> Iterator[Route]:
         "promoteRequest",
         "Deploy one of the points.",
         acting.promote,
-        {
-            201: ResponseSpec("Created.", OBJECT, ("ETag", "Location")),
-            200: ResponseSpec(
-                "Dry run, or the request's graph was changed.", OBJECT, ("ETag", "Location", "Idempotency-Replayed")
-            ),
-        },
+        created("Dry run, or the request's graph was changed.", OBJECT),
         *("invalid", "not-found", "conflict", "already-exists", "key-reused", "stale"),
         query=(DRY_RUN,),
         body={JSON: "PromoteBody"},

@@ -18,6 +18,7 @@ from dynamo_dynadmin.api.routes.section import (
     OBJECT_OR_YAML,
     SELECTOR,
     RouteSection,
+    created,
     streamed,
 )
 from dynamo_dynadmin.api.writing import Writing
@@ -147,12 +148,7 @@ def _writes(kind: Kind, route: RouteSection, writing: Writing) -> Iterator[Route
         f"create{name}",
         f"Create a {kind.word}.",
         of(writing.create),
-        {
-            201: ResponseSpec("Created.", OBJECT, ("ETag", "Location")),
-            200: ResponseSpec(
-                "Dry run, or created by this request before.", OBJECT, ("ETag", "Location", "Idempotency-Replayed")
-            ),
-        },
+        created("Dry run, or created by this request before.", OBJECT),
         *("invalid", "not-found", "already-exists", "key-reused"),
         query=(DRY_RUN,),
         body=OBJECT_OR_YAML,

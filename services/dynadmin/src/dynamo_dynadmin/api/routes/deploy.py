@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from dynamo_dynadmin.api.deploying import IntentDeployer
 from dynamo_dynadmin.api.estimating import Estimating
-from dynamo_dynadmin.api.routes.section import IN_NAMESPACE, RouteSection, streamed
-from dynamo_dynadmin.http.routes import JSON, YAML, ResponseSpec, Route, choice
+from dynamo_dynadmin.api.routes.section import IN_NAMESPACE, RouteSection, created, streamed
+from dynamo_dynadmin.http.routes import JSON, YAML, Route, choice
 
 _INTENT = {JSON: "DeployIntent", YAML: "DeployIntent"}
 
@@ -19,14 +19,7 @@ def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]
         "deploy",
         "What a user wants deployed becomes a graph deployment or a deployment request.",
         deploying.deploy,
-        {
-            201: ResponseSpec("Created.", {JSON: "Deployed"}, ("ETag", "Location")),
-            200: ResponseSpec(
-                "Dry run, or created by this request before.",
-                {JSON: "Deployed"},
-                ("ETag", "Location", "Idempotency-Replayed"),
-            ),
-        },
+        created("Dry run, or created by this request before.", {JSON: "Deployed"}),
         *("invalid", "not-found", "already-exists", "key-reused"),
         query=(choice("dryRun", dry_run, "client", "server"),),
         body=_INTENT,

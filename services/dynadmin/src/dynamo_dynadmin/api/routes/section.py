@@ -49,6 +49,14 @@ class RouteSection:
         )
 
 
+def created(otherwise: str, content: Mapping[str, str]) -> Mapping[int, ResponseSpec]:
+    """The answers of a route that creates, and where it did so before, or stores nothing: `otherwise` says when."""
+    return {
+        201: ResponseSpec("Created.", content, ("ETag", "Location")),
+        200: ResponseSpec(otherwise, content, ("ETag", "Location", "Idempotency-Replayed")),
+    }
+
+
 def streamed(description: str, content: Mapping[str, str]) -> Mapping[int, ResponseSpec]:
     """The answer of a route that streams the same as server-sent events, too."""
     return {200: ResponseSpec(description, {**content, SSE: ""})}
