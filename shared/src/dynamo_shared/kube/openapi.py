@@ -92,11 +92,6 @@ class SchemaSource:
         self._checker: Checker | None = None
         self._asked = 0.0
 
-    @property
-    def known(self) -> Checker | None:
-        """The last checker; None before the API server answered for the first time."""
-        return self._checker
-
     async def checker(self) -> Checker:
         """The checker for what is published now, the very one as before where nothing changed.
 
