@@ -140,7 +140,7 @@ class Chat:
             raise invalid([FieldProblem("/model", detail)])
         served = await _served(call, service)
         if not served:
-            raise ProblemError("unavailable", "the frontend serves no model yet", headers={"Retry-After": "5"})
+            raise ProblemError("unavailable", "the frontend serves no model yet", retry_after=5)
         if len(served) > 1:
             detail = f"required, since the frontend serves several: {', '.join(served[:20])}"
             raise invalid([FieldProblem("/model", detail)])
@@ -163,7 +163,7 @@ async def _served(call: Call, service: ObjectKey) -> list[str]:
                 listed += more
             return models_of(bytes(listed))
     except TimeoutError:
-        raise ProblemError("unavailable", "the frontend does not answer", headers={"Retry-After": "5"}) from None
+        raise ProblemError("unavailable", "the frontend does not answer", retry_after=5) from None
     except (Garbled, KubeError) as error:
         raise _refused(error) from error
 

@@ -70,7 +70,7 @@ class DecisionReader:
                         total += 1
         except (BusError, TimeoutError) as error:
             detail = f"the history cannot be read now: {str(error) or 'NATS does not answer'}"
-            raise ProblemError("unavailable", detail, headers={"Retry-After": "2"}) from error
+            raise ProblemError("unavailable", detail, retry_after=2) from error
         return list(kept), total
 
     async def _follow(self, call: Call, stream: Stream, key: ObjectKey, uid: str, limit: int) -> None:

@@ -56,7 +56,7 @@ class CollectionReader:
         """ProblemError while the resource has not been read."""
         if not self._hub.is_synced(resource):
             detail = f"{resource.id} are not read yet: NATS or the watcher is away, or this replica has just begun"
-            raise ProblemError("unavailable", detail, headers={"Retry-After": "2"})
+            raise ProblemError("unavailable", detail, retry_after=2)
 
     async def list_of(self, call: Call, kind: Kind) -> web.StreamResponse:
         """A page of a collection, or with `watch` a stream of it."""

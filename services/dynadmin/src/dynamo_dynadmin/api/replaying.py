@@ -70,7 +70,7 @@ class Replaying:
             raise ProblemError("invalid", str(error), errors=[FieldProblem(place, str(error))]) from None
         except TimeoutError:
             text = f"no replay within {self.within:g} s; try again, or replay fewer seconds"
-            raise ProblemError("unavailable", text, headers={"Retry-After": "5"}) from None
+            raise ProblemError("unavailable", text, retry_after=5) from None
         steps = [
             {
                 "requestsPerSecond": round(each.rate, 4),

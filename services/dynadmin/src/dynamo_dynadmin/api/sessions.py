@@ -93,7 +93,7 @@ class SessionPages:
         """A token is verified. ProblemError where many are already."""
         if self._verifying[network] >= AT_ONCE_OF_ONE or self._verifying.total() >= AT_ONCE:
             detail = "many sessions are being begun; retry later"
-            raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})
+            raise ProblemError("too-many-requests", detail, retry_after=1)
         self._verifying[network] += 1
         try:
             yield

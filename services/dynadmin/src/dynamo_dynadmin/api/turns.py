@@ -11,8 +11,8 @@ from dynamo_dynadmin.identity.who import of_whom
 #: All that waits for its turn; and that of one caller which waits or is worked on. The page begins a simulation for each
 #: change of the form, and one that it gave up stays until the next heartbeat.
 WAITING, OF_ONE = 64, 16
-#: Seconds, as the header has them.
-RETRY_AFTER = "5"
+#: Seconds.
+RETRY_AFTER = 5
 
 
 class CallerSlots:
@@ -35,7 +35,7 @@ class CallerSlots:
         own = self._users[user] >= OF_ONE
         if own or self._waiting >= self._most:
             many = f"{self._users[user]} {self._what} {of_whom(user)}" if own else f"{self._waiting} {self._what}"
-            raise ProblemError("too-many-requests", f"{many} wait; retry later", headers={"Retry-After": "5"})
+            raise ProblemError("too-many-requests", f"{many} wait; retry later", retry_after=RETRY_AFTER)
         lock = self._locks.setdefault(user, asyncio.Lock())
         self._users[user] += 1
         self._waiting += 1
@@ -69,10 +69,10 @@ class AtOnce:
         if self._users[user] >= self._of_a_user:
             many = f"{self._of_a_user} {self._what} {of_whom(user)}"
             detail = f"{many} are in progress, the most that a user has at once; wait for one"
-            raise ProblemError("too-many-requests", detail, headers={"Retry-After": RETRY_AFTER})
+            raise ProblemError("too-many-requests", detail, retry_after=RETRY_AFTER)
         if self._users.total() >= self._total:
             detail = f"{self._total} {self._what} are in progress, the most of all users at once; retry later"
-            raise ProblemError("too-many-requests", detail, headers={"Retry-After": RETRY_AFTER})
+            raise ProblemError("too-many-requests", detail, retry_after=RETRY_AFTER)
         self._users[user] += 1
         try:
             yield

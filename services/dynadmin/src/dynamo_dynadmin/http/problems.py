@@ -75,7 +75,7 @@ _KINDS_BY_STATUS = {405: "method-not-allowed", 413: "too-large", 415: "unsupport
 
 
 class ProblemError(Exception):
-    """Answers a request with a problem."""
+    """Answers a request with a problem; `retry_after`: seconds until it may have passed, 0 where it does not pass by itself."""
 
     def __init__(
         self,
@@ -84,13 +84,14 @@ class ProblemError(Exception):
         *,
         errors: Sequence[FieldProblem] = (),
         headers: Mapping[str, str] | None = None,
+        retry_after: int = 0,
         **extensions: Any,
     ) -> None:
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
         self.errors = tuple(errors)
-        self.headers = dict(headers or {})
+        self.headers = {**(headers or {}), **({"Retry-After": str(retry_after)} if retry_after else {})}
         self.extensions = extensions
 
     @property
@@ -156,7 +157,7 @@ def of_kube(error: KubeError) -> ProblemError:
     if isinstance(error, Unauthorized):
         # This process' own credentials: the caller's were verified.
         detail = "the API server refuses the credentials of this service; its operator has to renew them"
-        return ProblemError(kind, detail, headers={"Retry-After": "5"})
+        return ProblemError(kind, detail, retry_after=5)
     detail, errors = error.message, []
     if isinstance(error, (Invalid, Forbidden)):
         detail, errors = _DENIED.sub("", error.message), manifest_problems(error)
@@ -168,5 +169,5 @@ def of_kube(error: KubeError) -> ProblemError:
     elif isinstance(error, Unavailable):
         detail = f"the API server does not answer: {error.reason}: {error.message}"
     errors = errors if kind == "invalid" else []
-    headers = {"Retry-After": str(max(1, int(error.retry_after or 1)))} if error.retriable else {}
-    return ProblemError(kind, detail, errors=errors, headers=headers, reason=error.reason or None)
+    retry_after = max(1, int(error.retry_after or 1)) if error.retriable else 0
+    return ProblemError(kind, detail, errors=errors, retry_after=retry_after, reason=error.reason or None)

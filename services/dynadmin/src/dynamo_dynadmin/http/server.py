@@ -156,7 +156,7 @@ class HttpServer:
             if self._in_flight >= self._settings.max_in_flight:
                 self._metrics.refused.labels("busy").inc()
                 detail = f"{self._in_flight} requests are in progress; retry later"
-                raise ProblemError("unavailable", detail, headers={"Retry-After": "1"})
+                raise ProblemError("unavailable", detail, retry_after=1)
             return await self._counted(request, handler)
         except HeadersOnly as head:
             return head.response
@@ -174,7 +174,8 @@ class HttpServer:
         except KubeError as error:
             return of_kube(error).response(identifier)
         except IssuerUnavailable as error:
-            return _of_issuer(error).response(identifier)
+            away = ProblemError("unavailable", str(error), retry_after=5, reason="IssuerUnavailable")
+            return away.response(identifier)
         except web.HTTPException as error:
             return _problem_of(error).response(identifier)
         except (ConnectionError, TimeoutError) as error:
@@ -246,7 +247,7 @@ class HttpServer:
         if self._identifying >= max(1, self._settings.max_in_flight // 2):
             self._metrics.refused.labels("busy").inc()
             detail = f"{self._identifying} tokens are being checked; retry later"
-            raise ProblemError("unavailable", detail, headers={"Retry-After": "1"})
+            raise ProblemError("unavailable", detail, retry_after=1)
         self._identifying += 1
         try:
             return await self._tokens.caller(token)
@@ -271,9 +272,9 @@ class HttpServer:
         if (wait := limit.take()) > 0:
             limit.give_back()
             self._metrics.refused.labels("rate").inc()
-            after = str(max(1, round(wait)))
+            after = max(1, round(wait))
             detail = f"too many requests {of_whom(caller.limited_as)}"
-            raise ProblemError("too-many-requests", detail, headers={"Retry-After": after})
+            raise ProblemError("too-many-requests", detail, retry_after=after)
 
     def _count(self, caller: Caller, turn: OngoingRequest) -> None:
         """One more of this caller. ProblemError where there are too many already: places are left for others.
@@ -284,7 +285,7 @@ class HttpServer:
             self._metrics.refused.labels("busy").inc()
             whose = "without a caller" if caller is ANONYMOUS else of_whom(caller.limited_as)
             detail = f"{self._of_callers[caller.limited_as]} requests {whose} are in progress; retry later"
-            raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})
+            raise ProblemError("too-many-requests", detail, retry_after=1)
         turn.counted = (caller.limited_as,)
         self._of_callers[caller.limited_as] += 1
 
@@ -344,10 +345,6 @@ def manager_of(caller: Caller) -> str:
         return manager
     digest = sha256(caller.identity.user.encode()).hexdigest()[:12]
     return f"{manager[: _LONGEST_MANAGER - 13]}-{digest}"
-
-
-def _of_issuer(error: IssuerUnavailable) -> ProblemError:
-    return ProblemError("unavailable", str(error), headers={"Retry-After": "5"}, reason="IssuerUnavailable")
 
 
 def _problem_of(error: web.HTTPException) -> ProblemError:

@@ -96,16 +96,14 @@ class Streams:
         key = call.caller.limited_as
         self._forget_gone(key)
         if self.draining:
-            raise ProblemError("unavailable", "this replica ends; retry with another one", headers={"Retry-After": "1"})
+            raise ProblemError("unavailable", "this replica ends; retry with another one", retry_after=1)
         if len(self._open) >= self._total:
-            raise ProblemError(
-                "unavailable", f"{self._total} streams are open; retry later", headers={"Retry-After": "5"}
-            )
+            raise ProblemError("unavailable", f"{self._total} streams are open; retry later", retry_after=5)
         if self._count(key) >= self._of_a_user:
             raise ProblemError(
                 "too-many-requests",
                 f"{self._of_a_user} streams {of_whom(key)} are open; close one",
-                headers={"Retry-After": "5"},
+                retry_after=5,
             )
         place = object()
         self._open[place] = key, call.request
