@@ -111,16 +111,26 @@ def test_a_session_opens_with_its_key_until_it_or_its_token_ends() -> None:
         ("a", True),
         ("!a", False),
         ("!z,a in (b),c", True),
+        (f"!z,a in ({','.join(map(str, range(900)))},b)", True),
+        (",".join(["a"] * 32), True),
     ],
 )
 def test_selectors_mean_what_kubernetes_means(text: str, matches: bool) -> None:
     assert selector(text)({"a": "b", "c": "d"}) is matches
 
 
-@pytest.mark.parametrize("text", ["a=b=c", "a in b", "a b", "=", "a in (b,(c))", "a=-", ",", "a,,b"])
+@pytest.mark.parametrize(
+    "text",
+    ["a=b=c", "a in b", "a b", "=", "a in (b,(c))", "a=-", ",", "a,,b", "a in (b,c", "a in b),c", "a in (b)(c),d"],
+)
 def test_selectors_that_cannot_be_read_are_refused(text: str) -> None:
     with pytest.raises(InvalidSelector):
         selector(text)
+
+
+def test_a_selector_has_few_requirements_since_each_object_is_asked_about_each() -> None:
+    with pytest.raises(InvalidSelector, match="at most 32 requirements"):
+        selector(",".join(["a"] * 33))
 
 
 def node(name: str, free: int, total: int = 8, **more: Any) -> fit.NodeRoom:

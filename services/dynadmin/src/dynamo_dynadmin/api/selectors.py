@@ -11,8 +11,8 @@ _VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
 _EQUAL = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
 _SET = re.compile(rf"({_KEY})\s+(in|notin)\s+\(([^()]*)\)")
 _EXISTS = re.compile(rf"(!?)\s*({_KEY})")
-#: Separates requirements, but not values within parentheses.
-_COMMA = re.compile(r",(?![^()]*\))")
+#: Of one selector: each is asked of each object of a namespace, and of each change.
+MOST_REQUIREMENTS = 32
 
 
 class InvalidSelector(ValueError):
@@ -23,8 +23,25 @@ def selector(text: str) -> Selector:
     """Whether labels match. InvalidSelector."""
     if not text.strip():
         return lambda _: True
-    requirements = [_requirement(part.strip()) for part in _COMMA.split(text)]
+    requirements = [_requirement(part.strip()) for part in _parts(text)]
     return lambda labels: all(each(labels) for each in requirements)
+
+
+def _parts(text: str) -> list[str]:
+    """Requirements. A comma between them separates, and one between parentheses does not."""
+    parts: list[str] = []
+    is_listed = False
+    for piece in text.split(","):
+        if is_listed:
+            parts[-1] += f",{piece}"
+        elif len(parts) == MOST_REQUIREMENTS:
+            raise InvalidSelector(
+                f"a label selector has at most {MOST_REQUIREMENTS} requirements; name several values by `a in (b,c)`"
+            )
+        else:
+            parts.append(piece)
+        is_listed = (is_listed or "(" in piece) and ")" not in piece
+    return parts
 
 
 def _requirement(text: str) -> Selector:

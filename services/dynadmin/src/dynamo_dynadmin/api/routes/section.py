@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_dynadmin.api.selectors import MOST_REQUIREMENTS
 from dynamo_dynadmin.http.routes import JSON, SSE, YAML, Handler, Parameter, ResponseSpec, Route, flag
 
 PREFIX = "/api/v1"
 IN_NAMESPACE = f"{PREFIX}/namespaces/{{namespace}}"
 
 DRY_RUN = flag("dryRun", "Let the API server and admission check it, and store nothing.")
-SELECTOR = Parameter("labelSelector", "Labels, as Kubernetes writes selectors.")
+SELECTOR = Parameter(
+    "labelSelector", f"Labels, as Kubernetes writes selectors: at most {MOST_REQUIREMENTS} requirements."
+)
 OBJECT = {JSON: "KubernetesObject"}
 OBJECT_OR_YAML = {**OBJECT, YAML: "KubernetesObject"}
 
