@@ -9,7 +9,7 @@ from typing import Any, cast
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseSpec, Route
+from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, YAML, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.identity.who import Caller
 from dynamo_dynadmin.metrics import DynadminMetrics
@@ -44,7 +44,7 @@ def route_of(handle: Handle, method: str, path: str, *, public: bool) -> Route:
         tag="",
         handle=handle,
         answers={200: ResponseSpec("")},
-        body={JSON: "Any", MERGE_PATCH: "Any", JSON_PATCH: "Any"},
+        body={JSON: "Any", YAML: "Any", MERGE_PATCH: "Any", JSON_PATCH: "Any"},
         public=public,
     )
 

@@ -2,17 +2,19 @@
 
 import asyncio
 import dataclasses
+import threading
 from typing import Any, cast
 
 import pytest
 from aiohttp import web
+from dynamo_dynadmin.api import writing
 from dynamo_dynadmin.api.cluster import Cluster
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
-from dynamo_dynadmin.http.routes import JSON, flag
+from dynamo_dynadmin.http.routes import JSON, YAML, flag
 from dynamo_dynadmin.http.streaming import Streams
 from dynamo_dynadmin.metrics import DynadminMetrics
 from multidict import CIMultiDict
@@ -52,6 +54,28 @@ async def test_what_is_not_json_or_cannot_be_sent_on_is_a_mistake_of_the_caller(
     async with serving(echo) as client:
         answer = await client.post("/x", data=body, headers={"Content-Type": JSON})
         assert (answer.status, (await answer.json())["type"]) == (400, "urn:dynamo:problem:bad-request")
+
+
+@pytest.mark.parametrize(("size", "apart"), [(100, False), (1 << 17, True)], ids=["small", "large"])
+async def test_what_a_large_body_says_is_read_and_checked_while_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch, size: int, apart: bool
+) -> None:
+    threads: list[int] = []
+
+    def noting(work: Any) -> Any:
+        def noted(*arguments: Any) -> Any:
+            threads.append(threading.get_ident())
+            return work(*arguments)
+
+        return noted
+
+    monkeypatch.setattr(calls, "documents", noting(calls.documents))
+    monkeypatch.setattr(writing, "schema_errors", noting(writing.schema_errors))
+    create = asking(ABSENT, Writing(ABSENT).create, DEPLOYMENTS)
+    async with serving(create, path="/{namespace}") as client:
+        answer = await client.post("/n", data=f"spec: {'a' * size}", headers={"Content-Type": YAML})
+        assert answer.status == 422
+    assert {each != threading.get_ident() for each in threads} == {apart}
 
 
 async def test_what_is_json_arrives_as_it_is() -> None:

@@ -61,7 +61,7 @@ class Writing:
     async def create(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Create an object of the body."""
         sent = await call.object()
-        obj = self._checked(call, kind, sent, new=True)
+        obj = await call.apart(lambda: self._checked(call, kind, sent, new=True))
         return await self.created(call, kind, obj, sent, dry_run=call.flag("dryRun"))
 
     async def created(

@@ -7,10 +7,11 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from aiohttp import web
+from dynamo_shared.aio import Offload
 from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject, without_managed_fields
@@ -32,10 +33,15 @@ _ETAG = re.compile(r'(?:W/)?"([0-9A-Za-z_-]{1,64})"')
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
 #: For the whole body to arrive: who sends slowly keeps a place among the requests under way. Seconds.
 BODY_WITHIN = 60.0
+#: What is larger is read and checked in threads, of which there are so many: YAML of a megabyte takes more than a second, and
+#: requests and streams of others go on meanwhile. Most manifests have a few kilobytes. Bytes.
+LARGE_BODY, LARGE_AT_ONCE = 16 << 10, 2
 _TRUE, _FALSE = frozenset({"true", "1", ""}), frozenset({"false", "0"})
 _encode = msgspec.json.Encoder().encode
 #: What it reads can be written again: no halves of surrogate pairs, no infinite numbers.
 _decode = msgspec.json.Decoder().decode
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -61,12 +67,15 @@ TURN = web.RequestKey("turn", OngoingRequest)
 
 @dataclass(slots=True)
 class Call:
-    """A request whose caller is known."""
+    """A request whose caller is known. `large` works on large bodies."""
 
     request: web.Request
     route: Route
     caller: Caller
     kube: KubeClient
+    large: Offload
+    size: int = 0
+    """of the body, once it is read; bytes"""
 
     @property
     def id(self) -> str:
@@ -159,27 +168,14 @@ class Call:
         if kind not in self.route.body:
             raise ProblemError("unsupported-media-type", f"Content-Type: one of {', '.join(self.route.body)}")
         content = await self._content()
+        self.size = len(content)
         if not content.strip():
             raise ProblemError("bad-request", "the body is empty")
-        try:
-            if kind != "application/yaml":
-                body = _decode(content)
-                check_count(body, MANIFEST)
-                # Only of what is in bounds: this parser has none of its own.
-                _check_keys(content)
-                return body
-            listed = documents(content.decode())
-        except InvalidManifest as error:
-            raise ProblemError(
-                "bad-request",
-                str(error),
-                errors=[FieldProblem(pointer(parts_of(e.path)), e.message) for e in error.errors],
-            ) from None
-        except (ValueError, RecursionError) as error:
-            raise ProblemError("bad-request", f"the body is not valid: {str(error)[:500]}") from None
-        if len(listed) != 1:
-            raise ProblemError("bad-request", f"one document is expected, {len(listed)} are given")
-        return listed[0]
+        return await self.apart(lambda: _parsed(kind, content))
+
+    async def apart(self, work: Callable[[], T]) -> T:
+        """What work on the body comes to; its errors are raised. Others wait for that of a small one alone."""
+        return await self.large.run(self.size, work)
 
     async def _content(self) -> bytes:
         try:
@@ -229,6 +225,29 @@ def _wrong(schema: Mapping[str, Any], text: str) -> str | None:
     if len(text) > schema.get("maxLength", 4096):
         return "too long"
     return None
+
+
+def _parsed(kind: str, content: bytes) -> Any:
+    """The value of a body, JSON or YAML. ProblemError."""
+    try:
+        if kind != "application/yaml":
+            body = _decode(content)
+            check_count(body, MANIFEST)
+            # Only of what is in bounds: this parser has none of its own.
+            _check_keys(content)
+            return body
+        listed = documents(content.decode())
+    except InvalidManifest as error:
+        raise ProblemError(
+            "bad-request",
+            str(error),
+            errors=[FieldProblem(pointer(parts_of(e.path)), e.message) for e in error.errors],
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise ProblemError("bad-request", f"the body is not valid: {str(error)[:500]}") from None
+    if len(listed) != 1:
+        raise ProblemError("bad-request", f"one document is expected, {len(listed)} are given")
+    return listed[0]
 
 
 def joined(items: Sequence[bytes]) -> bytes:

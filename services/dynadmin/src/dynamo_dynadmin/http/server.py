@@ -10,6 +10,7 @@ from hashlib import sha256
 
 import structlog
 from aiohttp import web
+from dynamo_shared.aio import Offload
 from dynamo_shared.kube import Identity, KubeClient, KubeError
 from dynamo_shared.newest import Newest
 from dynamo_shared.runtime.ratelimit import RateLimit
@@ -17,7 +18,7 @@ from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 
 from dynamo_dynadmin.deploy import InvalidIntent
 from dynamo_dynadmin.http import page
-from dynamo_dynadmin.http.call import TURN, Call, OngoingRequest
+from dynamo_dynadmin.http.call import LARGE_AT_ONCE, LARGE_BODY, TURN, Call, OngoingRequest
 from dynamo_dynadmin.http.compression import compress, vary
 from dynamo_dynadmin.http.connection import HttpConnection
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
@@ -70,6 +71,7 @@ class HttpServer:
         self._settings = settings
         self._clock = clock
         self._limits: Newest[str, RateLimit] = Newest(_LIMITS)
+        self._large = Offload(above=LARGE_BODY, at_once=LARGE_AT_ONCE)
         self._in_flight = self._identifying = 0
         self._of_callers: Counter[str] = Counter()
         self.draining = False
@@ -260,7 +262,7 @@ class HttpServer:
             kube = kube.for_identity(
                 caller.identity, request=turn.id, field_manager=manager_of(caller), warned=turn.warnings.append
             )
-        return Call(request, route, caller, kube)
+        return Call(request, route, caller, kube, self._large)
 
     def _limit(self, caller: Caller) -> None:
         limit = self._limits.used(caller.limited_as)
