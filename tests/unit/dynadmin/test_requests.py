@@ -17,6 +17,8 @@ from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.routes import JSON, YAML, flag
 from dynamo_dynadmin.http.streaming import Streams
 from dynamo_dynadmin.metrics import DynadminMetrics
+from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.untrusted.yaml_text import documents
 from multidict import CIMultiDict
 from prometheus_client import CollectorRegistry
 
@@ -69,8 +71,8 @@ async def test_what_a_large_body_says_is_read_and_checked_while_others_are_answe
 
         return noted
 
-    monkeypatch.setattr(calls, "documents", noting(calls.documents))
-    monkeypatch.setattr(writing, "schema_errors", noting(writing.schema_errors))
+    monkeypatch.setattr(calls, "documents", noting(documents))
+    monkeypatch.setattr(writing, "schema_errors", noting(schema_errors))
     create = asking(ABSENT, Writing(ABSENT).create, DEPLOYMENTS)
     async with serving(create, path="/{namespace}") as client:
         answer = await client.post("/n", data=f"spec: {'a' * size}", headers={"Content-Type": YAML})
