@@ -11,3 +11,4 @@ import "./draft.ts";
 import "./left.ts";
 import "./talk.ts";
 import "./replay.ts";
+import "./yaml.ts";

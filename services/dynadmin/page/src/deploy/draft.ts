@@ -1,5 +1,5 @@
 // The state of the view that deploys: the intent, what the API says of it, and changes that the form does not show.
-import { stringify } from "yaml";
+import { stringify } from "../logic/yaml.ts";
 import { ApiProblem, call, passes, words, type Any, type Entry, type KubeObject, type Schemas } from "../api/client.ts";
 import { applied, changes, offered, type Change } from "../logic/inverse.ts";
 import { same, set } from "../logic/pointer.ts";
@@ -114,7 +114,7 @@ export class Draft {
 
   get text(): string {
     if (!this.answer) return "";
-    return this.kept.length ? stringify(this.manifest, { lineWidth: 0 }) : this.answer.yaml;
+    return this.kept.length ? stringify(this.manifest) : this.answer.yaml;
   }
 
   private get collection(): string {

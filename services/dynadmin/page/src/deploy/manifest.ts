@@ -1,7 +1,7 @@
 // The manifest next to the form, as text that can be edited. Event `edited` returns the text to the form, `broken` says that it
 // cannot be read.
 import { html, nothing, type TemplateResult } from "lit";
-import { parse } from "yaml";
+import { parse } from "../logic/yaml.ts";
 import type { Any } from "../api/client.ts";
 import type { Change } from "../logic/inverse.ts";
 import { copying } from "../parts/badge.ts";

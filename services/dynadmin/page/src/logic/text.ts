@@ -1,5 +1,5 @@
 // Values of fields as a person types them, and back. Pure.
-import { parse, stringify } from "yaml";
+import { parse, stringify } from "./yaml.ts";
 import type { Any } from "../api/client.ts";
 import type { FieldType } from "../deploy/fields.ts";
 

@@ -1,7 +1,7 @@
 // The manifest of an object as YAML, to read and to edit. A change by someone else meanwhile is a conflict that is shown.
 // What is typed is a draft that outlives the view, until it is saved or discarded.
 import { html, nothing, type TemplateResult } from "lit";
-import { parse, stringify } from "yaml";
+import { parse, stringify } from "../logic/yaml.ts";
 import { ApiProblem, call, words, type KubeObject } from "../api/client.ts";
 import { draftOf, drop, keep } from "../logic/drafts.ts";
 import { editable } from "../logic/editable.ts";
@@ -142,7 +142,7 @@ class Yaml extends Part {
 
 /** Its manifest, as a person reads and edits it. */
 function textOf(object: KubeObject): string {
-  return stringify(editable(object), { lineWidth: 0 });
+  return stringify(editable(object));
 }
 
 customElements.define("dyn-yaml", Yaml);

@@ -1,0 +1,20 @@
+// Manifests as Kubernetes' own tools read them, which is YAML 1.1: `yes` is true and 0444 an octal number. Pure.
+import { parse as parsed, stringify as written, type ScalarTag, type Tags } from "yaml";
+import type { Any } from "../api/client.ts";
+
+/** Octal numbers as YAML 1.2 has them, which these tools read, too. */
+const OCTAL: ScalarTag = { tag: "tag:yaml.org,2002:int", default: true, test: /^0o[0-7]+$/, resolve: Number };
+
+/** Times, and numbers in base 60 such as 22:22, are text there. */
+function tags(all: Tags): Tags {
+  return [OCTAL, ...all.filter((each) => typeof each === "string" || !(each.tag.endsWith(":timestamp") || ("format" in each && each.format === "TIME")))];
+}
+
+export function parse(text: string): Any {
+  return parsed(text, { version: "1.1", customTags: tags });
+}
+
+/** What YAML 1.1 or 1.2 would read as something else than text is quoted. */
+export function stringify(value: Any): string {
+  return written(value, { compat: "yaml-1.1", lineWidth: 0 });
+}
