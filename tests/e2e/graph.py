@@ -16,6 +16,11 @@ FRONTEND, PREFILL, DECODE, WORKER = "Frontend", "Prefill", "Decode", "Worker"
 MIGRATION = [{"name": "DYN_MIGRATION_LIMIT", "value": "3"}]
 
 
+def aggregated(namespace: str, image: str, name: str) -> KubeObject:
+    """A frontend and a worker."""
+    return _graph(namespace, name, [_frontend(image), _component(WORKER, "worker", image, _mocker("agg"))])
+
+
 def disaggregated(namespace: str, image: str, name: str = "mocked") -> KubeObject:
     """A frontend, a prefill and a decode worker; the decode workers are scaled through an adapter."""
     return _graph(
@@ -63,11 +68,7 @@ def with_roles(namespace: str, image: str, name: str = "roles") -> KubeObject:
 
 
 #: The runtime listens on IPv4 unless it is asked (docs/install.md).
-_OF_IPV6 = [
-    {"name": "DYN_HTTP_HOST", "value": "::"},
-    {"name": "DYN_SYSTEM_HOST", "value": "::"},
-    {"name": "DYN_HTTP_RPC_HOST", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-]
+_LISTENING = [{"name": name, "value": "::"} for name in ("DYN_HTTP_HOST", "DYN_SYSTEM_HOST") if NETWORK.family == 6]
 #: Command lines end with rank, address of the leader, port. Those that only try whether it is open say nothing.
 _LEADER = """
 import os, socket, sys
@@ -89,7 +90,7 @@ def _frontend(image: str) -> KubeObject:
 
 
 def _graph(namespace: str, name: str, components: list[KubeObject]) -> KubeObject:
-    spec = {"backendFramework": "vllm", "components": components, "env": _OF_IPV6 if NETWORK.family == 6 else []}
+    spec = {"backendFramework": "vllm", "components": components, "env": _LISTENING}
     return {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 

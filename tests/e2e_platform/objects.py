@@ -5,7 +5,7 @@ from typing import Any
 from dynamo_shared.api.objects import KubeObject
 
 from tests.e2e import graph
-from tests.e2e.configuration import PAUSE_IMAGE
+from tests.e2e.configuration import NETWORK, PAUSE_IMAGE
 from tests.e2e.images import MODEL_FOLDER
 
 from .prepare import TAG
@@ -47,8 +47,11 @@ def platform_values(runtime_image: str, *, released: bool = False, **more: Any) 
 
 
 def served_graph(namespace: str, image: str, name: str) -> KubeObject:
-    """A frontend with a prefill and a decode worker, that answer chat completions."""
-    return graph.disaggregated(namespace, image, name)
+    """A frontend with a prefill and a decode worker, that answer chat completions.
+
+    With IPv6 one worker does both: prefill workers of the mocker wait for decode workers on IPv4 alone.
+    """
+    return (graph.disaggregated if NETWORK.family == 4 else graph.aggregated)(namespace, image, name)
 
 
 def paused_graph(namespace: str, name: str, replicas: int) -> KubeObject:

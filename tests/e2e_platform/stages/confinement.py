@@ -2,6 +2,7 @@
 
 from dynamo_shared.api.objects import KubeObject
 
+from tests.e2e.configuration import NETWORK
 from tests.e2e_platform import pods
 from tests.e2e_platform.cluster import CommandError
 from tests.e2e_platform.objects import NAMESPACE, RELEASE
@@ -19,8 +20,9 @@ async def confinement(platform: Platform) -> None:
     with held.check("Pod Security refuses a pod that is not restricted"):
         command = ("run", "root", "--namespace", NAMESPACE, f"--image={platform.prepared.runtime}", "--privileged")
         assert "violates PodSecurity" in await cluster.refusal(*command)
-    with held.check("NetworkPolicies (kube-router): NATS and etcd are closed to other pods, the API server is not"):
-        await _ports_are_closed(platform)
+    if NETWORK.family == 4:  # kube-router 2.1.0 puts no policy into effect with IPv6 (its issue 1653)
+        with held.check("NetworkPolicies (kube-router): NATS and etcd are closed to other pods, the API server is not"):
+            await _ports_are_closed(platform)
 
 
 async def _ports_are_closed(platform: Platform) -> None:

@@ -22,6 +22,11 @@ FRONTEND_PORT = 8000
 PAUSE = 2.0
 #: For one answer of the frontend. Seconds.
 ANSWER_WITHIN = 20.0
+#: The runtime listens on IPv4 unless it is asked: the pod's address is of the family that the cluster has.
+_LISTENING = [
+    {"name": name, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    for name in ("DYN_HTTP_HOST", "DYN_SYSTEM_HOST")
+]
 #: Between pods over TCP and ZeroMQ: the trial needs no NATS and no etcd of workloads.
 _PLANES = ("--discovery-backend", "kubernetes", "--request-plane", "tcp", "--event-plane", "zmq")
 
@@ -71,7 +76,7 @@ def graph(trial: Trial) -> KubeObject:
             "namespace": trial.key.namespace,
             "labels": {CREATED_BY: FIELD_MANAGER},
         },
-        "spec": {"backendFramework": "vllm", "components": components},
+        "spec": {"backendFramework": "vllm", "components": components, "env": _LISTENING},
     }
 
 
