@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
-from .configuration import NETWORK
 from .images import MODEL_FOLDER
 
 MODEL_NAME = "tiny"
@@ -67,8 +66,6 @@ def with_roles(namespace: str, image: str, name: str = "roles") -> KubeObject:
     return _graph(namespace, name, [_frontend(image), worker])
 
 
-#: The runtime listens on IPv4 unless it is asked (docs/install.md).
-_LISTENING = [{"name": name, "value": "::"} for name in ("DYN_HTTP_HOST", "DYN_SYSTEM_HOST") if NETWORK.family == 6]
 #: Command lines end with rank, address of the leader, port. Those that only try whether it is open say nothing.
 _LEADER = """
 import os, socket, sys
@@ -90,7 +87,7 @@ def _frontend(image: str) -> KubeObject:
 
 
 def _graph(namespace: str, name: str, components: list[KubeObject]) -> KubeObject:
-    spec = {"backendFramework": "vllm", "components": components, "env": _LISTENING}
+    spec = {"backendFramework": "vllm", "components": components}
     return {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 

@@ -18,6 +18,8 @@ ADDED = frozenset({"profiler", "dynadmin"})
 RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
 #: The node has two cores, and a second platform is to find room on it: limits and memory are the chart's.
 SMALL = {"requests": {"cpu": "10m"}}
+#: The runtime listens on IPv4 unless it is asked (docs/install.md).
+LISTENING = {"DYN_HTTP_HOST": "::", "DYN_SYSTEM_HOST": "::"}
 
 
 def namespace(name: str, *, restricted: bool = False) -> KubeObject:
@@ -41,6 +43,7 @@ def platform_values(runtime_image: str, *, released: bool = False, **more: Any) 
         },
         "nats": servers,
         "etcd": servers,
+        **({"config": {"platform": {"graphEnv": LISTENING}}} if NETWORK.family == 6 else {}),
         "tests": {"image": runtime_image, "model": MODEL_FOLDER},
         **more,
     }

@@ -34,6 +34,7 @@ def render_config(
         model_express_url=settings.infrastructure.model_express_url,
         prometheus_endpoint=settings.infrastructure.prometheus_endpoint,
         transport_tls=_transport_tls(settings),
+        graph_env=tuple(settings.platform.graph_env.items()),
         planner_cluster_role=settings.rbac.planner_cluster_role_name,
         epp_cluster_role=settings.rbac.epp_cluster_role_name,
         operator_version=settings.platform.version,

@@ -113,6 +113,8 @@ class RenderConfig:
     prometheus_endpoint: str = ""
     #: Variables and values of TLS between workloads, and to their NATS; the empty ones are not given.
     transport_tls: tuple[tuple[str, str], ...] = ()
+    #: Names and values of the variables that all graphs have, unless they have others.
+    graph_env: tuple[tuple[str, str], ...] = ()
     #: ClusterRoles that planners and endpoint pickers are bound to; "" for own Roles in the graph's namespace.
     planner_cluster_role: str = ""
     epp_cluster_role: str = ""

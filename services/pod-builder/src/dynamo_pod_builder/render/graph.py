@@ -185,7 +185,12 @@ def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list
     return with_routing(
         [
             _component_spec(
-                each, graph, of_pickers if each.type is ComponentType.EPP else annotations, legacy, scheduled
+                each,
+                graph,
+                of_pickers if each.type is ComponentType.EPP else annotations,
+                legacy,
+                scheduled,
+                config=config,
             )
             for each in graph.spec.components
         ]
@@ -205,13 +210,15 @@ def _component_spec(
     annotations: dict[str, str],
     legacy: LegacyGraph,
     scheduled: Callable[[KubeObject], KubeObject],
+    *,
+    config: RenderConfig,
 ) -> KubeObject:
     spec = to_dict(component)
     drop_overrides(spec)
 
     def in_graph(own: KubeObject) -> KubeObject:
         with_legacy = with_metadata(own, legacy.services.get(component.name, NO_SERVICE))
-        template = graph_template(with_legacy, graph, annotations, component.frontend_sidecar)
+        template = graph_template(with_legacy, graph, annotations, config, component.frontend_sidecar)
         if component.type is ComponentType.PLANNER:
             account = {"serviceAccountName": names.PLANNER_ACCOUNT}
             template = {**template, "spec": {**(template.get("spec") or {}), **account}}

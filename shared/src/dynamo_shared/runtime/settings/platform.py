@@ -2,7 +2,7 @@
 
 import enum
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -144,6 +144,10 @@ class Admission(Section):
     drain: Duration = Field(5.0, le=15, description="How long an ending replica still serves, not being ready.")
 
 
+#: Of a variable, as Kubernetes takes it.
+VariableName = Annotated[str, Field(pattern=r"^[-._a-zA-Z][-._a-zA-Z0-9]*$", max_length=253)]
+
+
 class AddedResources(Section):
     """Resources of a container that the platform adds to pods of graphs; none, as the operator adds it."""
 
@@ -188,6 +192,11 @@ class Platform(Section):
     gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()
     added_containers: AddedContainers = AddedContainers()
+    graph_env: dict[VariableName, str] = Field(
+        {},
+        description="Variables of the containers that run Dynamo in pods of graphs, where the graph has none of that name in "
+        "`spec.env` or in the container. A change replaces these pods. Not for secrets: who may read pods reads them.",
+    )
     admission: Admission = Admission()
     dynadmin: Dynadmin = Dynadmin()
     image_builder: ImageBuilder = ImageBuilder()

@@ -1,6 +1,7 @@
 """What a graph says for all of its components, pushed into the pod template of each."""
 
 from collections.abc import Callable, Mapping
+from itertools import starmap
 from typing import Any
 
 from dynamo_shared.api.containers import is_main
@@ -15,7 +16,7 @@ from dynamo_shared.api.registry.annotations import (
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render.config import RenderConfig
-from dynamo_pod_builder.render.pod.env import merge_env
+from dynamo_pod_builder.render.pod.env import merge_env, var
 
 #: Annotations of a graph that its components' pods are made by.
 PROPAGATED = (
@@ -39,17 +40,22 @@ def graph_annotations(graph: DynamoGraphDeployment, config: RenderConfig) -> dic
 
 
 def graph_template(
-    template: KubeObject, graph: DynamoGraphDeployment, annotations: Mapping[str, str], sidecar: str | None = None
+    template: KubeObject,
+    graph: DynamoGraphDeployment,
+    annotations: Mapping[str, str],
+    config: RenderConfig,
+    sidecar: str | None = None,
 ) -> KubeObject:
     """A component's pod template with the graph's annotations, labels and variables beneath its own.
 
-    Variables reach the containers that run Dynamo: main, and next to it the frontend, where `sidecar` names one, and the runtime.
+    Beneath the graph's variables are those of the settings. They reach the containers that run Dynamo: main, and next to it the
+    frontend, where `sidecar` names one, and the runtime.
     """
     metadata = template.get("metadata") or {}
     return {
         **template,
         **_metadata(metadata, {**annotations, **(metadata.get("annotations") or {})}, graph.spec.labels),
-        **_spec(_as_stored(template.get("spec") or {}), graph.spec.env, sidecar),
+        **_spec(_as_stored(template.get("spec") or {}), [*starmap(var, config.graph_env), *graph.spec.env], sidecar),
     }
 
 
