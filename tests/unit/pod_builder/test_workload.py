@@ -72,8 +72,8 @@ def test_replicas_in_a_status() -> None:
     assert replicas_of(None) is None
 
 
-def test_a_number_below_zero_is_none() -> None:
-    """Definitions of other projects have no least number, and a status of ours with such a number is refused as a whole."""
+def test_a_number_below_zero_counts_as_zero() -> None:
+    """Definitions of other projects have no least number, and a status that repeats one is refused as a whole."""
     counts: dict[str, Any] = {"replicas": -1, "updatedReplicas": -1, "readyReplicas": -(2**31)}
     reported = replicas_of(groups(**counts)) or {}
     assert {reported[name] for name in counts} == {0}
