@@ -82,16 +82,6 @@ _DIRECTIVES: tuple[tuple[str, dict[str, Any], str], ...] = (
 
 CASES = [
     *(
-        Case(f"{kind} {version}: no spec", manifest(kind, version, None), "error: spec: required, and missing")
-        for kind in (
-            "DynamoGraphDeploymentRequest",
-            "DynamoModel",
-            "DynamoCheckpoint",
-            "DynamoGraphDeploymentScalingAdapter",
-        )
-        for version in (ALPHA, BETA)
-    ),
-    *(
         Case(
             f"an override that is not a part of a graph: {at}",
             _request(BETA, overrides={"dgd": override}),
