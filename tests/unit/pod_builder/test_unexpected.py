@@ -22,6 +22,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
 from tests.building.objects import object_of
+from tests.unit.announced import Announced
 
 from .graph.building import NOW
 from .indexed import indexed
@@ -38,9 +39,11 @@ class World:
         self.kube, self.cache, self.error = MemoryKube(), indexed(), error
         self.kube.put({**object_of(resource, "one"), **({} if status is None else {"status": status})})
         self.kube.publish(self.cache)
-        self.resource = resource
+        self.resource, self.announced = resource, Announced()
         statuses = StatusWriter(cast("KubeClient", self.kube), self.cache, ManualClock())
-        self.reconcile = UnexpectedFailures(self.cache, statuses, lambda: NOW).reported(resource, self._reconcile)
+        self.reconcile = UnexpectedFailures(self.cache, statuses, self.announced, lambda: NOW).reported(
+            resource, self._reconcile
+        )
 
     async def _reconcile(self, _: ObjectKey) -> Result:
         raise self.error
@@ -58,6 +61,9 @@ async def test_a_reconcile_that_fails_is_reported_once_and_raises_for_the_queue(
     failed = await world.fails()
     assert WORDS in str(failed["status"])
     assert await world.fails() == failed
+    (fact,) = world.announced.facts
+    assert (fact.type, WORDS in fact.message) == ("Warning", True)
+    assert fact.event == (None if resource == DYNAMO_CHECKPOINTS else "failed")
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.kind)

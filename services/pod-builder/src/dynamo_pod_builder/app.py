@@ -112,7 +112,7 @@ class _PodBuilder(Controller):
         components = ComponentReconciler(
             cache, applier, statuses, announcer, config, now, pull_secrets, pod_events, large, keys
         )
-        unexpected = UnexpectedFailures(cache, statuses, now)
+        unexpected = UnexpectedFailures(cache, statuses, announcer, now)
         of_objects: dict[Resource, Reconcile] = {
             DYNAMO_GRAPH_DEPLOYMENTS: GraphReconciler(
                 GraphObserver(

@@ -118,7 +118,7 @@ class Process:
             cache, applier, statuses, announced, lambda: config, now, secrets, pod_events, large, keys
         )
         of_objects = {DYNAMO_GRAPH_DEPLOYMENTS: graphs.reconcile, DYNAMO_COMPONENT_DEPLOYMENTS: components.reconcile}
-        unexpected = UnexpectedFailures(cache, statuses, now)
+        unexpected = UnexpectedFailures(cache, statuses, announced, now)
         self._reconcilers = {
             **{each.plural: unexpected.reported(each, reconcile) for each, reconcile in of_objects.items()},
             DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural: ScalingReconciler(cache, applier).reconcile,

@@ -21,17 +21,21 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.untrusted.words import quoted
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.facts import Announcer, Fact
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
-from dynamo_pod_builder.artifact_images import LEGACY
+from dynamo_pod_builder import events
+from dynamo_pod_builder.artifact_images import LEGACY, artifact_of
 from dynamo_pod_builder.reconcilers import legacy
+from dynamo_pod_builder.reconcilers.sharing import graph_uid
 from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import Failure, component_status
 from dynamo_pod_builder.status.graph import GraphOutcome, graph_status
 
 Reconcile: TypeAlias = Callable[[ObjectKey], Awaitable[Result]]
 StatusOf: TypeAlias = Callable[[KubeObject, Failure, datetime], KubeObject]
+FactOf: TypeAlias = Callable[[KubeObject, KubeObject, Failure], Fact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class UnexpectedFailures:
 
     cache: ObjectCache
     statuses: StatusWriter
+    announcer: Announcer
     now: Callable[[], datetime]
 
     def reported(self, resource: Resource, reconcile: Reconcile) -> Reconcile:
@@ -52,11 +57,21 @@ class UnexpectedFailures:
                 raise
             except Exception as error:
                 if (obj := self.cache.get(resource, key)) is not None:
-                    changed = _STATUS_OF[resource](obj, _failure_of(error), self.now())
-                    await self.statuses.write(resource, obj, {**obj.get("status", {}), **changed}, urgent=True)
+                    await self._report(resource, obj, _failure_of(error))
                 raise
 
         return reporting
+
+    async def _report(self, resource: Resource, obj: KubeObject, failure: Failure) -> None:
+        status_of, fact_of = _WORDS[resource]
+        status = {**obj.get("status", {}), **status_of(obj, failure, self.now())}
+        await self.statuses.write(
+            resource,
+            obj,
+            status,
+            urgent=True,
+            report=lambda: self.announcer.announce(obj, fact_of(obj, status, failure)),
+        )
 
 
 def _failure_of(error: Exception) -> Failure:
@@ -70,14 +85,33 @@ def _of_checkpoint(obj: KubeObject, failure: Failure, _now: datetime) -> KubeObj
     return {"phase": obj.get("status", {}).get("phase", PENDING), "message": failure.message}
 
 
-def _of_legacy(resource: Resource) -> StatusOf:
-    return lambda obj, failure, now: legacy.status_of(resource, obj, None, failure, now)
+def _of_component(obj: KubeObject, status: KubeObject, failure: Failure) -> Fact:
+    """To programs its graph reports it, where it has one."""
+    if graph_uid(obj):
+        return events.COMPONENT_FAILED.named(failure.reason)(failure.message)
+    return events.component_changed(obj, status)
 
 
-#: By kind, the part of a status that says it. All else stays as it was.
-_STATUS_OF: dict[Resource, StatusOf] = {
-    DYNAMO_GRAPH_DEPLOYMENTS: lambda obj, failure, now: graph_status(obj, GraphOutcome({}, failure=failure), now),
-    DYNAMO_COMPONENT_DEPLOYMENTS: lambda obj, failure, now: component_status(obj, None, failure, now),
-    DYNAMO_CHECKPOINTS: _of_checkpoint,
+def _of_legacy(resource: Resource) -> tuple[StatusOf, FactOf]:
+    return (
+        lambda obj, failure, now: legacy.status_of(resource, obj, None, failure, now),
+        lambda obj, _, failure: events.legacy_held_up(obj, artifact_of(obj), failure),
+    )
+
+
+#: By kind, the part of a status that says it, all else stays as it was; and what users and programs are sent.
+_WORDS: dict[Resource, tuple[StatusOf, FactOf]] = {
+    DYNAMO_GRAPH_DEPLOYMENTS: (
+        lambda obj, failure, now: graph_status(obj, GraphOutcome({}, failure=failure), now),
+        lambda obj, status, _: events.graph_changed(obj, status),
+    ),
+    DYNAMO_COMPONENT_DEPLOYMENTS: (
+        lambda obj, failure, now: component_status(obj, None, failure, now),
+        _of_component,
+    ),
+    DYNAMO_CHECKPOINTS: (
+        _of_checkpoint,
+        lambda _obj, _status, failure: events.CHECKPOINT_HELD_UP.named(failure.reason)(failure.message),
+    ),
     **{each: _of_legacy(each) for each in LEGACY},
 }
