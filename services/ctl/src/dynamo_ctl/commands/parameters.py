@@ -40,6 +40,11 @@ Context = Annotated[
     str | None,
     typer.Option("--context", metavar="NAME", help="Context of the kubeconfig; else its current one."),
 ]
+#: Of commands whose answers are of the whole cluster.
+AnyNamespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", metavar="NAME", help="Only of this namespace.", callback=valid_namespace),
+]
 #: Of commands that read one cluster with the rights of the kubeconfig.
 ContextNamespace = Annotated[
     str | None,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Context, Kubeconfig
+from dynamo_ctl.commands.parameters import Context, ContextNamespace, Kubeconfig, valid_namespace
 
 bootstrap = typer.Typer(no_args_is_help=True)
 
@@ -18,9 +18,7 @@ def _group() -> None:
 @bootstrap.command(short_help="Create missing certificates and passwords.")
 def credentials(
     specification: Annotated[Path, typer.Argument(metavar="FILE", help="Specification of the Secrets (YAML).")],
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Namespace of the Secrets; by default that of the context.")
-    ] = "",
+    namespace: ContextNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -32,18 +30,24 @@ def credentials(
     from dynamo_ctl.commands.bootstrap.carry_out import carry_out  # noqa: PLC0415
     from dynamo_ctl.commands.bootstrap.specification import load  # noqa: PLC0415
 
-    for name, outcome in interrupts.run(carry_out(load(specification), namespace, kubeconfig, context)):
+    for name, outcome in interrupts.run(carry_out(load(specification), namespace or "", kubeconfig, context)):
         typer.echo(f"Secret {name} {outcome}")
 
 
 @bootstrap.command(name="try", short_help="Create a small graph, chat with it, delete it.")
 def try_(
     *,
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where the graph is created.")],
-    image: Annotated[str, typer.Option(help="Image of the Dynamo runtime.")],
-    model: Annotated[str, typer.Option(help="Model that a mocker pretends to serve: a name or a folder of the image.")],
-    name: Annotated[str, typer.Option(help="Name of the graph.")] = "dynamo-trial",
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for an answer.")] = 600,
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", "-n", metavar="NAME", help="Where the graph is created.", callback=valid_namespace),
+    ],
+    image: Annotated[str, typer.Option(metavar="IMAGE", help="Image of the Dynamo runtime.")],
+    model: Annotated[
+        str,
+        typer.Option(metavar="MODEL", help="Model that a mocker pretends to serve: a name or a folder of the image."),
+    ],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the graph.")] = "dynamo-trial",
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="How long to wait for an answer.")] = 600,
     webhooks: Annotated[
         bool, typer.Option("--webhooks", help="Also check that the webhooks refuse an invalid graph.")
     ] = False,
@@ -64,9 +68,16 @@ def try_(
 def webhooks(
     *,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Namespace of the invalid graph that must be refused.")
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAME",
+            help="Namespace of the invalid graph that must be refused.",
+            callback=valid_namespace,
+        ),
     ],
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for the webhooks.")] = 600,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="How long to wait for the webhooks.")] = 600,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:

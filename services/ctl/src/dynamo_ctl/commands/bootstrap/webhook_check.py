@@ -6,7 +6,7 @@ from pathlib import Path
 from dynamo_shared.aio import Backoff
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
-from dynamo_shared.kube import KubeClient, KubeError
+from dynamo_shared.kube import Forbidden, KubeClient, KubeError, Unauthorized
 
 from dynamo_ctl.errors import CtlError, ExitCode
 
@@ -20,7 +20,10 @@ REFUSED = "denied the request"
 
 
 async def check(namespace: str, within: float, kubeconfig: Path | None, context: str | None) -> None:
-    """Return once the webhooks work. CtlError with what was wrong last where they do not within so many seconds."""
+    """Return once the webhooks work.
+
+    KubeError where the caller may not ask; CtlError with what was wrong last where they do not within so many seconds.
+    """
     backoff, last = Backoff(FIRST_RETRY, LAST_RETRY), "the API server did not answer"
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as kube:
         try:
@@ -36,12 +39,15 @@ async def check(namespace: str, within: float, kubeconfig: Path | None, context:
 
 
 async def refuse(kube: KubeClient, namespace: str) -> None:
-    """See a wrong graph refused; nothing is created. CtlError where it is not."""
+    """See a wrong graph refused; nothing is created. CtlError where it is not, KubeError where the caller may not ask."""
     try:
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wrong_graph(namespace), dry_run=True)
     except KubeError as error:
         if REFUSED in error.message:
             return
+        if isinstance(error, Forbidden | Unauthorized):
+            # Not of the webhooks: who may not create graphs is refused before they are asked.
+            raise
         raise CtlError(f"the webhooks do not answer: {error}") from error
     raise CtlError(f"the webhooks accepted the invalid graph {WRONG_NAME}: check that they are registered")
 

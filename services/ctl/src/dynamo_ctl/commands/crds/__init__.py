@@ -41,6 +41,8 @@ def crds(
     """
     if install and check:
         raise typer.BadParameter("--install and --check exclude each other: check first, then install")
+    if wait and not install:
+        raise typer.BadParameter("--wait is for --install: add it, or leave it out")
     if (files or files_only) and not check:
         raise typer.BadParameter("files are for --check: add it, or leave them out")
     if files_only and not files:

@@ -5,17 +5,14 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import BusOptions, Output, with_options
+from dynamo_ctl.commands.parameters import AnyNamespace, BusOptions, Output, with_options
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredQuery:
     """Which of them to show, and how."""
 
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", "-n", metavar="NAME", help="Only of this Kubernetes namespace."),
-    ] = None
+    namespace: AnyNamespace = None
     graph: Annotated[str | None, typer.Option("--graph", "-g", metavar="NAME", help="Only of this graph.")] = None
     output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TABLE
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import BusOptions, LineOutput, with_options
+from dynamo_ctl.commands.parameters import AnyNamespace, BusOptions, LineOutput, with_options
 from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 
@@ -13,10 +13,7 @@ from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 class EventQuery:
     """Which events, and whether to wait for more. None stands for any."""
 
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", "-n", metavar="NAME", help="Only of this namespace."),
-    ] = None
+    namespace: AnyNamespace = None
     kind: Annotated[
         str | None,
         typer.Option(metavar="KIND", help="Only of this kind of object: dgd, dgdr, dm, platform, ..."),
