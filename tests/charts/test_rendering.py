@@ -335,6 +335,20 @@ def test_pods_that_run_a_command_are_placed_as_the_services_are() -> None:
         assert each["metadata"]["labels"]["sidecar.example.com/inject"] == "false"
 
 
+def test_every_pod_has_the_fields_that_the_values_add_to_its_spec() -> None:
+    pods = dict(helm.pods(helm.rendered(helm.PLATFORM / "ci" / "tuned.yaml")))
+    for name, pod in pods.items():
+        assert pod["dnsConfig"] == {"options": [{"name": "ndots", "value": "2"}]}, name
+        assert pod["runtimeClassName"] == "hardened", name
+        assert ("hostAliases" in pod) is name.endswith("admission"), name
+
+
+def test_webhooks_on_the_network_of_their_nodes_leave_the_ports_before_new_ones_come() -> None:
+    admission = helm.one(helm.rendered(helm.PLATFORM / "ci" / "cert-manager.yaml"), "Deployment", "admission")["spec"]
+    assert admission["template"]["spec"]["hostNetwork"] is True
+    assert admission["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
+
+
 def test_servers_are_placed_and_labelled_as_their_values_say() -> None:
     """A proxy of a mesh, which a label keeps out, breaks the TLS between members; zones that must differ are an affinity."""
     tuned, default = (helm.rendered(helm.PLATFORM / "ci" / f"{name}.yaml") for name in ("tuned", "default"))

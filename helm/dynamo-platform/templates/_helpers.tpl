@@ -118,6 +118,16 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
+{{/* Fields of a pod's spec that the values may add. Argument: the values of a service, or of all. */}}
+{{- define "dynamo.podFields" }}
+{{- if not (kindIs "invalid" .hostUsers) }}
+hostUsers: {{ .hostUsers }}
+{{- end }}
+{{- with .podSpec }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
 {{/* What restricted Pod Security asks of a pod and of a container. Argument of the first: the root. */}}
 {{- define "dynamo.podSecurity" -}}
 runAsNonRoot: true
@@ -163,9 +173,7 @@ restartPolicy: {{ .restartPolicy }}
 serviceAccountName: {{ include "dynamo.fullname" .root }}-{{ .component }}
 automountServiceAccountToken: true
 enableServiceLinks: false
-{{- if not (kindIs "invalid" $values.defaults.hostUsers) }}
-hostUsers: {{ $values.defaults.hostUsers }}
-{{- end }}
+{{- include "dynamo.podFields" $values.defaults }}
 {{- with $values.defaults.priorityClassName }}
 priorityClassName: {{ . | quote }}
 {{- end }}
@@ -402,6 +410,11 @@ authorization.conf
 {{- $alone := and (eq $.Values.etcd.mode "none") (eq $.Values.standby.mode "never") -}}
 {{- if and (gt (int $service.replicas) 1) $alone (not (has $key (list "admission" "dynadmin"))) -}}
 {{- fail (printf "services.%s: %d replicas need etcd, or Leases to stand by: set etcd.mode to own or existing, standby.mode to auto, or replicas to 1" $key (int $service.replicas)) -}}
+{{- end -}}
+{{- end -}}
+{{- range $where, $values := merge (dict "defaults" .Values.defaults) (omit .Values.services "admission") -}}
+{{- if dig "podSpec" "hostNetwork" false $values -}}
+{{- fail (printf "podSpec.hostNetwork of %s must be false: NetworkPolicies, and ports of a node, are for the pods of one service. Only services.admission.podSpec may have it" $where) -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $port := dict "webhook.port" .Values.webhook.port "dynadmin.port" .Values.dynadmin.port -}}

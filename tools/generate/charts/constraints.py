@@ -104,6 +104,18 @@ OF_A_SERVICE: dict[str, Schema] = {
     "extraVolumeMounts": {"type": "array", "items": {"type": "object", "required": ["name", "mountPath"]}},
     "extraArgs": {"type": "array", "items": {"type": "string"}},
     "hostUsers": {"type": ["boolean", "null"]},
+    "podSpec": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "dnsConfig": {"type": "object"},
+            "dnsPolicy": {"enum": ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]},
+            "hostAliases": {"type": "array", "items": {"type": "object", "required": ["ip"]}},
+            "hostNetwork": {"type": "boolean"},
+            "runtimeClassName": {"type": "string", "minLength": 1},
+            "schedulerName": {"type": "string", "minLength": 1},
+        },
+    },
     "autoscaling.minReplicas": {"type": "integer", "minimum": 1},
     "autoscaling.maxReplicas": {"type": "integer", "minimum": 1},
     "autoscaling.targetCPUUtilizationPercentage": {"type": "integer", "minimum": 1, "maximum": 1000},
