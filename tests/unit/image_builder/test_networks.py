@@ -12,6 +12,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
 from dynamo_devcluster.certs import CertificateAuthority, KeyPair
 from dynamo_image_builder.job import build_job
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
@@ -75,6 +76,15 @@ def test_an_archive_comes_through_the_proxy(tmp_path: Path) -> None:
         assert not fetched(settings(store={"endpoint": f"http://{HOST}"}, proxy=proxy), tmp_path)
     assert [each.partition("/api")[0] for each in asked] == [f"http://{HOST}"]
     assert (tmp_path / "context" / "Dockerfile").read_text() == "FROM a"
+
+
+@pytest.mark.parametrize("rule", ["127.0.0.0/8", "127.0.0.1"])
+def test_a_store_whose_address_noproxy_covers_is_asked_directly(rule: str, tmp_path: Path) -> None:
+    """As BuildKit reads it: ranges were passed over, and the proxy was asked for stores in the cluster."""
+    with store() as (port, asked):
+        proxy = {"httpProxy": "http://127.0.0.1:9", "noProxy": f".svc,{rule}"}
+        assert not fetched(settings(store={"endpoint": f"http://127.0.0.1:{port}"}, proxy=proxy), tmp_path)
+    assert [each.partition("/api")[0] for each in asked] == [""]
 
 
 def test_a_store_of_the_companys_authority_is_trusted(tmp_path: Path) -> None:

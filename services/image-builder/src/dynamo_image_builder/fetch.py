@@ -10,6 +10,7 @@ import base64
 import errno
 import hashlib
 import http.client
+import ipaddress
 import json
 import os
 import re
@@ -305,7 +306,24 @@ def _get(url: str, authorization: str, accept: str) -> Any:
     if authorization:
         # Not for the host that a redirect leads to.
         request.add_unredirected_header("Authorization", authorization)
-    return urllib.request.urlopen(request, timeout=IO_TIMEOUT)  # noqa: S310 - the scheme is checked with the settings
+    return urllib.request.build_opener(_Proxies).open(request, timeout=IO_TIMEOUT)
+
+
+class _Proxies(urllib.request.ProxyHandler):
+    """Those of the environment. Of NO_PROXY Python reads names and ends of names; ranges count here, too, as for BuildKit."""
+
+    def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> Any:  # noqa: A002 - its name there
+        host = urllib.parse.urlsplit(f"//{req.host}").hostname or ""
+        rules = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",")
+        return None if any(_covers(each.strip(), host) for each in rules) else super().proxy_open(req, proxy, type)
+
+
+def _covers(rule: str, host: str) -> bool:
+    """Whether a rule is a range, or an address, and the host an address of it."""
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(rule.strip("[]"), strict=False)
+    except ValueError:
+        return False
 
 
 def _token(challenge: str, authorization: str, schemes: tuple[str, ...]) -> str:
