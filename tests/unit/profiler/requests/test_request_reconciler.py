@@ -1,204 +1,50 @@
-"""RequestReconciler: a table for each phase of a request, with all that one reconcile does of it."""
+"""RequestReconciler: validation, profiling, and what holds in any phase; a row has all that one reconcile does."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 import pytest
 from dynamo_profiler.profiling.results import (
-    DeploymentCandidate,
     ProfilingFailed,
     ProfilingRequest,
-    ProfilingResult,
-    Progress,
-    Remark,
 )
-from dynamo_profiler.requests.dcgm import DcgmExporters
-from dynamo_profiler.requests.deploying import GraphDeployer
-from dynamo_profiler.requests.finding import HardwareFinder
-from dynamo_profiler.requests.reconciler import FINALIZER, POD_INTERVAL, RequestReconciler
-from dynamo_profiler.requests.thorough import MeasuringBudget, ThoroughProfiling
-from dynamo_profiler.requests.work import Profilings
-from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry import annotations as keys
-from dynamo_shared.api.registry import labels
+from dynamo_profiler.requests.reconciler import FINALIZER, POD_INTERVAL
 from dynamo_shared.api.request_graphs import marked
 from dynamo_shared.api.resources import (
-    CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    JOBS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
-    ObjectKey,
-    Resource,
-    controller_reference,
-    of,
 )
-from dynamo_shared.api.v1beta1.request import Figures, ProfilingPhase
-from dynamo_shared.api.validation import Facts
-from dynamo_shared.kube.errors import Forbidden, KubeError, NamespaceTerminating, NotFound, Unavailable
+from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Result
-from dynamo_shared.runtime.settings.planner import Dcgm
-from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
-from dynamo_shared.state.cache import ObjectCache
 
-from tests.building.clock import ManualClock
-from tests.building.memory_kube import MemoryKube
-from tests.building.tables import conditions, outcome_of, table
-from tests.building.waiting import turns
-from tests.unit.announced import Announced
+from tests.building.tables import table
 
-KEY = ObjectKey("ns", "qwen")
-HARDWARE = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
-SELECTED = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": "qwen-dgd"}, "spec": {"components": []}}
-REFUSED = Forbidden(403, "Forbidden", "exceeded quota")
+from .request_world import (
+    CHANGED,
+    DONE,
+    HARDWARE,
+    KEY,
+    READY,
+    REFUSED,
+    SELECTED,
+    VALID,
+    WRITTEN,
+    World,
+    config_map,
+    graph,
+    job,
+    offered,
+    output,
+    pending,
+    profiling,
+    ready,
+    request,
+    result,
+    stored,
+)
 
-
-def _now() -> datetime:
-    return datetime(2026, 1, 2, tzinfo=UTC)
-
-
-def request(phase: str = "", said: str = "", *, spec: Any = None, metadata: Any = None, **status: Any) -> KubeObject:
-    """A request in a phase, with conditions. One that is not new was observed."""
-    known = {"phase": phase, "observedGeneration": 1, "conditions": conditions(said)} if phase else {}
-    return {
-        **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
-        "metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1", **(metadata or {})},
-        "spec": {"model": "Qwen/Qwen3-32B", "backend": "vllm", "hardware": HARDWARE, **(spec or {})},
-        "status": {**known, **status},
-    }
-
-
-def stored(resource: Resource, name: str, uid: str = "", *, owned: bool = True, **parts: Any) -> KubeObject:
-    """An object of the namespace, made for the request with this uid, where there is one, and `owned` by it."""
-    obj = {**resource.type_meta, "metadata": {"name": name, "namespace": "ns"}, **parts}
-    if not uid:
-        return obj
-    owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, "qwen", uid)
-    return marked({"metadata": {"name": "qwen", "namespace": "ns", "uid": uid}}, obj, owner=owner if owned else None)
-
-
-def graph(uid: str = "u-1", state: str = "successful", reason: str = "", **metadata: str) -> KubeObject:
-    """The graph of a request: its state, and why it is not ready."""
-    ready = [{"type": "Ready", "status": "False", "reason": reason, "message": "no such image"}] if reason else []
-    components = {"A": {"replicas": 2, "availableReplicas": 2}, "B": {"replicas": 1, "availableReplicas": 0}}
-    status = {"state": state, "conditions": ready, "components": components}
-    made = stored(DYNAMO_GRAPH_DEPLOYMENTS, "qwen-dgd", uid, owned=False, spec={}, status=status)
-    made["metadata"] |= {"uid": f"graph-of-{uid}", **metadata}
-    return made
-
-
-def config_map(uid: str = "u-1") -> KubeObject:
-    made = stored(CONFIG_MAPS, "planner-config-qwen", uid, data={"kept": ""})
-    made["metadata"].setdefault("labels", {})[labels.GRAPH_DEPLOYMENT_NAME] = "qwen-dgd"
-    return made
-
-
-def job(uid: str = "u-1", end: str = "", reason: str = "", **metadata: str) -> KubeObject:
-    status = {"conditions": [{"type": end, "status": "True", "reason": reason}] if end else []}
-    made = stored(JOBS, "profile-qwen", uid, spec={}, status=status)
-    made["metadata"] |= metadata
-    return made
-
-
-def output(uid: str = "u-1", **data: str) -> KubeObject:
-    return stored(CONFIG_MAPS, "dgdr-output-qwen", uid, data=data)
-
-
-def result(*, meets_sla: bool | None = True, remark: str = "", reads: bool = False) -> ProfilingResult:
-    """A deployment that was selected, of a front of two; `reads` whether its graph reads a ConfigMap."""
-    read = {**CONFIG_MAPS.type_meta, "metadata": {"name": "planner-config-qwen"}, "data": {"planner_config.json": "{}"}}
-    best = DeploymentCandidate(
-        figures=Figures(backend="vllm", serving="disagg", gpus=8, meets_sla=meets_sla, ttft=429.5),
-        parallelism={},
-        dgd=SELECTED,
-        config_maps=(read,) if reads else (),
-    )
-    remarks = (Remark(reason=remark, message="5 ms was asked for"),) if remark else ()
-    return ProfilingResult(selected=best, pareto=(best, best), remarks=remarks)
-
-
-class World:
-    """The reconciler over an API server in memory, with a profiler that ends as the test says.
-
-    Of `unheard` the cache does not know yet, and of the end of `outdated` neither.
-    """
-
-    @classmethod
-    def of(cls, *observed: KubeObject, **given: Any) -> Callable[[], World]:
-        """A world for a row of a table."""
-        return partial(cls, *observed, **given)
-
-    def __init__(
-        self,
-        *observed: KubeObject,
-        unheard: Iterable[KubeObject] = (),
-        outdated: Iterable[KubeObject] = (),
-        ends: ProfilingResult | Exception | None = None,
-        candidates: Callable[[ProfilingRequest], None] = lambda _: None,
-        refusals: Mapping[str, KubeError] | None = None,
-    ) -> None:
-        self.kube, self.cache, self.clock = MemoryKube(*observed, refusals=refusals), ObjectCache(), ManualClock()
-        self.kube.publish(self.cache)
-        for obj in unheard:
-            self.kube.put(obj)
-        for obj in outdated:
-            self.cache.put(of(obj), {**obj, "metadata": {**obj["metadata"], "resourceVersion": "7"}})
-        self.before: KubeObject = observed[0]["status"] if observed else {}
-        self.announced, self.ends = Announced(), ends
-        self.asked: list[ProfilingRequest] = []
-        self.profilings = Profilings(self.profile, lambda _: None, at_once=1)
-        kube: Any = self.kube
-        budget = MeasuringBudget(60, 0)
-        self.reconciler = RequestReconciler(
-            kube,
-            self.cache,
-            StatusWriter(kube, self.cache, self.clock),
-            self.announced,
-            self.profilings,
-            ThoroughProfiling(kube, self.cache, self.read, lambda _: "image", budget, "profiling", candidates, _now),
-            GraphDeployer(kube, self.cache, self.announced),
-            HardwareFinder(self.cache, DcgmExporters(kube, self.clock, Dcgm()), 32, True),
-            Facts,
-            _now,
-        )
-
-    async def profile(self, asked: ProfilingRequest, progress: Progress) -> ProfilingResult:
-        self.asked.append(asked)
-        progress(ProfilingPhase.SWEEPING_PREFILL, "12 of 40 prefill engines")
-        if self.ends is None:
-            await asyncio.Event().wait()
-        return self.read(asked, {})
-
-    def read(self, _: ProfilingRequest, _data: Mapping[str, str]) -> ProfilingResult:
-        if isinstance(self.ends, Exception):
-            raise self.ends
-        assert self.ends is not None
-        return self.ends
-
-    async def reconcile(self, *, times: int = 1) -> Result:
-        """As often as that; other tasks do in between what they can, and what waits to be reported has waited."""
-        for number in range(times):
-            if number:
-                await turns()
-                self.clock.now += SETTLE
-            reconciled = await self.reconciler.reconcile(KEY)
-        return reconciled
-
-    async def status(self) -> KubeObject:
-        observed: KubeObject = (await self.kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, KEY))["status"]
-        return observed
-
-    async def outcome(self) -> str:
-        return outcome_of(self.before, await self.status(), self.announced, self.kube)
-
-
-VALID = "Validation+Valid Profiling-DiscoveringHardware Succeeded-Pending"
 REFUSAL = "Failed Validation-ValidationFailed Succeeded-Failed"
 CLAIM = {"modelCache": {"pvcName": "models"}}
 NODE_LABELS = {
@@ -269,7 +115,6 @@ def no_candidates(_: ProfilingRequest) -> None:
     raise ProfilingFailed("NoCandidates", "no engine fits")
 
 
-pending = partial(request, "Pending", VALID)
 thorough = {"searchStrategy": "thorough"}
 RIGHTS = "create ServiceAccount dgdr-profiling-job, create RoleBinding dgdr-profiling-job-profiling"
 BEGUN = "Profiling Profiling-Initializing Succeeded-Profiling"
@@ -321,12 +166,6 @@ async def test_profiling_begins(given, outcome):
     assert name == ("profile-qwen" if "ProfilingJobCreated" in outcome else None)
 
 
-UNDER_WAY = "Validation+Valid Profiling-Initializing Succeeded-Profiling"
-profiling = partial(request, "Profiling", UNDER_WAY)
-offered = {"autoApply": False}
-DONE = "Profiling+ProfilingCompleted SpecGenerated+SpecGenerated"
-READY = "Succeeded+SpecGenerated"
-WRITTEN = "ConfigMap planner-config-qwen"
 measuring = partial(profiling, spec={**thorough, **offered})
 THROUGH = output(profiler_status="success", **{"final_config.yaml": "{"})
 MEASURED = f"Ready {DONE} ObjectiveMet+ObjectiveMet {READY}; SpecGenerated"
@@ -444,149 +283,6 @@ async def test_profiling_ends(given, outcome):
     world.profilings.stop("u-1")
 
 
-PROFILED = f"Validation+Valid {DONE} ObjectiveMet+ObjectiveMet"
-SELECTION = {"dgdName": "qwen-dgd", "profilingResults": {"selectedConfig": SELECTED}}
-ready = partial(request, "Ready", f"{PROFILED} {READY}", spec=offered, **SELECTION)
-
-
-def changed(generation: int, **parts: Any) -> KubeObject:
-    """A request whose result waits, after a change of its spec was reported as one without effect."""
-    said = f"{PROFILED} {READY}".replace("Validation+Valid", "Validation-SpecChangeRejected")
-    obj = request("Ready", said, **parts, **SELECTION)
-    obj["status"]["conditions"][0]["observedGeneration"] = generation
-    return obj
-
-
-new = partial(request, "Deploying", f"{PROFILED} Succeeded-Deploying", **SELECTION)
-MADE = f"{PROFILED} DeploymentReady-DeploymentInProgress Succeeded-Deploying"
-made = partial(request, "Deploying", MADE, **SELECTION)
-deployed = partial(request, "Deployed", f"{PROFILED} DeploymentReady+DeploymentReady Succeeded+Deployed", **SELECTION)
-lost = partial(
-    request, "Failed", f"{PROFILED} DeploymentReady-DeploymentDeleted Succeeded-Failed", **{**SELECTION, "dgdName": ""}
-)
-rejected = partial(request, "Failed", f"{PROFILED} DeploymentReady-DeploymentRejected Succeeded-Failed", **SELECTION)
-SERVES = "Deployed DeploymentReady+DeploymentReady Succeeded+Deployed; DeploymentReady"
-IS_LOST = "Failed DeploymentReady-DeploymentDeleted Succeeded-Failed; DeploymentDeleted"
-IS_REJECTED = "Failed DeploymentReady-DeploymentRejected Succeeded-Failed; DeploymentRejected"
-CREATE = "create DynamoGraphDeployment qwen-dgd"
-CHANGED = {"metadata": {"generation": 2}}
-NOW = f"Deploying DeploymentReady-DeploymentInProgress Succeeded-Deploying; DeploymentCreated; {CREATE}"
-
-
-@table(
-    {
-        "offered": (World.of(ready()), "Ready"),
-        "applied": (World.of(ready(), graph(), config_map()), f"Ready; patch {WRITTEN}"),
-        "another's of the name": (World.of(ready(), graph("u-0"), config_map()), "Ready"),
-        "not to be applied any more": (World.of(new(spec=offered)), f"Ready {READY}"),
-        "to be applied now": (World.of(ready(spec={"autoApply": True}, **CHANGED)), NOW),
-        "to be applied now, by the default": (World.of(ready(spec={}, **CHANGED)), NOW),
-        # As the operator 1.2 leaves a request whose graph a user deleted: nothing was switched on since.
-        "was to be applied all along": (World.of(ready(spec={"autoApply": True})), "Ready"),
-        "reported as without effect, as by a release before this one": (
-            World.of(changed(2, spec={"autoApply": True}, **CHANGED)),
-            "Ready",
-        ),
-        "to be applied, and made for another spec": (
-            World.of(changed(2, spec={"autoApply": True}, metadata={"generation": 3})),
-            "Ready; SpecChangeRejected",
-        ),
-        "created": (
-            World.of(new(), config_map()),
-            f"Deploying DeploymentReady-DeploymentInProgress; DeploymentCreated; {CREATE}, patch {WRITTEN}",
-        ),
-        "there is another's of the name": (World.of(new(), graph("u-0")), IS_REJECTED),
-        "refused": (World.of(new(), refusals={CREATE: REFUSED}), IS_REJECTED),
-        "serves": (World.of(made(), graph()), SERVES),
-        "another replica created it": (World.of(made(), unheard=[graph()]), SERVES),
-        "news of both is late": (World.of(made(), outdated=[graph("u-0")], unheard=[graph()]), SERVES),
-        "news of its end is late": (World.of(made(), outdated=[graph()]), SERVES),
-        "gone before it served": (World.of(made()), IS_LOST),
-        "replaced before it served": (World.of(made(), graph("u-0")), IS_REJECTED),
-        "on its way": (World.of(made(), graph(state="pending")), "Deploying"),
-        "no image": (World.of(made(), graph(state="pending", reason="ErrImagePull")), "Deploying; ImagePullFailed"),
-        "serves still": (World.of(deployed(), graph()), "Deployed"),
-        "serves, and is not cached": (World.of(deployed(), unheard=[graph()]), "Deployed"),
-        "was cached": (World.of(deployed(), outdated=[graph()]), "Deployed"),
-        "serves no longer": (
-            World.of(deployed(), graph(state="pending")),
-            "Deploying DeploymentReady-DeploymentInProgress Succeeded-Deploying; DeploymentDegraded",
-        ),
-        "gone": (World.of(deployed()), IS_LOST),
-        "replaced": (World.of(deployed(), graph("u-0")), IS_LOST),
-        "created by a user": (World.of(lost(), graph(), config_map()), f"{SERVES}; patch {WRITTEN}"),
-        "created by a user, and on its way": (
-            World.of(lost(), graph(state="pending")),
-            "Deploying DeploymentReady-DeploymentInProgress Succeeded-Deploying",
-        ),
-        "the other one is gone": (World.of(rejected(), graph()), SERVES),
-        "no one creates it": (World.of(lost()), "Failed"),
-        "another's is created": (World.of(lost(), graph("u-0")), "Failed"),
-        "on its way out": (World.of(lost(), graph(deletionTimestamp="2026-01-01T00:00:00Z")), "Failed"),
-        "it failed before its graph": (World.of(request("Failed", PROFILED, **SELECTION), graph()), "Failed"),
-        "nothing was selected": (World.of(request("Failed", UNDER_WAY), graph()), "Failed"),
-    }
-)
-async def test_the_graph_is_created_once_and_followed(given, outcome):
-    world = given()
-    assert await world.reconcile(times=2) == Result()
-    assert await world.outcome() == outcome
-    status = await world.status()
-    if outcome.startswith(SERVES):
-        assert (status["dgdName"], status["deploymentInfo"]) == ("qwen-dgd", {"replicas": 3, "availableReplicas": 2})
-    elif outcome == IS_LOST:
-        assert not status.keys() & {"dgdName", "deploymentInfo"}
-
-
-async def test_what_is_created_is_the_requests_and_what_it_reads_outlives_the_request():
-    world = World(new(), config_map())
-    await world.reconcile()
-    graph_made = await world.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "qwen-dgd"))
-    assert graph_made["metadata"]["labels"][labels.REQUEST_NAME] == "qwen"
-    assert graph_made["metadata"]["annotations"][keys.REQUEST_UID] == "u-1"
-    assert "ownerReferences" not in graph_made["metadata"]
-    assert await owners(world) == ["DynamoGraphDeployment"]
-    # One that a user applied of the result may be deleted and applied again.
-    world = World(ready(), graph(), config_map())
-    await world.reconcile()
-    assert await owners(world) == ["DynamoGraphDeploymentRequest", "DynamoGraphDeployment"]
-
-
-async def test_what_the_operator_1_2_selected_is_created_in_the_version_that_is_stored():
-    """It wrote graphs of v1alpha1 into the status, which the API server takes under that version alone."""
-    services = {"Worker": {"componentType": "worker", "replicas": 1}}
-    old = {**SELECTED, "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": services}}
-    world = World(ready(spec={"autoApply": True}, **CHANGED, profilingResults={"selectedConfig": old}))
-    await world.reconcile(times=2)
-    made = await world.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "qwen-dgd"))
-    assert (made["apiVersion"], [each["name"] for each in made["spec"]["components"]]) == (
-        DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        ["Worker"],
-    )
-    assert made["metadata"]["annotations"][keys.REQUEST_UID] == "u-1"
-
-
-async def owners(world: World) -> list[str]:
-    read = await world.kube.get(CONFIG_MAPS, ObjectKey("ns", "planner-config-qwen"))
-    return [owner["kind"] for owner in read["metadata"]["ownerReferences"]]
-
-
-@pytest.mark.parametrize(
-    ("error", "events"),
-    [
-        (Unavailable(503, "ServiceUnavailable", "away"), ["DeploymentCreationFailed"]),
-        # The request goes with its namespace, and has not failed.
-        (NamespaceTerminating(403, "Forbidden", "ns is being terminated"), []),
-    ],
-)
-async def test_a_graph_that_cannot_be_created_now_is_tried_again(error, events):
-    world = World(new(), refusals={CREATE: error})
-    with pytest.raises(type(error)):
-        await world.reconcile()
-    assert (await world.status())["phase"] == "Deploying"
-    assert [line.split()[1] for line in world.announced.lines] == events
-
-
 @table(
     {
         "changed": (World.of(ready(**CHANGED)), "Ready Validation-SpecChangeRejected; SpecChangeRejected"),
@@ -629,19 +325,3 @@ async def test_the_work_for_one_that_is_leaving_ends():
     assert world.profilings.step("u-1") is None
     with pytest.raises(NotFound):
         await world.status()
-
-
-@pytest.mark.parametrize(
-    ("annotations", "field"),
-    [
-        ({}, "spec.overrides.dgd.metadata.name"),
-        ({keys.PRESERVED_FIELDS: '{"for": "v1alpha1", "version": 1}'}, "spec.deploymentOverrides.name"),
-    ],
-    ids=["v1beta1", "v1alpha1"],
-)
-async def test_status_and_events_name_fields_of_the_version_that_the_request_was_written_in(annotations, field):
-    world = World(new(metadata={"annotations": annotations}), graph("u-0"))
-    await world.reconcile()
-    said = [each["message"] for each in (await world.status())["conditions"][-2:]] + world.announced.lines
-    assert len(said) == 3
-    assert all(f"with {field} in a new request" in each for each in said)
