@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.words import escaped
 from dynamo_shared.api.yaml_output import to_yaml
@@ -36,16 +35,6 @@ _STYLES = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
 def own_command() -> str:
     """How a user calls this program from a shell: by its name where that is on PATH, else by its path."""
     return "dynamoctl" if shutil.which("dynamoctl") else str(Path(sys.executable).with_name("dynamoctl"))
-
-
-def field_error(pointer: str, detail: str) -> str:
-    """An error at a field, which the REST API names by a pointer (RFC 6901), with the path that manifests have it at.
-
-    A parameter of the query, `?limit`, stays as it is.
-    """
-    root, *parts = (each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/"))
-    path = path_of(tuple(int(each) if each.isdecimal() else each for each in parts))
-    return f"{root or path or 'the whole'}: {detail}"
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:

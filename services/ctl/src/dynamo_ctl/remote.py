@@ -14,12 +14,12 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 import aiohttp
 import structlog
 from dynamo_shared.aio import spread
+from dynamo_shared.api import field_errors
 from dynamo_shared.kube import ConfigError, config
 from dynamo_shared.kube.reviews import plausible
 from dynamo_shared.kube.transport import connection_words
 
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.printing import field_error
 
 #: For an answer that is not a stream. Seconds.
 ANSWER_WITHIN = 60.0
@@ -215,6 +215,16 @@ def path_of(namespace: str, *parts: str, **query: Any) -> str:
     path = "/".join(quote(each, safe="") for each in ("namespaces", namespace, *parts))
     given = {name: str(value) for name, value in query.items() if value not in (None, "") and value is not False}
     return f"/{path}?{urlencode(given)}" if given else f"/{path}"
+
+
+def field_error(pointer: str, detail: str) -> str:
+    """An error at a field, which the REST API names by a pointer (RFC 6901), with the path that manifests have it at.
+
+    A parameter of the query, `?limit`, stays as it is.
+    """
+    root, *parts = (each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/"))
+    path = field_errors.path_of(tuple(int(each) if each.isdecimal() else each for each in parts))
+    return f"{root or path or 'the whole'}: {detail}"
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[ServerSentEvent]:

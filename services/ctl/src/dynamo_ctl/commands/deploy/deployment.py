@@ -15,8 +15,8 @@ from dynamo_shared.runtime import Settings
 from dynamo_ctl import files
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.planned import planned
-from dynamo_ctl.printing import Print, field_error
-from dynamo_ctl.remote import Remote, ServerSentEvent, path_of
+from dynamo_ctl.printing import Print
+from dynamo_ctl.remote import Remote, ServerSentEvent, field_error, path_of
 
 #: An earlier request of the same key is answered with 200.
 _CREATED = 201
