@@ -299,6 +299,26 @@ async def test_what_is_owed_is_not_reported_of_another_model_of_the_same_name():
         assert world.reported == []
 
 
+async def test_what_is_owed_elsewhere_is_not_gone_through() -> None:
+    """A tenant whose worker hangs may delete thousands of models: each was asked for, at each worker of each model of others."""
+
+    class Uid(str):
+        asked = 0
+
+        def __hash__(self) -> int:
+            Uid.asked += 1
+            return super().__hash__()
+
+    world, (elsewhere, worker) = World(), workers(2)
+    async with keeping(world) as keeper:
+        uid = Uid("deleted")
+        keeper.set_desired(KEY, uid, [elsewhere], ADAPTER, ())
+        assert keeper.leave(model(uid), ("a",))
+        Uid.asked = 0
+        keeper.set_desired(OTHER, "m2", [worker], ADAPTER, ())
+        assert Uid.asked == 0
+
+
 async def test_what_is_owed_for_too_long_is_given_up_and_said():
     async with loaded(unload_later=100.0) as (world, keeper, (worker,)):
         world.broken = {worker.url}

@@ -86,6 +86,8 @@ class AdapterKeeper:
         self._clock = clock
         self._models: dict[str, dict[str, AdapterState]] = {}
         self._owed: dict[str, _Owed] = {}
+        #: By uid of a pod: which of these owe something there. Each place asks for it, and all that is owed may be very much.
+        self._owing: dict[str, dict[str, None]] = {}
         #: Last listing of a worker, and of which incarnation: one answer serves many adapters on one worker.
         self._listings: Newest[str, tuple[str, float, Listing]] = Newest(LISTINGS)
 
@@ -127,7 +129,8 @@ class AdapterKeeper:
 
     def drop(self, uid: str) -> None:
         """A model is no longer managed here: requests for it end, and its states are forgotten."""
-        self._models.pop(uid, None)
+        for pod in self._models.pop(uid, {}):
+            self._paid(uid, pod)
         self._owed.pop(uid, None)
 
     def leave(self, model: KubeObject, names: Sequence[str]) -> list[AdapterState]:
@@ -140,7 +143,9 @@ class AdapterKeeper:
             if state.adapter is not None and state.set_desired(state.worker, None, names):
                 self._add(WorkerModel(uid, pod, model["metadata"]["namespace"]), state)
             if state.settled:
-                del states[pod]
+                self._abandon(uid, pod)
+            else:
+                self._owing.setdefault(pod, {})[uid] = None
         if not states:
             self.drop(uid)
         return list(states.values())
@@ -150,11 +155,11 @@ class AdapterKeeper:
         present = {worker.uid for worker in workers}
         states = self._models.get(uid, {})
         for gone in states.keys() - present:
-            _abandon(states, gone)
+            self._abandon(uid, gone)
 
     def pod_gone(self, uid: str) -> None:
         """A pod does not exist any more, or has left its address, with all that was loaded there; or another replica has it."""
-        for model in [model for model in self._owed if uid in self._models.get(model, {})]:
+        for model in tuple(self._owing.get(uid, ())):
             self._forget(model, uid)
         self._listings.pop(uid, None)
 
@@ -182,8 +187,9 @@ class AdapterKeeper:
 
     def _debts(self, uid: str, state: AdapterState) -> list[AdapterState]:
         """States of models that are gone and have yet to unload, at this worker, the name that shall be loaded there."""
-        owed = (self._models.get(other, {}).get(state.worker.uid) for other in self._owed if other != uid)
-        return [debt for debt in owed if debt is not None and state.waits_for(debt)]
+        pod = state.worker.uid
+        owed = (self._models[other][pod] for other in self._owing.get(pod, ()) if other != uid)
+        return [debt for debt in owed if state.waits_for(debt)]
 
     def _add(self, place: WorkerModel, state: AdapterState, after: float = 0.0) -> None:
         (self._second if state.failures else self._first).add(place, after)
@@ -262,7 +268,7 @@ class AdapterKeeper:
             self._forget(place.model, place.pod)
 
     def _forget(self, model: str, pod: str) -> None:
-        _abandon(self._models[model], pod)
+        self._abandon(model, pod)
         if not self._models[model]:
             self.drop(model)
 
@@ -289,7 +295,14 @@ class AdapterKeeper:
             return
         self._listings[worker.uid] = (worker.incarnation, self._clock(), listing)
 
+    def _abandon(self, model: str, pod: str) -> None:
+        """What is under way at a pod that is gone asks for nothing more: another pod may get its address."""
+        self._models[model].pop(pod).version += 1
+        self._paid(model, pod)
 
-def _abandon(states: dict[str, AdapterState], pod: str) -> None:
-    """What is under way at a pod that is gone asks for nothing more: another pod may get its address."""
-    states.pop(pod).version += 1
+    def _paid(self, model: str, pod: str) -> None:
+        """A model has nothing to unload at a pod any more."""
+        owing = self._owing.get(pod, {})
+        owing.pop(model, None)
+        if not owing:
+            self._owing.pop(pod, None)
