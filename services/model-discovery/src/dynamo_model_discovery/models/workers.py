@@ -23,7 +23,7 @@ SERVICE_NAME = "kubernetes.io/service-name"
 
 #: What the names of PodCliques whose pods are not asked have after the component's: ranks, and holders of memory. With memory in
 #: pods of its own, each rank is a clique (operator behaviour, section 1.5).
-_GROVE_FOLLOWERS = r"(wkr|gms)(-\d+)?"
+_GROVE_FOLLOWER = re.compile(r"(.*)-(wkr|gms)(-\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ def _is_follower(pod: KubeObject) -> bool:
     """Whether a pod only helps the one that serves: of a multi-node engine the leader is asked, and loads for all."""
     pod_labels = pod["metadata"].get("labels", {})
     component, clique = (str(pod_labels.get(label, "")) for label in (labels.COMPONENT, labels.GROVE_POD_CLIQUE))
-    helps = rf".*-{re.escape(component.lower())}-{_GROVE_FOLLOWERS}"
-    return pod_labels.get(labels.ROLE) == "worker" or re.fullmatch(helps, clique) is not None
+    helps = _GROVE_FOLLOWER.fullmatch(clique)
+    return pod_labels.get(labels.ROLE) == "worker" or (helps is not None and helps[1].endswith(f"-{component.lower()}"))
 
 
 def _addresses(pod: KubeObject) -> list[str]:
