@@ -16,11 +16,11 @@ from dynamo_shared.wire.discovered import WORKERS, ModelCard, WorkerData, as_obj
 from .test_runner import plan
 
 
-def worker(name: str, namespace: str, sequences: int, graph: str = "g") -> KubeObject:
+def worker(name: str, namespace: str, sequences: int, graph: str = "g", dynamo: str = "ns-g") -> KubeObject:
     data = WorkerData(
         name=name,
         namespace=namespace,
-        dynamo_namespace="ns-g",
+        dynamo_namespace=dynamo,
         component="backend",
         role="decode",
         graph_deployment=graph if namespace else "",
@@ -36,7 +36,7 @@ def gatherer(cache: ObjectCache) -> ClusterGatherer:
 
 
 def test_workers_of_other_graphs_are_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each sample of each graph read the workers of all graphs of its namespace, for each of its pools."""
+    """Each sample of each graph read the workers of all graphs of its namespace, and all of no known pod, for each of its pools."""
     cache = ObjectCache()
     gathering.index(cache)
     for each in (
@@ -45,6 +45,7 @@ def test_workers_of_other_graphs_are_not_even_read(monkeypatch: pytest.MonkeyPat
         worker("of no known pod", "ns", 48, graph=""),
         *(worker(f"o{n}", "other", 1) for n in range(9)),
         *(worker(f"g{n}", "ns", 1, graph=f"g{n}") for n in range(9)),
+        *(worker(f"u{n}", namespace, 1, graph="", dynamo=f"other-g{n}") for n, namespace in enumerate(("", "ns"))),
     ):
         cache.put(WORKERS, each)
     read: list[str] = []

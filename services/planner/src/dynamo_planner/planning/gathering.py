@@ -1,7 +1,7 @@
 """What a policy needs to know at a tick, from STATE, Prometheus and the Dynamo runtime; and by name what is missing."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -41,7 +41,8 @@ TRAFFIC, WORKERS, FORWARD_PASSES = "traffic", "workers", "forward_passes"
 MOST_GENERATIONS = 8
 #: Index of pods: `<namespace>/<graph>/<component>`.
 OF_COMPONENT = "of-planned-component"
-#: Index of discovered workers: as that of pods, or where a worker's pod does not say it, `<namespace>`, "" where it has none.
+#: Index of discovered workers: as that of pods, or where a worker's pod does not say it, `<namespace>:<Dynamo namespace>`, of
+#: which the first is empty where no pod is known.
 OF_GRAPH = "of-planned-graph"
 
 _PLACE = ("namespace", "graphDeployment", "graphComponent")
@@ -164,7 +165,7 @@ class ClusterGatherer:
         plan = self._plan
         workers = [
             worker
-            for worker in _workers_of(self._cache, plan.graph, plan.components[pool])
+            for worker in _workers_of(self._cache, plan.graph, plan.components[pool], namespaces)
             if is_of_pool(
                 worker,
                 graph=plan.graph,
@@ -202,9 +203,12 @@ class ClusterGatherer:
         return {name.lower(): pool for pool, name in self._plan.components.items()}
 
 
-def _workers_of(cache: ObjectCache, graph: ObjectKey, component: str) -> Iterator[WorkerData]:
-    """Workers of a component, and those that may be: others of a namespace are many, and are not read."""
-    for place in (f"{graph.namespace}/{graph.name}/{component}", graph.namespace, ""):
+def _workers_of(
+    cache: ObjectCache, graph: ObjectKey, component: str, namespaces: Iterable[str]
+) -> Iterator[WorkerData]:
+    """Workers of a component, and those that may be: others, of a namespace or of no known pod, are many, and are not read."""
+    unplaced = (f"{namespace}:{each}" for namespace in (graph.namespace, "") for each in namespaces)
+    for place in (f"{graph.namespace}/{graph.name}/{component}", *unplaced):
         for obj in cache.by_index(discovered.WORKERS, OF_GRAPH, place):
             with suppress(ValueError):
                 yield worker_of(obj)
@@ -213,7 +217,7 @@ def _workers_of(cache: ObjectCache, graph: ObjectKey, component: str) -> Iterato
 def _place_of(obj: KubeObject) -> list[str]:
     worker = obj.get("spec") or {}
     namespace, graph, component = (str(worker.get(name) or "") for name in _PLACE)
-    return [f"{namespace}/{graph}/{component}" if component else namespace]
+    return [f"{namespace}/{graph}/{component}" if component else f"{namespace}:{worker.get('dynamoNamespace') or ''}"]
 
 
 @asynccontextmanager
