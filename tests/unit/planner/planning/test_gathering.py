@@ -36,7 +36,7 @@ def gatherer(cache: ObjectCache) -> ClusterGatherer:
 
 
 def test_workers_of_other_graphs_are_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each sample of each graph read the workers of all graphs of its namespace, and all of no known pod, for each of its pools."""
+    """Each sample of each graph read the workers of all graphs of its namespace, and all of no known pod."""
     cache = ObjectCache()
     gathering.index(cache)
     for each in (
