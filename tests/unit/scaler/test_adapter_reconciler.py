@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from dynamo_scaler.adapters import pods
 from dynamo_scaler.adapters.status import ConditionState
 from dynamo_scaler.adapters.writers import WriterConflicts
 from dynamo_scaler.autoscaling.autoscalers import AutoscalerState
@@ -23,6 +24,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, Unavailable
 from dynamo_shared.runtime.settings.scaler import Scaler
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.state import ObjectCache
 from prometheus_client import CollectorRegistry
 
 from tests.building.clock import ManualClock
@@ -150,6 +152,28 @@ async def test_more_replicas_than_any_cluster_has_pods_for_do_not_reach_the_grap
     assert entry["message"].endswith(
         "10000000 replicas are more than the 150000 pods that Kubernetes supports in a cluster: write a smaller number"
     )
+
+
+async def test_pods_of_a_component_are_gone_through_once_however_many_adapters_name_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Users may make thousands, and each graph may have thousands of pods."""
+    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    for number in range(3):
+        other = {**desk.adapter("g-decode"), "metadata": {"name": f"other-{number}", "namespace": "team"}}
+        desk.kube.put(other)
+    desk.desk.read()
+    asked: list[str] = []
+    of_component = pods.of_component
+
+    def counted(cache: ObjectCache, namespace: str, graph: str, component: str) -> list[KubeObject]:
+        asked.append(f"{namespace}/{graph}/{component}")
+        return of_component(cache, namespace, graph, component)
+
+    monkeypatch.setattr(pods, "of_component", counted)
+    await desk.reconciler.reconcile(GRAPH)
+    assert sorted(asked) == ["team/g/Decode", "team/g/Prefill"]
+    assert [desk.condition(f"other-{number}", "Synced") for number in range(3)] == [("False", "NotOwner")] * 3
 
 
 async def test_a_trouble_that_is_back_is_announced_again() -> None:

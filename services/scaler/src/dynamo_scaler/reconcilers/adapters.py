@@ -95,10 +95,12 @@ class AdapterReconciler:
         refusals = adapted.refusals(graph, owners) if graph is not None else {}
         if refusal is not None or refusals:
             waits.append(RETRY_REFUSED)
+        counted: dict[str, tuple[int, str]] = {}
         for adapter in adapters:
             component = adapter["spec"]["dgdRef"]["componentName"]
             owns = owners.get(component) is adapter
-            observation = self._observe(graph, adapter, owns=owns, refusal=refusals.get(component, refusal))
+            reason = refusals.get(component, refusal)
+            observation = self._observe(graph, adapter, counted, owns=owns, refusal=reason)
             try:
                 if owns and graph is not None:
                     autoscaler = await self.autoscalers.ensure(graph, adapter)
@@ -194,8 +196,17 @@ class AdapterReconciler:
         self._unreported[uid] = (scaled or before != done.replicas, conflict or earlier)
 
     def _observe(
-        self, graph: KubeObject | None, adapter: KubeObject, *, owns: bool, refusal: str | None
+        self,
+        graph: KubeObject | None,
+        adapter: KubeObject,
+        counted: dict[str, tuple[int, str]],
+        *,
+        owns: bool,
+        refusal: str | None,
     ) -> AdapterObservation:
+        """`counted` has the replicas and the selector of each component that an adapter before this one named: users may make
+        thousands of adapters of one component.
+        """
         reference = adapter["spec"]["dgdRef"]
         if graph is None:
             message = f"there is no DynamoGraphDeployment {reference['name']} in this namespace"
@@ -204,10 +215,13 @@ class AdapterReconciler:
         if component is None:
             message = f"{reference['name']} has no component {reference['componentName']}"
             return AdapterObservation(ConditionState(False, "ComponentNotFound", message), replicas=0)
-        its_pods = pods.of_component(
-            self.cache, adapter["metadata"].get("namespace", ""), reference["name"], component["name"]
-        )
-        count, selector = pods.replicas(graph, component, its_pods), pods.selector(graph, component, its_pods)
+        if component["name"] not in counted:
+            its_pods = pods.of_component(self.cache, *key_of(graph), component["name"])
+            counted[component["name"]] = (
+                pods.replicas(graph, component, its_pods),
+                pods.selector(graph, component, its_pods),
+            )
+        count, selector = counted[component["name"]]
         if not owns:
             message = (
                 f"{component['name']} of {reference['name']} is not scaled by this adapter, which the platform "
