@@ -516,6 +516,7 @@ CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
         "volumeDevices[0].devicePath: '/v' is where a volume is mounted"
     ),
     "volumeDevices: [{name: v, devicePath: /dev/../v}]": "volumeDevices[0].devicePath: '/dev/../v' must not contain '..'",
+    "resources: {limits: {hugepages-3: 1e64, cpu: 1}}": "resources.limits.hugepages-3: '1e64' is not a number of whole pages",
     "resources: {limits: {requests.nvidia.com/gpu: 1}}": (
         "resources.limits[\"requests.nvidia.com/gpu\"]: no such resource; 'requests.' is for quotas"
     ),

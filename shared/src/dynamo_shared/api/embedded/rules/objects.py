@@ -358,7 +358,8 @@ def _is_whole_pages(name: str, amount: Decimal) -> bool:
         page = parsed(name.removeprefix(_HUGE_PAGES))
     except quantity.InvalidQuantity:
         return False
-    return page > 0 and page == page.to_integral_value() and amount.to_integral_value(ROUND_UP) % page == 0
+    # Of integers: a Decimal has no remainder where the quotient has more than 28 digits.
+    return page > 0 and page == page.to_integral_value() and int(amount.to_integral_value(ROUND_UP)) % int(page) == 0
 
 
 def _wrong_resource(name: str) -> str:
