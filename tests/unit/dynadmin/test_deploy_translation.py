@@ -214,6 +214,14 @@ def test_of_tens_of_thousands_of_mistakes_the_number_is_said() -> None:
     assert problems == {"": "20000 errors, where at most 10000 are listed; correct what is repeated first"}
 
 
+def test_what_is_passed_on_as_it_is_has_a_bound() -> None:
+    many = {"a": [0] * 5000}
+    assert refused(merged(GRAPH, {"placement": {"tolerations": [many]}})) == {
+        "/placement/tolerations": "more than 5000 values"
+    }
+    assert refused(merged(OBJECTIVE, {"planner": many})) == {"/planner": "more than 5000 values"}
+
+
 def test_a_message_about_the_request_names_fields_of_the_form() -> None:
     said = "spec.hardware.numGpusPerNode, spec.sla.ttft not given; xspec.sla.ttft, spec.sla.ttfts and spec.model stay"
     assert in_words_of_the_form(said) == (

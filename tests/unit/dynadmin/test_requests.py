@@ -9,8 +9,10 @@ import pytest
 from aiohttp import web
 from dynamo_dynadmin.api import writing
 from dynamo_dynadmin.api.cluster import Cluster
+from dynamo_dynadmin.api.deploying import IntentDeployer
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.writing import Writing
+from dynamo_dynadmin.deploy import PlatformDefaults
 from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
@@ -77,6 +79,21 @@ async def test_what_a_large_body_says_is_read_and_checked_while_others_are_answe
     async with serving(create, path="/{namespace}") as client:
         answer = await client.post("/n", data=f"spec: {'a' * size}", headers={"Content-Type": YAML})
         assert answer.status == 422
+    assert {each != threading.get_ident() for each in threads} == {apart}
+
+
+@pytest.mark.parametrize(("size", "apart"), [(100, False), (1 << 16, True)], ids=["small", "large"])
+async def test_what_a_large_intent_becomes_is_planned_while_others_are_answered(size: int, apart: bool) -> None:
+    threads: list[int] = []
+
+    def planned(_: Any) -> Any:
+        threads.append(threading.get_ident())
+        raise ProblemError("conflict", "planned")
+
+    deployer = IntentDeployer(ABSENT, ABSENT, PlatformDefaults("r", "1.5.0", ""), planned)
+    intent = {"mode": "graph", "name": "a", "backend": "vllm", "model": {"name": "m"}, "engine": {"args": ["a" * size]}}
+    async with serving(deployer.deploy, path="/{namespace}") as client:
+        assert (await client.post("/n", json=intent)).status == 409
     assert {each != threading.get_ident() for each in threads} == {apart}
 
 

@@ -14,7 +14,7 @@ from dynamo_dynadmin.api.cluster import Cluster
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, REQUESTS
 from dynamo_dynadmin.api.writing import Writing, location
 from dynamo_dynadmin.deploy import Draft, PlatformDefaults, read_intent, translate
-from dynamo_dynadmin.deploy.intent import Mode
+from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
 from dynamo_dynadmin.deploy.problems import pointer
 from dynamo_dynadmin.http.call import Call, etag
 from dynamo_dynadmin.http.problems import ProblemError, of_kube
@@ -35,10 +35,8 @@ class IntentDeployer:
     async def deploy(self, call: Call) -> web.StreamResponse:
         """Translate an intent; ask the API server with `dryRun=server`; create it without `dryRun`."""
         sent = await call.body()
-        intent = read_intent(sent)
-        made = translate(intent, call.namespace, self._platform)
+        intent, made, answer = await call.apart(lambda: self._made(sent, call.namespace))
         kind = DEPLOYMENTS if intent.mode is Mode.GRAPH else REQUESTS
-        answer = self.described(made)
         dry_run = call.text("dryRun")
         answer["dryRun"] = dry_run or None
         if dry_run == "client":
@@ -58,6 +56,11 @@ class IntentDeployer:
         if dry_run == "server":
             return call.answer(answer)
         return call.answer(answer, 201, headers)
+
+    def _made(self, sent: Any, namespace: str) -> tuple[DeployIntent, Draft, dict[str, Any]]:
+        intent = read_intent(sent)
+        made = translate(intent, namespace, self._platform)
+        return intent, made, self.described(made)
 
     def described(self, made: Draft) -> dict[str, Any]:
         """What can be said of an intent without any cluster."""

@@ -4,16 +4,19 @@ Groups nest, so that a JSON pointer names a field of the form. Secrets are named
 """
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from dynamo_shared.api import quantity
+from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.model import Quantity
+from dynamo_shared.api.untrusted.limits import SETTINGS, check_count
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from dynamo_dynadmin.deploy.problems import InvalidIntent, problems_of
 
+T = TypeVar("T")
 #: A name of Kubernetes that may stand in a name of DNS.
 Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
@@ -31,9 +34,18 @@ def _not_negative(amount: int | str) -> int | str:
     return amount
 
 
+def _of_some_size(given: T) -> T:
+    """What is passed on as it is written: how much that may be, no field says."""
+    try:
+        check_count(given, SETTINGS)
+    except InvalidManifest as error:
+        raise PydanticCustomError("size", "{problem}", {"problem": str(error)}) from None
+    return given
+
+
 Amount = Annotated[Quantity, AfterValidator(_not_negative)]
 Labels = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
-Objects = Annotated[list[dict[str, Any]], Field(max_length=64)]
+Objects = Annotated[list[dict[str, Any]], Field(max_length=64), AfterValidator(_of_some_size)]
 
 
 class IntentSection(BaseModel):
@@ -305,7 +317,7 @@ class DeployIntent(IntentSection):
     engine: EngineOptions = EngineOptions()
     placement: Placement = Placement()
     compilation_cache: CompilationCache | None = None
-    planner: dict[str, Any] | None = None
+    planner: Annotated[dict[str, Any] | None, AfterValidator(_of_some_size)] = None
     """PlannerConfig of a planner that follows traffic (objective)."""
     mocker: bool | None = None
     """Simulated engines, which need no GPU."""

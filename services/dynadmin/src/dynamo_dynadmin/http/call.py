@@ -34,8 +34,8 @@ _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
 #: For the whole body to arrive: who sends slowly keeps a place among the requests under way. Seconds.
 BODY_WITHIN = 60.0
 #: What is larger is read and checked in threads, of which there are so many: YAML of a megabyte takes more than a second, and
-#: requests and streams of others go on meanwhile. Most manifests have a few kilobytes. Bytes.
-LARGE_BODY, LARGE_AT_ONCE = 16 << 10, 2
+#: requests and streams of others go on meanwhile. An intent of the form is smaller. Bytes.
+LARGE_BODY, LARGE_AT_ONCE = 4 << 10, 2
 _TRUE, _FALSE = frozenset({"true", "1", ""}), frozenset({"false", "0"})
 _encode = msgspec.json.Encoder().encode
 #: What it reads can be written again: no halves of surrogate pairs, no infinite numbers.
