@@ -44,7 +44,15 @@ def test_lines_that_say_nothing(line: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"data: {", b"data: []", b'data: {"choices": 3}', b'data: {"model": 1}', b"data: " + b"[" * 100_000]
+    "line",
+    [
+        b'data: {"usage": {"completion_tokens": 1' + b"0" * 400 + b"}}",
+        b"data: {",
+        b"data: []",
+        b'data: {"choices": 3}',
+        b'data: {"model": 1}',
+        b"data: " + b"[" * 100_000,
+    ],
 )
 def test_what_is_not_a_completion_is_refused(line: bytes) -> None:
     with pytest.raises(Garbled):

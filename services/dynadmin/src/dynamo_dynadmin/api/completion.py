@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import quantiles
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -28,9 +28,13 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
+#: More are a fault of a frontend, and not all of them can be divided by.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+
+
 class _Usage(msgspec.Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: _Count = 0
+    completion_tokens: _Count = 0
 
 
 class Chunk(msgspec.Struct):
