@@ -306,3 +306,15 @@ async def test_of_two_authorizations_none_counts() -> None:
         refused = await client.post("/x", json={}, headers=both)
         assert (refused.status, (await refused.json())["detail"]) == (401, "one Authorization header is allowed, not 2")
         assert (await client.post("/x", json={}, headers={"Authorization": "Bearer mine"})).status == 200
+
+
+async def test_each_parameter_is_given_once_and_what_is_wrong_with_it_is_said_once() -> None:
+    route = dataclasses.replace(route_of(echo, "GET", "/x", public=True), query=(flag("a", ""), flag("b", "")))
+    async with server_of([route]) as client:
+        problem = await (await client.get("/x?a=true&a=5&b=5&c=1&c=2")).json()
+    assert problem["errors"] == [
+        {"pointer": "?a", "detail": "given more than once"},
+        {"pointer": "?b", "detail": "must be true or false"},
+        {"pointer": "?c", "detail": "no such parameter; there are a, b"},
+    ]
+    assert problem["detail"].count("no such parameter") == 1
