@@ -53,8 +53,8 @@ class Estimating:
         """The estimate; as server-sent events where the caller accepts them."""
         if self.simulation is None:
             raise ProblemError("unavailable", NO_SIMULATION)
-        intent = read_intent(await call.body())
-        objective, remarks = as_objective(intent)
+        sent = await call.body()
+        objective, remarks = as_objective(await call.apart(lambda: read_intent(sent)))
         made = translate(objective, call.namespace, self.platform)
         act = ResourceAttributes("create", DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, call.namespace)
         await self.reading.require(call, act)
