@@ -35,7 +35,7 @@ def version_of(override: Mapping[str, Any]) -> str:
     """What it says, or else what it is written in: services are v1alpha1's, and the reference knows no other version."""
     if override.get("apiVersion") in (ALPHA, BETA):
         return str(override["apiVersion"])
-    spec = override.get("spec") or {}
+    spec = mapping(override.get("spec"))
     return ALPHA if not spec or any(field in spec for field in _OF_ALPHA) else BETA
 
 

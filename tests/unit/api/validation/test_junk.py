@@ -2,8 +2,10 @@
 
 import copy
 import json
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from dynamo_shared.api.validation import Facts, validate
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,3 +35,31 @@ def test_nothing_but_junk(kind: Any, version: Any, rest: dict[str, Any], facts: 
     obj = {"kind": kind, "apiVersion": version, **rest}
     assert validate(obj, None, facts) == validate(obj, None, facts)
     validate(obj, obj, facts)
+
+
+@pytest.mark.parametrize("junk", [1, 1e308, True, {"a": 1}, [[1]]], ids=repr)
+@pytest.mark.parametrize(
+    ("kind", "version", "spec"),
+    [
+        ("DynamoGraphDeploymentRequest", "v1beta1", lambda junk: {"overrides": {"dgd": {"spec": junk}}}),
+        (
+            "DynamoGraphDeployment",
+            "v1alpha1",
+            lambda junk: {
+                "services": {
+                    "Epp": {
+                        "componentType": "epp",
+                        "extraPodSpec": {
+                            "mainContainer": {"volumeMounts": [{"name": junk}]},
+                            "volumes": [{"name": junk}],
+                        },
+                    }
+                }
+            },
+        ),
+    ],
+    ids=["override", "mount of a picker"],
+)
+def test_junk_where_little_else_is_drawn(kind: str, version: str, spec: Callable[[Any], Any], junk: Any) -> None:
+    obj = {"apiVersion": f"nvidia.com/{version}", "kind": kind, "metadata": {"name": "a"}, "spec": spec(junk)}
+    assert validate(obj, None, Facts()) == validate(obj, None, Facts())

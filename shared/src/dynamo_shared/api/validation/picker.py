@@ -139,7 +139,7 @@ def picker_keeps_its_configuration(component: ComponentView, _facts: Facts) -> V
     needed = _CACHE if _is_native(component) else _CONFIG
     if needed == _CONFIG and mounts and all(mapping(each).get("mountPath") != _CONFIG_PATH for each in mounts):
         yield (*main_at, "volumeMounts"), _NO_MOUNT.format(volume=_CONFIG, path=_CONFIG_PATH)
-    volumes = [mapping(each).get("name") for each in items(pod.get("volumes"))]
-    mounted = {mapping(each).get("name") for each in mounts} if mounts else {needed}
+    volumes = [text(mapping(each).get("name")) for each in items(pod.get("volumes"))]
+    mounted = {text(mapping(each).get("name")) for each in mounts} if mounts else {needed}
     if volumes and needed in mounted and needed not in volumes:
         yield (*pod_at, "volumes"), _NO_VOLUME.format(missing=needed)
