@@ -116,6 +116,9 @@ def test_silence_of_all_is_reported_and_then_that_no_one_reports(passes, clock):
         (BACKEND, message(wall=math.nan), "wall_time"),
         (BACKEND, message(wall=-1.0), "wall_time"),
         (BACKEND, message(worker_id=None), "unreadable"),
+        # A policy that computes with it fails, and has to learn again.
+        (BACKEND, message(queued_requests={"sum_prefill_tokens": "9" * 400}), "too_large"),
+        (BACKEND, message(dp_rank="9" * 400), "too_large"),
         ("forward-pass-metrics", message(), "subject"),
         (BACKEND.replace("backend", "frontend"), message(), "component"),
     ],

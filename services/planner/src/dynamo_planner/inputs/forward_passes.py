@@ -23,6 +23,9 @@ FRESH_FOR = 10.0
 MOST_ENGINES = 4096
 """Ranks of engines that are remembered of one graph; what would be more is not taken."""
 
+_LARGEST = 2**53
+"""Of what engines count: above it floats are not exact, and far above it there are none."""
+
 _NAMESPACE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _PREFILL = frozenset({"prefill"})
 _DECODE = frozenset({"backend", "decode", "tensorrt_llm", "worker"})
@@ -95,6 +98,9 @@ def decode(payload: bytes, pool: Pool) -> ForwardPass:
         raise BadMessage("version")
     if not (isfinite(reported.wall_time) and reported.wall_time >= 0):
         raise BadMessage("wall_time")
+    counts = (reported.dp_rank, *_counts(reported.scheduled_requests), *_counts(reported.queued_requests))
+    if any(abs(count) > _LARGEST for count in counts):
+        raise BadMessage("too_large")
     return ForwardPass(
         pool=pool,
         # An engine that was restored from a snapshot does not know its own (dynamo#12591).
@@ -103,6 +109,15 @@ def decode(payload: bytes, pool: Pool) -> ForwardPass:
         wall_time=reported.wall_time,
         scheduled=reported.scheduled_requests,
         queued=reported.queued_requests,
+    )
+
+
+def _counts(work: EngineWork) -> tuple[int, ...]:
+    return (
+        work.num_prefill_requests,
+        work.sum_prefill_tokens,
+        work.num_decode_requests,
+        work.sum_decode_kv_tokens,
     )
 
 
