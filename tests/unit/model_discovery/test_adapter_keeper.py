@@ -48,8 +48,11 @@ class World(MemoryWorkers):
     now: float = 0.0
     news: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    last: dict[str, Any] = field(default_factory=dict)
+    """what was reported of last"""
 
-    def announce(self, _model: dict[str, Any], fact: Fact) -> None:
+    def announce(self, model: dict[str, Any], fact: Fact) -> None:
+        self.last = model
         pod = fact.data.pod if isinstance(fact.data, AdapterData) else fact.message.partition(" ")[0]
         self.reported.append((fact.event or fact.reason, pod))
         self.news.set()
@@ -322,11 +325,15 @@ async def test_what_is_owed_elsewhere_is_not_gone_through() -> None:
 async def test_what_is_owed_for_too_long_is_given_up_and_said():
     async with loaded(unload_later=100.0) as (world, keeper, (worker,)):
         world.broken = {worker.url}
-        keeper.leave(model(), ("a",))
+        deleted = model()
+        deleted["metadata"]["annotations"] = {"large": "x"}
+        keeper.leave(deleted, ("a",))
         await world.until("failed", 1)
         world.now = 100.0
         await world.until("CleanupFailed", 1)
         assert not list(keeper.states())
+    # Users may delete many models within the time, and each may be large: what is kept is what the Event names.
+    assert world.last == model()
 
 
 async def test_a_newcomer_of_the_name_sees_to_what_is_owed():

@@ -34,6 +34,7 @@ TAKEN = 0.5
 LISTINGS = 20_000
 LISTED_NAMES = 2_000
 LISTED_CHARACTERS = 128 * 1024
+_METADATA = frozenset({"name", "namespace", "uid", "resourceVersion"})
 
 log = structlog.get_logger("dynamo.model-discovery.lora")
 
@@ -55,7 +56,7 @@ def lane(place: WorkerModel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Owed:
-    """A model that is gone, while workers may still have its adapter."""
+    """A model that is gone, while workers may still have its adapter. Of it only what an Event about it names."""
 
     model: KubeObject
     until: float
@@ -138,7 +139,7 @@ class AdapterKeeper:
         uid = model["metadata"]["uid"]
         states = self._models.get(uid, {})
         if uid not in self._owed:
-            self._owed[uid] = _Owed(model, self._clock() + self._settings.unload_later)
+            self._owed[uid] = _Owed(_named(model), self._clock() + self._settings.unload_later)
         for pod, state in list(states.items()):
             if state.adapter is not None and state.set_desired(state.worker, None, names):
                 self._add(WorkerModel(uid, pod, model["metadata"]["namespace"]), state)
@@ -306,3 +307,14 @@ class AdapterKeeper:
         owing.pop(model, None)
         if not owing:
             self._owing.pop(pod, None)
+
+
+def _named(model: KubeObject) -> KubeObject:
+    """What an Event names of a model. The rest may be a megabyte, and users may delete many in the time that this is kept."""
+    metadata = {name: value for name, value in model["metadata"].items() if name in _METADATA}
+    spec = {"modelName": model.get("spec", {}).get("modelName", "")}
+    return {
+        **{name: model[name] for name in ("apiVersion", "kind") if name in model},
+        "metadata": metadata,
+        "spec": spec,
+    }
