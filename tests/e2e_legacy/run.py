@@ -19,7 +19,7 @@ from dynamo_shared.api.resources import NAMESPACES, SECRETS
 from dynamo_shared.kube import KubeClient
 
 from tests.builds import parts
-from tests.e2e.configuration import ADDRESS
+from tests.e2e.configuration import NETWORK
 from tests.e2e.heard import listening
 from tests.e2e.node import Node
 from tests.held import Held
@@ -71,11 +71,11 @@ async def main() -> int:
         result = await prepared(programs, folder)
         node = await stack.enter_async_context(Node(result.archives, programs))
         kube = await stack.enter_async_context(await KubeClient.open(kubeconfig=node.kubeconfig, field_manager="tests"))
-        store = stack.enter_context(archive_store(ADDRESS))
+        store = stack.enter_context(archive_store(NETWORK.node))
         # The node's runtime takes plain HTTP from the loopback alone.
         registry = await stack.enter_async_context(parts.registry(result.programs["registry"], folder / "registry"))
         buildkitd = await stack.enter_async_context(
-            parts.buildkitd(result.programs["buildkitd"], folder / "buildkitd", ADDRESS)
+            parts.buildkitd(result.programs["buildkitd"], folder / "buildkitd", NETWORK.node)
         )
         await furnish(kube, registry.host)
         os.environ |= variables(store.url, registry.host, buildkitd)
