@@ -169,6 +169,7 @@ async def test_up_runs_everything_until_it_is_interrupted(tmp_path: Path) -> Non
     assert not (tmp_path / ".dynamo" / "platform.json").exists()
 
 
+@pytest.mark.long
 async def test_up_starts_its_servers_again_when_they_die(tmp_path: Path) -> None:
     async with dynamoctl("up", "--local", cwd=tmp_path) as up:
         await printed(up, "Dynamo Platform is up")

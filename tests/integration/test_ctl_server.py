@@ -120,4 +120,4 @@ async def test_points_of_a_request(run: Run, kube: KubeClient, namespace: str) -
         observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
         assert [each["name"] for each in observed["spec"]["components"]] == components
     code, _, errors = await run("dgdr", "apply", "qwen", "--point", "3")
-    assert (code, errors) == (1, "dynamoctl: /point: a number from 1 to 2\n")
+    assert (code, errors) == (1, "dynamoctl: point: a number from 1 to 2\n")

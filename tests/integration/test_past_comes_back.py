@@ -161,6 +161,7 @@ async def _until_read_again(bench: Bench, server: NatsServer) -> None:
         await bus.close()
 
 
+@pytest.mark.long
 @pytest.mark.restart
 async def test_both_at_once(plane: ControlPlane, bench: Bench, server: NatsServer, tmp_path: Path) -> None:
     """The cluster is set back while NATS has lost everything."""
