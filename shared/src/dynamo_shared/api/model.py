@@ -27,8 +27,6 @@ from dynamo_shared.api import quantity
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.probes import PROBES
 
-"""A Kubernetes object, or a part of one, as JSON has it."""
-
 PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
 #: Key that is set where a type of Kubernetes is embedded; not part of what the API server gets.
 EMBEDDED = "x-dynamo-embedded"
