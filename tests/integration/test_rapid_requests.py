@@ -22,8 +22,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from .platform import platform, settings, until_status
 
-#: Simulating takes a minute of processor time, of which a busy machine gives little.
-pytestmark = pytest.mark.timeout(1200)
+#: Simulating takes half a minute of processor time, of which a busy machine gives little; `make e2e-requests` shows more.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 SWEEPS = "dynamo_planner_profiling_sweeps_total"
 
