@@ -1,7 +1,6 @@
 """The trial of an installation."""
 
 import asyncio
-from typing import Any, Self
 
 import pytest
 from dynamo_ctl.commands.bootstrap import trial
@@ -11,27 +10,19 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
 
 from tests.building.memory_kube import MemoryKube
+from tests.building.opened import Opened
 
 KEY = ObjectKey("dynamo-system", "trial")
 OTHER = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {**KEY._asdict(), "labels": {"team": "a"}}, "spec": {}}
 LEFT = {**OTHER, "metadata": {**KEY._asdict(), "labels": {CREATED_BY: trial.FIELD_MANAGER}}}
 
 
-class Kube(MemoryKube):
+class Kube(Opened, MemoryKube):
     """A cluster in which graphs are successful. `deleted`: someone deletes the graph before (0) or after (1) it is."""
 
     def __init__(self, *stored: KubeObject, deleted: int | None = None) -> None:
         super().__init__(*stored)
         self.reads_before_end = deleted
-
-    async def open(self, **_: Any) -> Self:
-        return self
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
 
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
         if (resource.id, key) in self.objects and self.reads_before_end is not None:

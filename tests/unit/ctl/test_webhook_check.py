@@ -1,28 +1,19 @@
 """The check of the webhooks: what it waits for, and what it does not."""
 
-from typing import Any, Self
-
 import pytest
 from dynamo_ctl.commands.bootstrap import webhook_check
 from dynamo_ctl.errors import ExitCode, explain
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube import Forbidden, KubeError
 
+from tests.building.opened import Opened
 
-class Kube:
+
+class Kube(Opened):
     """A cluster that answers each creation with an error, the next of these."""
 
     def __init__(self, *errors: KubeError) -> None:
         self.errors = list(errors)
-
-    async def open(self, **_: Any) -> Self:
-        return self
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
 
     async def create(self, *_: object, **__: object) -> KubeObject:
         raise self.errors.pop(0)
