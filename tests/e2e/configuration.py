@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,14 @@ class Network:
     The node's is for documentation only (RFC 5737, RFC 3849), so no network that a machine is in has it.
     """
 
-    family: int
-    """4 or 6"""
     node: str
     pods: str
     services: str
+
+    @property
+    def family(self) -> int:
+        """4 or 6"""
+        return ip_address(self.node).version
 
     @property
     def everywhere(self) -> str:
@@ -37,8 +41,8 @@ class Network:
 
 
 NETWORKS = {
-    "ipv4": Network(4, "192.0.2.10", "10.128.0.0/16", "10.0.0.0/12"),
-    "ipv6": Network(6, "2001:db8::10", "fd00:10::/64", "fd00:20::/112"),
+    "ipv4": Network("192.0.2.10", "10.128.0.0/16", "10.0.0.0/12"),
+    "ipv6": Network("2001:db8::10", "fd00:10::/64", "fd00:20::/112"),
 }
 #: Names one of them; all processes of a run have it.
 FAMILY_VARIABLE = "DYNAMO_NODE_FAMILY"
@@ -125,14 +129,14 @@ disabled_plugins = [
 """
 
 
-def network(layout: Layout, of: Network = NETWORK) -> str:
+def network(layout: Layout) -> str:
     """The pods' network: a cable from each pod to the node.
 
     No bridge: between two pods on one, answers from behind a Service would pass by the address translation.
     """
     data_dir = str(layout.folder / "ipam")
-    ranges = [[{"subnet": of.pods}]]
-    ipam = {"type": "host-local", "dataDir": data_dir, "ranges": ranges, "routes": [{"dst": of.everywhere}]}
+    ranges = [[{"subnet": NETWORK.pods}]]
+    ipam = {"type": "host-local", "dataDir": data_dir, "ranges": ranges, "routes": [{"dst": NETWORK.everywhere}]}
     return json.dumps({"cniVersion": "0.4.0", "name": "dynamo", "plugins": [{"type": "ptp", "ipam": ipam}]}, indent=2)
 
 
