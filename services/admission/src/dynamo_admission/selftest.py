@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.untrusted.addresses import in_url
 
 from dynamo_admission.registration import CONVERT_PATH, Address, path_of
 from dynamo_admission.review import Webhook
@@ -97,8 +98,7 @@ async def shake_hands(listener: Listener, tls: ssl.SSLContext) -> None:
 
 
 async def _ask(session: aiohttp.ClientSession, listener: Listener, path: str, review: KubeObject) -> KubeObject:
-    host = f"[{listener.host}]" if ":" in listener.host else listener.host
-    url = f"https://{host}:{listener.port}{path}"
+    url = f"https://{in_url(listener.host)}:{listener.port}{path}"
     body, name = msgspec.json.encode(review), listener.address.host
     try:
         async with session.post(url, data=body, server_hostname=name) as answer:

@@ -17,6 +17,7 @@ import grpc
 import grpc.aio
 from etcd3 import etcdrpc
 
+from dynamo_shared.api.untrusted.addresses import in_url
 from dynamo_shared.leases.errors import (
     CertificateFileError,
     EtcdError,
@@ -254,6 +255,4 @@ def _says(error: BaseException, words: tuple[str, ...]) -> bool:
 def _target(endpoint: str) -> tuple[str, bool]:
     """Address of an endpoint as gRPC writes it, and whether it wants TLS."""
     parts = urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
-    host = parts.hostname or ""
-    host = f"[{host}]" if ":" in host else host
-    return f"{host}:{parts.port or DEFAULT_PORT}", parts.scheme == "https"
+    return f"{in_url(parts.hostname or '')}:{parts.port or DEFAULT_PORT}", parts.scheme == "https"

@@ -15,7 +15,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import container_statuses, has_ended, is_there
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
-from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
+from dynamo_shared.api.untrusted.addresses import in_url, may_be_called, parsed
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """Label of a slice: the Service that it is of."""
@@ -163,7 +163,7 @@ def _host(pod: KubeObject) -> tuple[str | None, str]:
     # A pod network has none of these: they lead to this process's own host, to a cloud's metadata, or to many.
     if not may_be_called(address):
         return None, f"its address {address} is not one of a pod network and is not called"
-    return (f"[{address}]" if address.version == 6 else str(address)), ""
+    return in_url(str(address)), ""
 
 
 def _incarnation(pod: KubeObject) -> str:

@@ -18,7 +18,7 @@ from dynamo_shared.aio import Joined
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.resources import PODS
-from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
+from dynamo_shared.api.untrusted.addresses import in_url, may_be_called, parsed
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden
 from dynamo_shared.runtime.outbound import read_at_most
@@ -167,4 +167,4 @@ def _address(pod: KubeObject) -> str:
     address = parsed(str(status.get("podIP") or ""))
     if address is None or not may_be_called(address):
         return ""
-    return f"[{address}]" if address.version == 6 else str(address)
+    return in_url(str(address))

@@ -24,6 +24,11 @@ def parsed(text: str) -> Address | None:
     return address
 
 
+def in_url(host: str) -> str:
+    """A name or an address as a URL has it: that of IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def may_be_called(address: Address) -> bool:
     """Whether an address leads neither to this host, nor to many, nor to the metadata of a cloud, nor hides another."""
     return not (
