@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Processes of `pytest -n` share the work of compiling."""
+    """Processes of `pytest -n` share the work of compiling. Nothing that is imported now becomes garbage."""
+    gc.disable()
     if own := getattr(session.config, "workerinput", None):
         names = [*compiling.modules_of(session.config.args, session.config.rootpath)]
         compiling.import_from(names, int(own["workerid"].removeprefix("gw")), own["workercount"])
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector never traverses modules and tests again: doing so took a sixth of the processor time of the tests."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
