@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from dynamo_ctl.commands.events import EventQuery, stream
-from dynamo_ctl.commands.get import ObjectQuery, What, objects, sources
+from dynamo_ctl.commands.get import ObjectQuery, objects, sources
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.page_account import NAME, page_token
@@ -83,18 +83,18 @@ async def test_get_and_events_show_a_graph(
         query = EventQuery(name="chat", follow=True)
         async with (
             in_background(stream.listen(query, server, heard.append, as_json=True)),
-            in_background(objects.watch(ObjectQuery(What.DGD, namespace=namespace), source, watched.append)),
+            in_background(objects.watch(ObjectQuery("dgd", namespace=namespace), source, watched.append)),
         ):
             await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, harness.graph(namespace, "chat"))
             await until(lambda: any(json.loads(each)["type"].endswith("deployment.ready.v1") for each in heard))
             await until(lambda: any("successful" in line for line in watched))
             lines: list[str] = []
-            await objects.show(ObjectQuery(What.ALL, namespace=namespace), source, lines.append)
+            await objects.show(ObjectQuery(namespace=namespace), source, lines.append)
             assert lines[0].split() == ["NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"]
             assert lines[1].split()[:4] == ["chat", "vllm", "successful", "3/3"]
             assert len([line for line in lines if line.startswith("chat-")]) == 3
             out: list[str] = []
-            await objects.show(ObjectQuery(What.DGD, "chat", namespace, output=Output.JSON), source, out.append)
+            await objects.show(ObjectQuery("dgd", "chat", namespace, output=Output.JSON), source, out.append)
             assert json.loads(out[0])["status"]["state"] == "successful"
             stored: list[str] = []
             await stream.listen(EventQuery(namespace=namespace, types=["ready"]), server, stored.append)
@@ -104,7 +104,7 @@ async def test_get_and_events_show_a_graph(
             assert len(stored) == 1
             assert remarks == [f"no stored event of cluster {server.cluster} matches; events are kept for a week"]
             with pytest.raises(CtlError, match="no dgd 'other'"):
-                await objects.show(ObjectQuery(What.DGD, "other", namespace), source, out.append)
+                await objects.show(ObjectQuery("dgd", "other", namespace), source, out.append)
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
             await until(lambda: any("deleted" in line for line in watched))
             await until(lambda: any(json.loads(each)["type"].endswith("deployment.deleted.v1") for each in heard))

@@ -54,7 +54,11 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
 
 WRONG: list[tuple[list[str], str]] = [
     (["nothing"], "dynamoctl: No such command 'nothing'; see dynamoctl --help"),
-    (["get", "pods"], "'pods' is not one of 'dgd', 'dcd', 'all'; see dynamoctl get --help"),
+    (["get", "pods/a"], "dynamoctl: pods: get shows dgd, dcd or all; kubectl get shows other kinds"),
+    (["get", "dgd/a", "b"], "dynamoctl: dgd/a: write KIND NAME or KIND/NAME"),
+    (["get", "dgd/"], "dynamoctl: dgd/: write KIND NAME or KIND/NAME"),
+    (["events", "--kind", "pods"], "dynamoctl: --kind pods: no event is about this kind; there are "),
+    (["events", "--type", "red"], "dynamoctl: --type red: no such event; there are "),
     (["render"], "dynamoctl render: Missing argument"),
     (
         ["run", "scheduler"],

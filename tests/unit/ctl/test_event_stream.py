@@ -11,7 +11,6 @@ from dynamo_ctl.commands.events.stream import duration, filters
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.targets import nats_server
 from dynamo_shared.bus.protocol import Message
-from dynamo_shared.wire import specifications
 
 SUBJECT = "dynamo.evt.v1.local.team.dynamographdeployment.chat.ready"
 
@@ -42,6 +41,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         (EventQuery(kind="dgdr"), ["dynamo.evt.v1.local.*.dynamographdeploymentrequest.*.*"]),
         (EventQuery(kind="DynamoModel"), ["dynamo.evt.v1.local.*.dynamomodel.*.*"]),
+        (EventQuery(kind="dynamomodels.nvidia.com"), ["dynamo.evt.v1.local.*.dynamomodel.*.*"]),
         (EventQuery(kind="platform", types=["resync"]), ["dynamo.evt.v1.local.*.platform.*.resync"]),
     ],
 )
@@ -53,10 +53,6 @@ def test_an_unknown_type_names_the_known_ones() -> None:
     with pytest.raises(CtlError, match=r"there are .*ready") as caught:
         filters(EventQuery(types=["raedy"]), "local")
     assert caught.value.code == ExitCode.USAGE
-
-
-def test_short_names_of_kinds_have_events() -> None:
-    assert set(stream.KINDS.values()) <= {spec.kind for spec in specifications.EVENTS}
 
 
 @pytest.mark.parametrize("kind", ["pod", "wrong"])
@@ -125,8 +121,7 @@ def line_of(event: Message, *, as_json: bool = False) -> str:
 
 def test_a_line_says_when_what_and_why() -> None:
     line = line_of(message())
-    assert "ready" in line
-    assert "team/chat" in line
+    assert "ready        dgd      team/chat" in line
     assert line.endswith("all_resources_are_ready: All resources are ready")
 
 

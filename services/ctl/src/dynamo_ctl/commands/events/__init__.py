@@ -16,7 +16,9 @@ class EventQuery:
     namespace: AnyNamespace = None
     kind: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Only of this kind of object: dgd, dgdr, dm, platform, ..."),
+        typer.Option(
+            metavar="KIND", help="Only of this kind of object: dgd, dgdr, dm, platform, ..., or its full name."
+        ),
     ] = None
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Only of the object of this name.")] = None
     types: Annotated[
@@ -66,6 +68,8 @@ def events(
             follow=query.follow,
         )
         return
+    # A word that is wrong is reported before a server that is missing.
+    stream.selected(query)
     settings.quiet(follow=query.follow)
     (interrupts.serve if query.follow else interrupts.run)(
         stream.listen(query, bus.where(), echo, since=age, as_json=as_json, remark=echo_error)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.kinds import short_name
 from dynamo_ctl.printing import Print, day, one_line
 from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
 
@@ -25,8 +26,7 @@ async def events(
     as_json: bool,
 ) -> None:
     """Events of an object and of all that it owns, oldest first."""
-    kind = kind.lower()
-    if kind not in COLLECTIONS:
+    if (collection := COLLECTIONS.get(short_name(kind))) is None:
         raise CtlError(f"--kind {kind}: with --server one of {', '.join(COLLECTIONS)}", ExitCode.USAGE)
     earliest = datetime.now(UTC) - since if since is not None else None
 
@@ -35,7 +35,7 @@ async def events(
         if earliest is None or moment >= earliest:
             out(json.dumps(event) if as_json else _readable(event, moment))
 
-    path = path_of(namespace, COLLECTIONS[kind], name, "events", limit=_MOST, watch="true" if follow else "")
+    path = path_of(namespace, collection, name, "events", limit=_MOST, watch="true" if follow else "")
     if not follow:
         for event in reversed((await remote.request("GET", path))["items"]):
             show(event)

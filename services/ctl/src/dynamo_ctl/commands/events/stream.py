@@ -12,19 +12,10 @@ from dynamo_shared.wire import specifications, subjects
 
 from dynamo_ctl.commands.events import EventQuery
 from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.kinds import full_name, short_name
 from dynamo_ctl.printing import Print, day, one_line
 from dynamo_ctl.targets import Where, connected, stands, until_stands
 
-#: Short names of kinds, and their tokens in subjects.
-KINDS = {
-    "dgd": "dynamographdeployment",
-    "dcd": "dynamocomponentdeployment",
-    "dgdr": "dynamographdeploymentrequest",
-    "dgdsa": "dynamographdeploymentscalingadapter",
-    "dckpt": "dynamocheckpoint",
-    "dm": "dynamomodel",
-    "dmodel": "dynamomodel",
-}
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Ten years: nothing is older. Seconds.
 LONGEST = 10 * 365 * 86400
@@ -41,15 +32,19 @@ def duration(text: str) -> timedelta:
 
 
 def filters(query: EventQuery, cluster: str) -> list[str]:
-    """NATS subjects of the events that are asked for. CtlError for a kind or a type that does not exist."""
-    kind = _kind(query.kind) if query.kind else None
-    asked: list[tuple[str | None, str | None]] = [_event(each, kind) for each in query.types]
+    """NATS subjects of the events that are asked for. CtlError as `selected`."""
     return sorted(
         {
-            subjects.event_filter(cluster, namespace=query.namespace, kind=of_kind, name=query.name, event=event)
-            for of_kind, event in asked or [(kind, None)]
+            subjects.event_filter(cluster, namespace=query.namespace, kind=kind, name=query.name, event=event)
+            for kind, event in selected(query)
         }
     )
+
+
+def selected(query: EventQuery) -> list[tuple[str | None, str | None]]:
+    """Kind and event tokens that are asked for. CtlError for a kind or a type that does not exist."""
+    kind = _kind(query.kind) if query.kind else None
+    return [_event(each, kind) for each in query.types] or [(kind, None)]
 
 
 async def listen(
@@ -105,7 +100,7 @@ def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
     try:
         about = subjects.parse_event(subject)
         place = f"{about.namespace}/{about.name}" if about.namespace else about.name
-        what = f"{about.event:<12} {about.kind:<22} {place}"
+        what = f"{about.event:<12} {short_name(about.kind):<8} {place}"
     except ValueError:
         what = f"{event.get('type', '?')} {subject}"
     # What the end of an object carries is the state that it had: not why it ended.
@@ -115,13 +110,12 @@ def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
 
 
 def _kind(name: str) -> str:
-    """Token of a kind, written in short or in full. A kind without events would be waited for without end."""
-    token = KINDS.get(name.lower(), name.lower())
+    """Token of a kind, by any of its names. A kind without events would be waited for without end."""
+    token = full_name(name)
     known = {spec.kind for spec in specifications.EVENTS}
     if token in known:
         return token
-    short = {full: each for each, full in reversed(KINDS.items())}
-    names = ", ".join(sorted(short.get(each, each) for each in known))
+    names = ", ".join(sorted(map(short_name, known)))
     raise CtlError(f"--kind {name}: no event is about this kind; there are {names}", ExitCode.USAGE)
 
 

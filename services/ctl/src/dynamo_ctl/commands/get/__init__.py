@@ -1,7 +1,6 @@
 """`dynamoctl get`."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -10,21 +9,22 @@ from dynamo_ctl.commands.parameters import Context, ContextNamespace, Output, wi
 from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 
-class What(StrEnum):
-    """What can be shown."""
-
-    DGD = "dgd"
-    DCD = "dcd"
-    ALL = "all"
+def _kinds(incomplete: str) -> list[str]:
+    return [each for each in ("dgd", "dcd", "all") if each.startswith(incomplete)]
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectQuery:
     """What to show, and how."""
 
-    what: Annotated[What, typer.Argument(metavar="KIND", help="dgd: graphs, dcd: their components, all: both.")] = (
-        What.ALL
-    )
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND[/NAME]",
+            help="dgd: graphs, dcd: their components, all: both; or a kind's full name or plural, as with kubectl.",
+            autocompletion=_kinds,
+        ),
+    ] = "all"
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only the one of this name.")] = None
     namespace: ContextNamespace = None
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")] = False
@@ -47,6 +47,7 @@ def get(
     from dynamo_ctl.commands.get import objects, sources  # noqa: PLC0415
     from dynamo_ctl.printing import echo  # noqa: PLC0415
 
+    query = objects.resolved(query)
     work = objects.watch if watch else objects.show
     if api.server:
         refuse_with_server(context=context)

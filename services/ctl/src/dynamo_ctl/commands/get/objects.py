@@ -1,23 +1,40 @@
 """Reading graphs and components: what `dynamoctl get` does."""
 
+from dataclasses import replace
+
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_ctl.commands.get import ObjectQuery, What
+from dynamo_ctl.commands.get import ObjectQuery
 from dynamo_ctl.commands.get.sources import RESOURCES, ObjectSource
 from dynamo_ctl.commands.parameters import Output
-from dynamo_ctl.errors import CtlError
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.kinds import short_name
 from dynamo_ctl.printing import Print, age, columns, encoded, object_list, one_line, padded
 from dynamo_ctl.summary import component_line, graph_line
 
+ALL = "all"
 HEADERS = {
     "dgd": ("NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"),
     "dcd": ("NAME", "COMPONENT", "TYPE", "READY", "AVAILABLE", "AGE", "MESSAGE"),
 }
 
 
+def resolved(query: ObjectQuery) -> ObjectQuery:
+    """The same with the short name of its kind, and the name of `KIND/NAME`. CtlError for what cannot be shown."""
+    written, slash, name = query.what.partition("/")
+    what = short_name(written)
+    if what not in (*RESOURCES, ALL):
+        raise CtlError(
+            f"{written}: get shows {', '.join(RESOURCES)} or {ALL}; kubectl get shows other kinds", ExitCode.USAGE
+        )
+    if slash and (query.name or not name):
+        raise CtlError(f"{query.what}: write KIND NAME or KIND/NAME", ExitCode.USAGE)
+    return replace(query, what=what, name=query.name or name or None)
+
+
 def kinds(query: ObjectQuery) -> list[str]:
     """Short names of the resources that are asked for."""
-    return list(RESOURCES) if query.what is What.ALL else [query.what.value]
+    return list(RESOURCES) if query.what == ALL else [query.what]
 
 
 async def show(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
