@@ -29,6 +29,7 @@ from dynamo_shared.leases.errors import (
     EtcdLoginError,
     EtcdUnavailableError,
 )
+from dynamo_shared.leases.gains import GainLog
 from dynamo_shared.leases.partitions import Partitions
 from dynamo_shared.leases.registry import Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, SCHEME, partition_of
@@ -65,7 +66,7 @@ class Replica:
         self.session = Session.begin(self.client, prefix=PREFIX, replica=self.name, ttl=ttl)
         self.lease = self.session.lease
         self.registry = Registry(self.session, "builder", {"version": "1"})
-        self.partitions = Partitions(self.session, self.registry, "builder")
+        self.partitions = Partitions(self.session, self.registry, "builder", GainLog())
         self.election = Election(self.session, "watcher")
         self.tasks: list[asyncio.Task[None]] = []
 

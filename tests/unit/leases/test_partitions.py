@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.client import KeyValue, Snapshot
+from dynamo_shared.leases.gains import GainLog
 from dynamo_shared.leases.partitions import Partitions
 from dynamo_shared.leases.rendezvous import PARTITIONS, SCHEME
+from structlog.testing import capture_logs
 
 LEASE = 7
 
@@ -38,7 +40,7 @@ async def test_partitions_are_dropped_where_their_watch_fails() -> None:
     registry: Any = SimpleNamespace(replica="a", members=lambda: members, on_change=lambda _: None)
     lease = SimpleNamespace(id=LEASE, alive=lambda: True, on_change=lambda _: None)
     session: Any = SimpleNamespace(client=client, lease=lease, epoch=None, prefix="/p")
-    partitions = Partitions(session, registry, "service")
+    partitions = Partitions(session, registry, "service", GainLog())
     draining = asyncio.Event()
     lost: list[frozenset[int]] = []
 
@@ -55,3 +57,18 @@ async def test_partitions_are_dropped_where_their_watch_fails() -> None:
         with pytest.raises(ExceptionGroup):
             await running
     assert lost == [frozenset()]
+
+
+async def test_what_services_gain_together_is_one_line() -> None:
+    gains = GainLog()
+    with capture_logs() as lines:
+        for service in ("scaler", "planner"):
+            gains.add(service, range(PARTITIONS))
+        gains.add("watcher", [1, 2, 7])
+        assert not lines
+        gains.write()
+        gains.write()
+    assert [(line["services"], line["partitions"]) for line in lines] == [
+        (["scaler", "planner"], "0-31"),
+        (["watcher"], "1-2, 7"),
+    ]

@@ -12,6 +12,7 @@ from dynamo_shared.aio import all_of
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.claims import Claim, Claims, Drain
 from dynamo_shared.leases.client import Snapshot
+from dynamo_shared.leases.gains import GainLog, ranges
 from dynamo_shared.leases.ownership import Ownership
 from dynamo_shared.leases.registry import Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, candidates, partition_of
@@ -27,13 +28,14 @@ log = structlog.get_logger("dynamo.leases")
 class Partitions(Ownership):
     """Ownership through etcd. `run` must run; all methods belong to its event loop."""
 
-    def __init__(self, session: Session, registry: Registry, service: str) -> None:
+    def __init__(self, session: Session, registry: Registry, service: str, gains: GainLog) -> None:
         super().__init__()
         self._client = client = session.client
         self._lease = lease = session.lease
         self._epoch = session.epoch
         self._registry = registry
         self._service = service
+        self._gains = gains
         self._prefix = f"{session.prefix}/partitions/{service}/"
         self._claims = Claims(registry.replica, PARTITIONS)
         self._view = PrefixView(client, self._prefix)
@@ -78,13 +80,14 @@ class Partitions(Ownership):
         members = self._registry.members()
         decision = self._claims.observe(lease, members, self._read(snapshot), candidates(members))
         if decision.lost:
-            log.info("partitions lost", service=self._service, partitions=sorted(decision.lost))
+            self._gains.write()
+            log.info("partitions lost", service=self._service, partitions=ranges(decision.lost))
             if decision.lost - {drain.partition for drain in decision.drain}:
                 # Not given away but gone: deleted by someone, or with the server's data.
                 self._lease.check()
                 self._report_loss()
         if decision.gained:
-            log.info("partitions gained", service=self._service, partitions=sorted(decision.gained))
+            self._gains.add(self._service, decision.gained)
             self._report_gain(decision.gained)
         if decision.drain:
             tasks.create_task(self._drain(decision.drain))
@@ -131,6 +134,7 @@ class Partitions(Ownership):
         if not self._lease.alive():
             dropped = self._claims.drop()
             if dropped:
+                self._gains.write()
                 # At an orderly end the lease goes after the work.
                 say = log.warning if self._running else log.debug
                 say("partitions lost with the lease", service=self._service, count=len(dropped))

@@ -56,6 +56,9 @@ class ManyReplicas(Leasing):
     def __init__(
         self, session: Session, tasks: asyncio.TaskGroup, metrics: Metrics, supervisor: Supervisor, version: str
     ) -> None:
+        from dynamo_shared.leases.gains import GainLog  # noqa: PLC0415 - see `leasing`
+
+        self._gains = GainLog()
         self._session = session
         self._tasks = tasks
         self._metrics = metrics
@@ -74,7 +77,7 @@ class ManyReplicas(Leasing):
         if partitions is None:
             about = {"version": self._version, "host": socket.gethostname(), "pid": str(os.getpid())}
             registry = Registry(self._session, service, about)
-            partitions = self._partitions[service] = Partitions(self._session, registry, service)
+            partitions = self._partitions[service] = Partitions(self._session, registry, service, self._gains)
             held = self._metrics.partitions.labels(service)
             held.set_function(lambda: len(partitions.held))
             self.start(registry.run, f"registry-{service}")

@@ -1,0 +1,47 @@
+"""One line of the log for the partitions that services of a process gain together, as they do when it starts."""
+
+import asyncio
+from collections.abc import Iterable
+
+import structlog
+
+#: In which further gains join the line. Seconds.
+WITHIN = 1.0
+log = structlog.get_logger("dynamo.leases")
+
+
+class GainLog:
+    """Collects what the services of one process gain, and writes it a second after the first of it."""
+
+    def __init__(self) -> None:
+        self._gained: dict[str, set[int]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, service: str, partitions: Iterable[int]) -> None:
+        """Write these partitions of a service soon."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(WITHIN, self.write)
+        self._gained.setdefault(service, set()).update(partitions)
+
+    def write(self) -> None:
+        """Write what was not written yet: a line for the services that gained the same."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        services: dict[str, list[str]] = {}
+        for service, partitions in self._gained.items():
+            services.setdefault(ranges(partitions), []).append(service)
+        self._gained.clear()
+        for gained, together in services.items():
+            log.info("partitions gained", services=together, partitions=gained)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers as people write them: `0-3, 7`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
