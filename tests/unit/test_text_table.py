@@ -4,7 +4,7 @@ from dynamo_shared.text_table import TextTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-KEYS = st.text(alphabet="ab./-\\", max_size=3)
+KEYS = st.text(alphabet="ab./-\\n\n\té", max_size=3)
 VALUES = st.text(max_size=5)
 WRITES = st.lists(st.tuples(KEYS, st.none() | VALUES), max_size=200)
 

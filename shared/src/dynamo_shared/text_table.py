@@ -11,10 +11,10 @@ ROWS = 4
 
 
 class TextTable:
-    """Values by key; keys have no tabs and no ends of lines. It grows by one bucket at a time (linear hashing)."""
+    """Values by key, both any text. It grows by one bucket at a time (linear hashing)."""
 
     def __init__(self) -> None:
-        # Each row is the key, a tab, the value, and the end of a line.
+        # Each row is the key, a tab, the value, and the end of a line; both are escaped, and have no tabs and ends of lines.
         self._buckets = ["\n"]
         self._half = 1
         """the largest power of two that is not above the number of buckets"""
@@ -25,19 +25,18 @@ class TextTable:
 
     def get(self, key: str) -> str | None:
         """The value of a key, None where there is none."""
+        key = _escaped(key)
         head = f"\n{key}\t"
         bucket = self._buckets[self._place(key)]
         at = bucket.find(head)
         if at < 0:
             return None
         at += len(head)
-        value = bucket[at : bucket.index("\n", at)]
-        return _unescaped(value) if "\\" in value else value
+        return _unescaped(bucket[at : bucket.index("\n", at)])
 
     def set(self, key: str, value: str) -> None:
         """Puts a value in the place of the one before."""
-        if not (value.isascii() and value.isprintable()) or "\\" in value:
-            value = value.encode("unicode_escape").decode("ascii")
+        key, value = _escaped(key), _escaped(value)
         head, place = f"\n{key}\t", self._place(key)
         bucket = self._buckets[place]
         at = bucket.find(head)
@@ -53,6 +52,7 @@ class TextTable:
 
     def pop(self, key: str) -> bool:
         """Takes a key out; False where it was not in."""
+        key = _escaped(key)
         place = self._place(key)
         bucket = self._buckets[place]
         at = bucket.find(f"\n{key}\t")
@@ -67,7 +67,7 @@ class TextTable:
         for bucket in self._buckets.copy():
             for row in bucket.split("\n")[1:-1]:
                 key, _, value = row.partition("\t")
-                yield key, _unescaped(value) if "\\" in value else value
+                yield _unescaped(key), _unescaped(value)
 
     def _place(self, key: str) -> int:
         number = hash(key)
@@ -86,5 +86,11 @@ class TextTable:
             self._buckets[self._place(row[: row.index("\t")])] += f"{row}\n"
 
 
-def _unescaped(value: str) -> str:
-    return value.encode("ascii").decode("unicode_escape")
+def _escaped(text: str) -> str:
+    """Names of Roles may have ends of lines."""
+    plain = text.isascii() and text.isprintable() and "\\" not in text
+    return text if plain else text.encode("unicode_escape").decode("ascii")
+
+
+def _unescaped(text: str) -> str:
+    return text.encode("ascii").decode("unicode_escape") if "\\" in text else text

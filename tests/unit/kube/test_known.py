@@ -5,7 +5,7 @@ from dynamo_shared.kube.known import Known
 from hypothesis import given
 from hypothesis import strategies as st
 
-NAMES = st.text(alphabet="abc.-:0", max_size=12)
+NAMES = st.text(alphabet="abc.-:0\n\t", max_size=12)
 KEYS = st.builds(ObjectKey, NAMES, NAMES)
 TEXTS = st.text(alphabet="abc-0", max_size=12)
 
