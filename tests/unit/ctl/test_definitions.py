@@ -21,9 +21,11 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-async def test_it_is_waited_for(attempts: list[str]) -> None:
+async def test_it_is_waited_for(attempts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert await definitions.install_definitions(wait=60) == ["definition"]
     assert len(attempts) == 3
+    said = "dynamoctl: the cluster does not answer: nothing listens; asking again\n"
+    assert capsys.readouterr().err == said
 
 
 async def test_without_a_wait_the_first_attempt_counts(attempts: list[str]) -> None:

@@ -1,4 +1,6 @@
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,8 +11,14 @@ from dynamo_ctl import printing, running
 from dynamo_ctl.commands.events import EventQuery, stream
 from dynamo_ctl.commands.events.stream import duration, filters
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.targets import nats_server
+from dynamo_ctl.targets import Where, nats_server
+from dynamo_shared.bus.nats import NatsOptions
 from dynamo_shared.bus.protocol import Message
+from dynamo_shared.bus.streams import EVENTS, STATE, StreamSpec
+
+from tests.building.memory_bus import MemoryBus
+from tests.building.tasks import in_background
+from tests.building.waiting import turns, until
 
 SUBJECT = "dynamo.evt.v1.local.team.dynamographdeployment.chat.ready"
 
@@ -155,3 +163,32 @@ def test_what_is_not_an_event_does_not_end_the_listening() -> None:
 def test_a_message_of_several_lines_is_one_line() -> None:
     line = line_of(message(data={"message": "first\n10:00:00  ready  forged"}))
     assert line.endswith(r"first\n10:00:00  ready  forged")
+
+
+@pytest.mark.parametrize(
+    ("there", "follow", "said"),
+    [
+        ([STATE], False, "no event yet"),
+        ([STATE], True, "no event yet; waiting for the first one"),
+        ([EVENTS], False, "no stored event of cluster c matches; events are kept for a week"),
+        ([EVENTS], True, "no stored event of cluster c matches; waiting for new ones"),
+    ],
+)
+async def test_what_is_silent_says_why(
+    there: list[StreamSpec], follow: bool, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bus, remarks = MemoryBus(), list[str]()
+    await bus.declare(*there)
+
+    @asynccontextmanager
+    async def connected(_: Where) -> AsyncIterator[MemoryBus]:
+        yield bus
+
+    monkeypatch.setattr(stream, "connected", connected)
+    listening = stream.listen(EventQuery(follow=follow), Where(NatsOptions(), "c"), pytest.fail, remark=remarks.append)
+    async with in_background(listening) as task:
+        await until(lambda: remarks if follow else task.done())
+        bus.disconnect()
+        bus.reconnect()
+        await turns()
+    assert remarks == [said]

@@ -115,8 +115,10 @@ async def test_retries_end_and_grow(server: Any) -> None:
 
 async def test_the_servers_request_counts_and_spreads(server: Any) -> None:
     server.then(steps.refuse(429, headers={"Retry-After": "2"}), steps.answer(OBJECT))
-    await server.client().get(DEPLOYMENTS, KEY)
+    heard: list[errors.KubeError] = []
+    await server.client(on_retry=heard.append).get(DEPLOYMENTS, KEY)
     assert server.waits == pytest.approx([2.1])
+    assert [each.status for each in heard] == [429]
 
 
 async def test_a_wait_beyond_the_time_out_is_not_begun(server: Any) -> None:

@@ -1,7 +1,7 @@
 """Which cluster and which NATS server a command uses: of its options, of the settings, or of the platform that runs here."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +12,12 @@ from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.bus.permissions import PEOPLE
 from dynamo_shared.bus.protocol import Bus, BusHealth
 from dynamo_shared.bus.streams import StreamSpec
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.runtime.connections import nats_options
 
 from dynamo_ctl import running
 from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.printing import echo_error
 from dynamo_ctl.settings import load
 
 #: Seconds to wait for a server before saying that it does not answer.
@@ -33,7 +34,9 @@ class ClusterOptions(NamedTuple):
 
     async def client(self) -> KubeClient:
         """A connection to it."""
-        return await KubeClient.open(kubeconfig=self.kubeconfig, context=self.context, field_manager="dynamoctl")
+        return await KubeClient.open(
+            kubeconfig=self.kubeconfig, context=self.context, field_manager="dynamoctl", on_retry=asking_again()
+        )
 
 
 def cluster(kubeconfig: Path | None, context: str | None) -> ClusterOptions:
@@ -41,6 +44,19 @@ def cluster(kubeconfig: Path | None, context: str | None) -> ClusterOptions:
     if kubeconfig is None and context is None and (here := running.find()) is not None:
         return ClusterOptions(Path(here.kubeconfig) if here.kubeconfig else None, here.context or None)
     return ClusterOptions(kubeconfig, context)
+
+
+def asking_again() -> Callable[[KubeError], None]:
+    """What says once, on standard error, that a cluster does not answer and is asked again: it may take half a minute."""
+    said = False
+
+    def say(error: KubeError) -> None:
+        nonlocal said
+        if not said:
+            said = True
+            echo_error(f"dynamoctl: the cluster does not answer: {error.message}; asking again")
+
+    return say
 
 
 class Where(NamedTuple):

@@ -20,7 +20,14 @@ from dynamo_shared.kube import config
 from dynamo_shared.kube.depth import bounded
 from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
 from dynamo_shared.kube.impersonation import Identity
-from dynamo_shared.kube.transport import USER_AGENT, Outgoing, RequestObserver, Transport, WarningObserver
+from dynamo_shared.kube.transport import (
+    USER_AGENT,
+    Outgoing,
+    RequestObserver,
+    RetryObserver,
+    Transport,
+    WarningObserver,
+)
 
 #: `list` is a method here.
 KubeObjects: TypeAlias = list[KubeObject]
@@ -73,13 +80,14 @@ class KubeClient:
         field_manager: str = "dynamo",
         timeout: float = 30,
         observer: RequestObserver | None = None,
+        on_retry: RetryObserver | None = None,
     ) -> Self:
         """A client for a kubeconfig's context; by default $KUBECONFIG, ~/.kube/config, or the pod's service account.
 
         Does not talk to the server yet (an exec plugin may be run). Raises ConfigError with what to do.
         """
         connection = await config.load(kubeconfig, context)
-        transport = Transport(connection, timeout=timeout, observer=observer)
+        transport = Transport(connection, timeout=timeout, observer=observer, on_retry=on_retry)
         return cls(transport, field_manager=field_manager, namespace=connection.namespace)
 
     def acting_as(self, field_manager: str) -> Self:

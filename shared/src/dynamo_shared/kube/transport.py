@@ -69,6 +69,8 @@ _NETWORK_FAILURES = (aiohttp.ClientError, OSError)
 
 # Called after each request: method, path without query, HTTP status (0: none), seconds.
 RequestObserver = Callable[[str, str, int, float], None]
+# Called before a request is sent again, with the failure before it.
+RetryObserver = Callable[[errors.KubeError], None]
 # Called with each Warning header of an answer, as the server wrote it.
 WarningObserver = Callable[[str], None]
 
@@ -140,6 +142,7 @@ class Transport:
         timeout: float,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         observer: RequestObserver | None = None,
+        on_retry: RetryObserver | None = None,
         jitter: Randomness | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -157,6 +160,7 @@ class Transport:
         self._stream_sessions: dict[bool, aiohttp.ClientSession] = {}
         """by whether their buffers are small"""
         self.observer = observer
+        self._on_retry = on_retry
 
     async def close(self) -> None:
         """Close all connections; requests under way fail with Unavailable, a login ends."""
@@ -203,6 +207,8 @@ class Transport:
                 wait = self._wait_before_retry(error, attempt)
                 if not outgoing.retry or wait is None or time.monotonic() + wait >= deadline:
                     raise
+                if self._on_retry is not None:
+                    self._on_retry(error)
                 await self._sleep(wait)
             except errors.KubeError as error:
                 error.attempts = attempt

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from dynamo_shared.aio import Backoff
@@ -11,7 +12,9 @@ from dynamo_shared.api.owned_fields import managers_of
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey
 from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.discovery import install_crds
-from dynamo_shared.kube.errors import Unavailable
+from dynamo_shared.kube.errors import KubeError, Unavailable
+
+from dynamo_ctl.targets import asking_again
 
 #: Under this name the reference installs them, too (operator behaviour, section 12).
 DEFINITIONS_MANAGER = "dynamo-crd-apply"
@@ -28,20 +31,21 @@ async def install_definitions(
 
     An API server that does not answer yet is waited for as many seconds as `wait` says; then, Unavailable is raised.
     """
-    backoff, deadline = Backoff(FIRST_RETRY, LAST_RETRY), time.monotonic() + wait
+    backoff, deadline, say = Backoff(FIRST_RETRY, LAST_RETRY), time.monotonic() + wait, asking_again()
     while True:
         try:
-            return await _install(kubeconfig, context)
-        except Unavailable:
+            return await _install(kubeconfig, context, say)
+        except Unavailable as error:
             if time.monotonic() >= deadline:
                 raise
+            say(error)
             await asyncio.sleep(backoff.next())
 
 
-async def _install(kubeconfig: Path | None, context: str | None) -> list[str]:
+async def _install(kubeconfig: Path | None, context: str | None, on_retry: Callable[[KubeError], None]) -> list[str]:
     manifests = crd_manifests()
     async with await KubeClient.open(
-        kubeconfig=kubeconfig, context=context, field_manager=DEFINITIONS_MANAGER
+        kubeconfig=kubeconfig, context=context, field_manager=DEFINITIONS_MANAGER, on_retry=on_retry
     ) as client:
         await install_crds(client, [await _with_its_converter(client, manifest) for manifest in manifests])
     return [manifest["metadata"]["name"] for manifest in manifests]

@@ -19,6 +19,7 @@ from dynamo_shared.kube import KubeClient, KubeError, NotServed, get_if_present
 from dynamo_ctl.commands.crds.later_fields import what_to_do
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.files import NotUsable
+from dynamo_ctl.targets import ClusterOptions
 
 _KINDS = {definition.kind: definition for definition in DEFINITIONS}
 
@@ -46,7 +47,7 @@ async def in_cluster(kubeconfig: Path | None, context: str | None) -> Checked:
     What another of them controls does not count: it is rendered again.
     """
     objects, findings = 0, list[str]()
-    async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager="dynamoctl") as client:
+    async with await ClusterOptions(kubeconfig, context).client() as client:
         for definition in DEFINITIONS:
             served = await _served(client, definition)
             by_version = [(version, await _all(client, version)) for version in served]

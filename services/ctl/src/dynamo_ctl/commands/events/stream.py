@@ -67,14 +67,19 @@ async def listen(
                 remark("no event yet")
                 return  # The stream of events is made with the first of them.
             raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there")
-        await until_stands(bus, EVENTS)
+        if is_waiting := not await stands(bus, EVENTS):
+            remark("no event yet; waiting for the first one")
+            await until_stands(bus, EVENTS)
         subscription = await bus.subscribe(EVENTS, filters(query, where.cluster), start=Start.ALL)
         printed: Newest[str, None] = Newest(REMEMBERED)
         async for item in subscription:
-            if isinstance(item, CaughtUp) and not query.follow:
-                if not printed:
-                    remark(f"no stored event of cluster {where.cluster} matches; events are kept for a week")
-                return
+            if isinstance(item, CaughtUp):
+                if not printed and not is_waiting:
+                    further = "waiting for new ones" if query.follow else "events are kept for a week"
+                    remark(f"no stored event of cluster {where.cluster} matches; {further}")
+                if not query.follow:
+                    return
+                is_waiting = True
             if isinstance(item, Message):
                 line = _line(item, earliest, printed, as_json=as_json)
                 if line is not None:
