@@ -13,6 +13,7 @@ from .deploying import (
     every_field_of_an_objective_is_in_the_object,
     refusals_are_at_their_fields,
 )
+from .lists import a_long_list_is_filtered_sorted_and_drawn_in_parts
 from .rights import users_see_and_do_what_their_rights_allow
 from .sessions import (
     a_form_outlives_the_session,
@@ -66,6 +67,7 @@ ALL: tuple[Check, ...] = (
     a_chat_that_fails_says_why,
     decisions_are_replayed_with_another_price,
     a_killed_service_loses_and_doubles_nothing,
+    a_long_list_is_filtered_sorted_and_drawn_in_parts,
     users_see_and_do_what_their_rights_allow,
     a_session_that_ends_says_why,
     a_form_outlives_the_session,

@@ -135,7 +135,7 @@ class App extends Part {
       <a class="brand" href=${format({ namespace })}>${icon("logo")} Dynadmin</a>
       <label class="space">
         <span>Namespace</span>
-        <select @focus=${() => this.loadAgain()} @change=${(event: Event) => (location.hash = format({ ...this.route, name: "", namespace: (event.target as HTMLSelectElement).value }))}>
+        <select @focus=${() => this.loadAgain()} @change=${(event: Event) => (location.hash = format({ ...this.route, name: "", query: "", namespace: (event.target as HTMLSelectElement).value }))}>
           ${[...new Set([...all, ...(namespace ? [namespace] : [])])].map((each) => html`<option .selected=${each === namespace}>${each}</option>`)}
         </select>
       </label>
@@ -159,7 +159,7 @@ class App extends Part {
   }
 
   private view(): TemplateResult {
-    const { view, namespace, kind, name, tab } = this.route;
+    const { view, namespace, kind, name, tab, query } = this.route;
     if (!namespace) {
       if (this.problem) return html`<h1 tabindex="-1">Namespaces cannot be listed</h1><p class="notice bad" role="alert">${this.problem}</p>`;
       const none = this.spaces?.length === 0;
@@ -170,7 +170,7 @@ class App extends Part {
     // An element for each object: what comes late of one is not shown for another.
     const key = format({ namespace, kind, name });
     if (view === "detail") return html`${keyed(key, html`<dyn-detail .namespace=${namespace} .kind=${kind} .name=${name} .tab=${tab}></dyn-detail>`)}`;
-    return html`<dyn-list .namespace=${namespace} .kind=${kind}></dyn-list>`;
+    return html`<dyn-list .namespace=${namespace} .kind=${kind} .query=${query}></dyn-list>`;
   }
 
   private async signOut(): Promise<void> {

@@ -3,6 +3,7 @@ import "./sse.ts";
 import "./stream.ts";
 import "./snapshot.ts";
 import "./collection.ts";
+import "./rows.ts";
 import "./drafts.ts";
 import "./route.ts";
 import "./words.ts";

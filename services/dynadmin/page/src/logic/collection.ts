@@ -5,6 +5,8 @@ import { Snapshot } from "./snapshot.ts";
 export class Collection {
   private readonly objects = new Snapshot<KubeObject>();
   private held = false;
+  /** In order of names, until something changes. */
+  private sorted: KubeObject[] | null = null;
 
   /** A connection begins. One that does not resume replaces everything once it is synced. */
   opened(resumed: boolean): void {
@@ -13,6 +15,7 @@ export class Collection {
 
   /** Take an event; whether there is something new to show. */
   take(event: string, object: KubeObject): boolean {
+    this.sorted = null;
     if (event === "synced") {
       this.objects.whole();
       return true;
@@ -27,7 +30,7 @@ export class Collection {
   }
 
   get items(): KubeObject[] {
-    return this.objects.items.sort((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name)));
+    return (this.sorted ??= this.objects.items.sort((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name))));
   }
 
   /** There was something in it, and all of it was deleted. */

@@ -1,4 +1,4 @@
-// Addresses of views: `#/NAMESPACE/COLLECTION/NAME/TAB`. Pure.
+// Addresses of views: `#/NAMESPACE/COLLECTION/NAME/TAB`, and of a list with what is chosen in it: `#/NAMESPACE/COLLECTION?QUERY`. Pure.
 
 export const COLLECTIONS = ["deployments", "requests", "models", "adapters"] as const;
 export type Kind = (typeof COLLECTIONS)[number];
@@ -9,24 +9,27 @@ export interface Route {
   kind: Kind;
   name: string;
   tab: string;
+  query: string;
 }
 
-const HOME: Route = { view: "home", namespace: "", kind: "deployments", name: "", tab: "" };
+const HOME: Route = { view: "home", namespace: "", kind: "deployments", name: "", tab: "", query: "" };
 
 export function parse(hash: string): Route {
-  const parts = hash.replace(/^#\/?/, "").split("/").map(safe);
+  const [place = "", ...more] = hash.replace(/^#\/?/, "").split("?");
+  const parts = place.split("/").map(safe);
   const [namespace = "", second = "", name = "", tab = ""] = parts;
   if (!namespace) return HOME;
   if (second === "deploy") return { ...HOME, view: "deploy", namespace };
   const kind = COLLECTIONS.find((each) => each === second) ?? "deployments";
-  return { view: name ? "detail" : "list", namespace, kind, name, tab };
+  return { view: name ? "detail" : "list", namespace, kind, name, tab, query: name ? "" : more.join("?") };
 }
 
 export function format(route: Partial<Route>): string {
-  const { view = "list", namespace = "", kind = "deployments", name = "", tab = "" } = route;
+  const { view = "list", namespace = "", kind = "deployments", name = "", tab = "", query = "" } = route;
   if (!namespace) return "#/";
   const rest = view === "deploy" ? ["deploy"] : [kind, name, name ? tab : ""];
-  return `#/${[namespace, ...rest].filter(Boolean).map(encodeURIComponent).join("/")}`;
+  const place = `#/${[namespace, ...rest].filter(Boolean).map(encodeURIComponent).join("/")}`;
+  return query && view === "list" && !name ? `${place}?${query}` : place;
 }
 
 /** A name as Kubernetes has it; of anything else nothing, since it would be another path of the API. */

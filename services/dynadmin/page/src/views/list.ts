@@ -1,19 +1,25 @@
 // A live list of one kind of object in a namespace.
 import { html, nothing, type TemplateResult } from "lit";
 import { repeat } from "lit/directives/repeat.js";
-import type { KubeObject } from "../api/client.ts";
 import { age } from "../logic/format.ts";
-import { type Column, KINDS, stateOf, type Tone } from "../logic/kinds.ts";
+import { type Column, KINDS, type Tone } from "../logic/kinds.ts";
+import { AGE, choiceOf, chosen, NAME, queryOf, type Row, rowOf, STATE } from "../logic/rows.ts";
 import { format, type Kind } from "../logic/route.ts";
 import { badge, lineOf, problemOf } from "../parts/badge.ts";
 import { Part, properties, state } from "../parts/part.ts";
 import { Watched } from "../parts/watched.ts";
 
+/** Rows that are drawn at first, and that are added to them: a browser takes seconds to lay out thousands. */
+const DRAWN = 200;
+
 class List extends Part {
-  static override properties = { ...properties("namespace", "kind"), ...state("search") };
+  static override properties = { ...properties("namespace", "kind", "query"), ...state("choice", "drawn") };
   namespace = "";
   kind: Kind = "deployments";
-  private search = "";
+  /** Of the address: what is chosen. */
+  query = "";
+  private choice = choiceOf("");
+  private drawn = DRAWN;
   private readonly watched = new Watched(this);
 
   override connectedCallback(): void {
@@ -23,8 +29,9 @@ class List extends Part {
   }
 
   override willUpdate(changed: Map<string, unknown>): void {
+    if (changed.has("query") || changed.has("kind") || changed.has("namespace")) this.choice = choiceOf(this.query);
     if (changed.has("kind") || changed.has("namespace")) {
-      this.search = "";
+      this.drawn = DRAWN;
       document.title = `${KINDS[this.kind].title} in ${this.namespace} · Dynadmin`;
       this.watched.watch(`/namespaces/${this.namespace}/${this.kind}`);
     }
@@ -32,9 +39,8 @@ class List extends Part {
 
   override render(): TemplateResult {
     const described = KINDS[this.kind];
-    const all = this.watched.items;
-    const lowered = this.search.toLowerCase();
-    const shown = all.filter((each) => this.textOf(each).includes(lowered));
+    const all = this.watched.items.map((each) => rowOf(this.kind, each));
+    const rows = chosen(this.kind, all, this.choice);
     return html`
       <header class="head">
         <div>
@@ -46,23 +52,36 @@ class List extends Part {
       ${problemOf(this.watched.problem)} ${this.figures(all)}
       ${all.length
         ? html`<div class="tools">
-            <input type="search" aria-label="Filter" placeholder="Filter by name, state or another column" .value=${this.search} @input=${(event: InputEvent) => (this.search = (event.target as HTMLInputElement).value)} />
-            <span class="muted" role="status">${shown.length === all.length ? `${all.length} in all` : `${shown.length} of ${all.length}`}</span>
+            <input type="search" aria-label="Filter" placeholder="Filter by name, state or another column" .value=${this.choice.filter}
+              @input=${(event: InputEvent) => (this.choice = { ...this.choice, filter: (event.target as HTMLInputElement).value })} @change=${this.keep} />
+            <span class="muted" role="status">${rows.length === all.length ? `${all.length} in all` : `${rows.length} of ${all.length}`}</span>
           </div>`
         : nothing}
-      ${shown.length ? this.table(shown) : this.empty(all.length)}
+      ${rows.length ? this.table(rows) : this.empty(all.length)}
     `;
   }
 
-  private textOf(object: KubeObject): string {
-    const values = KINDS[this.kind].columns.map((column) => column.value(object));
-    return [object.metadata.name, stateOf(this.kind, object).text, ...values].join(" ").toLowerCase();
+  /** The address has what is chosen: it is there again after a way back, and for whom the address is sent to. */
+  private keep(): void {
+    history.replaceState(null, "", format({ namespace: this.namespace, kind: this.kind, query: queryOf(this.choice) }));
   }
 
-  private figures(all: KubeObject[]): TemplateResult | typeof nothing {
+  private sort(by: string): void {
+    this.choice = { ...this.choice, by, descending: by === this.choice.by && !this.choice.descending };
+    this.keep();
+  }
+
+  private async more(): Promise<void> {
+    const first = this.drawn;
+    this.drawn += DRAWN;
+    await this.updateComplete;
+    this.querySelectorAll<HTMLElement>("tbody th a")[first]?.focus();
+  }
+
+  private figures(all: Row[]): TemplateResult | typeof nothing {
     if (!all.length) return nothing;
     const counts: Record<Tone, number> = { good: 0, busy: 0, bad: 0, idle: 0 };
-    for (const each of all) counts[stateOf(this.kind, each).tone] += 1;
+    for (const each of all) counts[each.state.tone] += 1;
     const words: [Tone, string][] = [
       ["good", "as they should be"],
       ["busy", "on their way"],
@@ -73,44 +92,48 @@ class List extends Part {
     </dl>`;
   }
 
-  private table(shown: KubeObject[]): TemplateResult {
+  private table(rows: Row[]): TemplateResult {
     const { columns } = KINDS[this.kind];
     const now = Date.now();
+    const rest = rows.length - this.drawn;
     return html`<div class="card flush">
       <table class="rows">
         <caption class="hidden">${KINDS[this.kind].title}</caption>
         <thead>
           <tr>
-            <th scope="col">Name</th>
-            <th scope="col">State</th>
-            ${columns.map((each) => html`<th scope="col" class=${each.number ? "number" : ""}>${each.title}</th>`)}
-            <th scope="col" class="number">Age</th>
+            ${this.heading(NAME)} ${this.heading(STATE)} ${columns.map((each) => this.heading(each.title, each.number))} ${this.heading(AGE, true)}
           </tr>
         </thead>
         <tbody>
           ${repeat(
-            shown,
-            (each) => each.metadata.uid ?? each.metadata.name,
-            (each) => html`<tr>
-              <th scope="row"><a href=${format({ namespace: this.namespace, kind: this.kind, name: each.metadata.name })}>${each.metadata.name}</a></th>
-              <td data-title="State">${badge(stateOf(this.kind, each))}</td>
-              ${columns.map((column) => html`<td data-title=${column.title} class=${column.number ? "number" : (column.style ?? "")} title=${column.shown ? column.value(each) : nothing}>${this.cell(column, each)}</td>`)}
-              <td data-title="Age" class="number">${age(each.metadata.creationTimestamp, now)}</td>
+            rows.slice(0, this.drawn),
+            ({ object }) => object.metadata.uid ?? object.metadata.name,
+            (row) => html`<tr>
+              <th scope="row"><a href=${format({ namespace: this.namespace, kind: this.kind, name: row.object.metadata.name })}>${row.object.metadata.name}</a></th>
+              <td data-title="State">${badge(row.state)}</td>
+              ${columns.map((column, index) => html`<td data-title=${column.title} class=${column.number ? "number" : (column.style ?? "")} title=${column.shown ? row.values[index] : nothing}>${this.cell(column, row, index)}</td>`)}
+              <td data-title="Age" class="number">${age(row.object.metadata.creationTimestamp, now)}</td>
             </tr>`,
           )}
         </tbody>
       </table>
+      ${rest > 0 ? html`<p class="rest"><span class="muted">${this.drawn} of ${rows.length} are shown.</span> <button class="button" @click=${() => void this.more()}>Show ${Math.min(rest, DRAWN)} more</button></p>` : nothing}
     </div>`;
   }
 
-  private cell(column: Column, object: KubeObject): TemplateResult | string {
-    const text = (column.shown ?? column.value)(object);
+  private heading(by: string, number = false): TemplateResult {
+    const order = by !== this.choice.by ? "none" : this.choice.descending ? "descending" : "ascending";
+    return html`<th scope="col" class=${number ? "number" : ""} aria-sort=${order}><button class="sort" @click=${() => this.sort(by)}>${by}</button></th>`;
+  }
+
+  private cell(column: Column, { object, values }: Row, index: number): TemplateResult | string {
+    const text = column.shown?.(object) ?? values[index] ?? "";
     if (!column.leadsTo || !text) return text;
     return html`<a href=${format({ namespace: this.namespace, kind: column.leadsTo, name: text })}>${text}</a>`;
   }
 
   private empty(total: number): TemplateResult | typeof nothing {
-    if (total) return html`<p class="card muted">Nothing matches “${this.search}”.</p>`;
+    if (total) return html`<p class="card muted">Nothing matches “${this.choice.filter}”.</p>`;
     if (!this.watched.synced) return this.watched.problem ? nothing : html`<p class="card muted" role="status">Loading</p>`;
     const canDeploy = this.kind === "deployments" || this.kind === "requests";
     return html`<div class="card empty">

@@ -1,0 +1,70 @@
+// Rows of a list: what is shown of each object, which rows a filter leaves, and their order. Pure.
+import type { KubeObject } from "../api/client.ts";
+import { KINDS, stateOf, type State, type Tone } from "./kinds.ts";
+import type { Kind } from "./route.ts";
+
+export interface Row {
+  object: KubeObject;
+  state: State;
+  /** Of the columns of its kind. */
+  values: string[];
+  /** What a filter searches. */
+  text: string;
+}
+
+/** What a person chose; it is part of the address. */
+export interface Choice {
+  filter: string;
+  /** Title of a column. */
+  by: string;
+  descending: boolean;
+}
+
+export const [NAME, STATE, AGE] = ["Name", "State", "Age"];
+/** What asks for attention comes first. */
+const TONES: Tone[] = ["bad", "busy", "idle", "good"];
+const { compare } = new Intl.Collator("en", { numeric: true });
+/** A stream replaces an object that changes: what is made of one holds for as long as it is there. */
+const made = new WeakMap<KubeObject, Row>();
+
+export function rowOf(kind: Kind, object: KubeObject): Row {
+  const known = made.get(object);
+  if (known) return known;
+  const state = stateOf(kind, object);
+  const values = KINDS[kind].columns.map((column) => column.value(object));
+  const row = { object, state, values, text: [object.metadata.name, state.text, ...values].join(" ").toLowerCase() };
+  made.set(object, row);
+  return row;
+}
+
+/** The rows that a filter leaves, in the order of a column; those that are equal there in the order of their names. */
+export function chosen(kind: Kind, rows: Row[], { filter, by, descending }: Choice): Row[] {
+  const lowered = filter.toLowerCase();
+  const left = rows.filter((each) => each.text.includes(lowered));
+  const key = keyOf(kind, by);
+  const sign = descending ? -1 : 1;
+  return left.sort((a, b) => sign * compare(key(a), key(b)) || compare(a.object.metadata.name, b.object.metadata.name));
+}
+
+function keyOf(kind: Kind, by: string): (row: Row) => string {
+  const column = KINDS[kind].columns.findIndex((each) => each.title === by);
+  if (column >= 0) return (row) => row.values[column] ?? "";
+  if (by === STATE) return ({ state }) => `${TONES.indexOf(state.tone)} ${state.text}`;
+  // The youngest has the smallest age.
+  if (by === AGE) return ({ object }) => String(Number.MAX_SAFE_INTEGER - (Date.parse(object.metadata.creationTimestamp) || 0));
+  return ({ object }) => object.metadata.name;
+}
+
+/** A choice as the query of an address; nothing for that which a list has at first. */
+export function queryOf({ filter, by, descending }: Choice): string {
+  const query = new URLSearchParams();
+  if (filter) query.set("filter", filter);
+  if (by !== NAME || descending) query.set("sort", (descending ? "-" : "") + by);
+  return query.toString();
+}
+
+export function choiceOf(query: string): Choice {
+  const given = new URLSearchParams(query);
+  const sort = given.get("sort") || NAME!;
+  return { filter: given.get("filter") ?? "", by: sort.replace(/^-/, ""), descending: sort.startsWith("-") };
+}
