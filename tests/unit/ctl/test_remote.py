@@ -86,7 +86,7 @@ async def test_a_deployment_that_was_made_before_is_not_said_to_be_created(statu
     }
     lines: list[str] = []
     api = api_of(Answering(json.dumps(answer).encode(), status))
-    await deployment.deploy(api, "team", {}, lines.append, dry_run="", as_json=False, key="k1")
+    await deployment.deploy(api, "team", {}, lines.append, remark=pytest.fail, dry_run="", as_json=False, key="k1")
     assert lines == [said]
 
 
@@ -94,7 +94,9 @@ async def test_a_deployment_that_was_made_before_is_not_said_to_be_created(statu
 async def test_a_key_of_a_request_that_no_header_takes_is_named(key: str) -> None:
     """It ended as "answers no JSON"."""
     with pytest.raises(CtlError) as refused:
-        await deployment.deploy(api_of(Answering(b"")), "team", {}, print, dry_run="", as_json=False, key=key)
+        await deployment.deploy(
+            api_of(Answering(b"")), "team", {}, print, remark=print, dry_run="", as_json=False, key=key
+        )
     assert refused.value.code == ExitCode.USAGE
     assert str(refused.value) == "--request: 1 to 128 printable ASCII characters without blanks are expected"
 

@@ -40,17 +40,19 @@ def deploy(
     """
     from dynamo_ctl import settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
-    from dynamo_ctl.printing import echo  # noqa: PLC0415
+    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     sent = options.intent(replicas=replicas)
     as_json = output is LineOutput.JSON
     if dry_run is DryRun.CLIENT:
         settings.quiet()
-        deployment.offline(sent, namespace, settings.load(config), echo, as_json=as_json)
+        deployment.offline(sent, namespace, settings.load(config), echo, remark=echo_error, as_json=as_json)
         return
     mode = dry_run.value if dry_run is not None else ""
     api.run(
-        lambda remote: deployment.deploy(remote, namespace, sent, echo, dry_run=mode, as_json=as_json, key=key),
+        lambda remote: deployment.deploy(
+            remote, namespace, sent, echo, remark=echo_error, dry_run=mode, as_json=as_json, key=key
+        ),
         otherwise="; --dry-run client needs none",
     )
 
@@ -65,12 +67,12 @@ def estimate(
 ) -> None:
     """What an intent is expected to do: times, throughput, GPUs, and the Pareto points to choose from."""
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
-    from dynamo_ctl.printing import echo  # noqa: PLC0415
+    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     sent = options.intent(name="estimate")
     as_json = output is LineOutput.JSON
     api.run(
-        lambda remote: deployment.estimate(remote, namespace, sent, echo, as_json=as_json),
+        lambda remote: deployment.estimate(remote, namespace, sent, echo, remark=echo_error, as_json=as_json),
     )
 
 

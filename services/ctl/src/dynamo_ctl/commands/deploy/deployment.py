@@ -43,8 +43,10 @@ def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     return _merged(intent, given)
 
 
-def offline(sent: dict[str, Any], namespace: str, settings: Settings, out: Print, *, as_json: bool) -> None:
-    """Translate without any server, and print the manifest. CtlError with every error, at its field."""
+def offline(
+    sent: dict[str, Any], namespace: str, settings: Settings, out: Print, *, remark: Print, as_json: bool
+) -> None:
+    """Translate without any server, and print the manifest alone; `remark` gets warnings. CtlError for all errors."""
     platform = settings.platform
     defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
     try:
@@ -63,16 +65,24 @@ def offline(sent: dict[str, Any], namespace: str, settings: Settings, out: Print
         out(json.dumps(answer))
         return
     for each in made.unexpressed:
-        out(f"# not expressed: {field_error(each.pointer, each.detail)}")
+        remark(f"not expressed: {field_error(each.pointer, each.detail)}")
     for warning in (*made.warnings, *wrong):
-        out(f"# warning: {warning}")
+        remark(f"warning: {warning}")
     out(to_yaml(made.manifest).rstrip())
 
 
 async def deploy(
-    remote: Remote, namespace: str, sent: dict[str, Any], out: Print, *, dry_run: str, as_json: bool, key: str
+    remote: Remote,
+    namespace: str,
+    sent: dict[str, Any],
+    out: Print,
+    *,
+    remark: Print,
+    dry_run: str,
+    as_json: bool,
+    key: str,
 ) -> None:
-    """Deploy over the API, or let the API server check it."""
+    """Deploy over the API, or let the API server check it, and print the result alone; `remark` gets what there is to know."""
     if not (key.isascii() and key.isprintable() and " " not in key and len(key) <= _LONGEST_KEY):
         raise CtlError(
             f"--request: 1 to {_LONGEST_KEY} printable ASCII characters without blanks are expected", ExitCode.USAGE
@@ -83,14 +93,14 @@ async def deploy(
         out(json.dumps(answer))
         return
     for each in answer["unexpressed"]:
-        out(f"not expressed: {field_error(each['pointer'], each['detail'])}")
+        remark(f"not expressed: {field_error(each['pointer'], each['detail'])}")
     for warning in answer["warnings"]:
-        out(f"warning: {warning}")
+        remark(f"warning: {warning}")
     if (gpus := answer.get("gpus")) is not None:
         missing = "; ".join(
             f"{each['component']}: {gpu_words(each['gpus'])} missing ({each['why']})" for each in gpus["missing"]
         )
-        out(f"GPUs: {gpus['needed']} needed, {gpus['free']} free" + (f"; {missing}" if missing else ""))
+        remark(f"GPUs: {gpus['needed']} needed, {gpus['free']} free" + (f"; {missing}" if missing else ""))
     if dry_run:
         out(answer["yaml"].rstrip())
         return
@@ -99,13 +109,15 @@ async def deploy(
     out(f"{stored['kind']} {stored['metadata']['name']} {done} in namespace {namespace}")
 
 
-async def estimate(remote: Remote, namespace: str, sent: dict[str, Any], out: Print, *, as_json: bool) -> None:
-    """What an intent is expected to do, as it gets better."""
+async def estimate(
+    remote: Remote, namespace: str, sent: dict[str, Any], out: Print, *, remark: Print, as_json: bool
+) -> None:
+    """Print what an intent is expected to do; `remark` gets the progress, and what limits the estimate."""
     last: Any = None
     async with remote.stream("POST", path_of(namespace, "estimate"), sent) as events:
         async for event in events:
             if event.name == "progress" and not as_json:
-                out(f"{event.data['phase']}: {event.data['message']}")
+                remark(f"{event.data['phase']}: {event.data['message']}")
             elif event.name == "estimate":
                 last = event.data
             elif event.name in ("failed", "unauthorized", "error"):
@@ -120,7 +132,7 @@ async def estimate(remote: Remote, namespace: str, sent: dict[str, Any], out: Pr
     for number, each in enumerate(last["pareto"] or [last["selected"]], 1):
         out(f"{number}. {_figures(each)}")
     for note in last["notes"]:
-        out(f"note: {note}")
+        remark(f"note: {note}")
 
 
 async def logs(

@@ -22,6 +22,14 @@ Gpus = Annotated[
     int | None,
     typer.Option("--gpus", metavar="N", help="GPUs of a replica, or in all with an objective."),
 ]
+GpusPerNode = Annotated[
+    int | None,
+    typer.Option(
+        "--gpus-per-node",
+        metavar="N",
+        help="GPUs of a node: a larger replica spans several. With an objective by default as the cluster has.",
+    ),
+]
 Sku = Annotated[str | None, typer.Option("--gpu", metavar="KIND", help="Kind of GPU, such as h100_sxm.")]
 
 
@@ -36,6 +44,7 @@ class IntentOptions:
     ttft: Ttft = None
     itl: Itl = None
     gpus: Gpus = None
+    gpus_per_node: GpusPerNode = None
     gpu: Sku = None
 
     def intent(self, *, name: str | None = None, replicas: int | None = None) -> dict[str, Any]:
@@ -60,7 +69,7 @@ class IntentOptions:
             "name": self.name or name,
             "model": {"name": self.model},
             "backend": self.backend,
-            "hardware": hardware,
+            "hardware": {**hardware, "gpusPerNode": self.gpus_per_node},
             "objective": {"ttftMs": self.ttft, "itlMs": self.itl},
             "serving": {"replicas": {"worker": replicas}},
         }
