@@ -157,11 +157,22 @@ def test_wrong_command_lines(arguments: list[str], reason: str, dynamoctl: Dynam
     assert reason in error
 
 
-def test_a_file_that_is_not_yaml(tmp_path: Path, checked: Checked) -> None:
-    file = written_text(tmp_path, "a: [")
-    code, _, error = checked("--files-only", file)
-    assert code == ExitCode.FAILED
-    assert error.startswith(f"dynamoctl: {file}: ")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "is not valid YAML"),
+        ("", "it is empty; name files with manifests"),
+        ("replicas: 1", "not a manifest: that is an object with apiVersion and kind; leave it out"),
+        ("{apiVersion: nvidia.com/v1beta1}", "not a manifest"),
+        ("{apiVersion: v1, kind: ConfigMap}\n---\njust words", "document 2: not a manifest"),
+    ],
+)
+def test_a_file_of_something_else(text: str, said: str, tmp_path: Path, checked: Checked) -> None:
+    """It was called one that would lose nothing."""
+    file = written_text(tmp_path, text)
+    code, lines, error = checked("--files-only", file)
+    assert (code, lines) == (ExitCode.FAILED, [])
+    assert error.startswith(f"dynamoctl: {file}: {said}")
 
 
 class Cluster:

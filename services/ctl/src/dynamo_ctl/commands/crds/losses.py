@@ -21,6 +21,7 @@ from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.files import NotUsable
 from dynamo_ctl.targets import ClusterOptions
 
+_NO_MANIFEST = "not a manifest: that is an object with apiVersion and kind; leave it out"
 _KINDS = {definition.kind: definition for definition in DEFINITIONS}
 
 
@@ -32,12 +33,16 @@ class Checked(NamedTuple):
 
 
 def in_text(text: str) -> Checked:
-    """Manifests of a text; NotUsable where it is not YAML. Documents of other groups do not count."""
+    """Manifests of a text; NotUsable where it has none, or anything else. Manifests of other groups do not count."""
     try:
         parsed = unlisted(text)
     except InvalidManifest as error:
         raise NotUsable([str(each) for each in error.errors]) from error
-    here = [each for each in parsed if isinstance(each, dict) and _group(each) == GROUP]
+    where = [f"document {number}: " if len(parsed) > 1 else "" for number in range(1, len(parsed) + 1)]
+    others = [f"{title}{_NO_MANIFEST}" for title, each in zip(where, parsed, strict=True) if not _is_manifest(each)]
+    if others or not parsed:
+        raise NotUsable(others or ["it is empty; name files with manifests"])
+    here = [each for each in parsed if _group(each) == GROUP]
     return Checked(len(here), tuple(line for obj in here for line in _of_manifest(obj)))
 
 
@@ -74,8 +79,8 @@ def of_object(obj: KubeObject, resource: Resource) -> Iterator[str]:
 
 
 def _of_manifest(obj: dict[str, Any]) -> Iterator[str]:
-    kind, version = obj.get("kind"), str(obj.get("apiVersion", "")).partition("/")[2]
-    definition = _KINDS.get(kind) if isinstance(kind, str) else None
+    kind, version = obj["kind"], obj["apiVersion"].partition("/")[2]
+    definition = _KINDS.get(kind)
     if definition is None:
         yield f"{kind}: this platform has no such kind: leave its objects to the operator, or out"
         return
@@ -129,5 +134,11 @@ def _first_of_each(by_version: Iterable[tuple[Resource, list[KubeObject]]]) -> I
             yield from lines
 
 
+def _is_manifest(document: Any) -> bool:
+    return isinstance(document, dict) and all(
+        isinstance(text := document.get(name), str) and text for name in ("apiVersion", "kind")
+    )
+
+
 def _group(obj: dict[str, Any]) -> str:
-    return str(obj.get("apiVersion", "")).partition("/")[0]
+    return str(obj["apiVersion"]).partition("/")[0]
