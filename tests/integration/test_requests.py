@@ -14,6 +14,7 @@ from dynamo_profiler.profiling.results import (
     Progress,
 )
 from dynamo_profiler.requests.controller import RequestController
+from dynamo_shared.aio import Offload
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -88,10 +89,12 @@ class Profiler:
     name = "profiler"
 
     def __init__(self, profiler: Played, read: Any = no_result) -> None:
-        self.profiler, self.read = profiler, read
+        self.profiler, self.read, self.large = profiler, read, Offload(above=0, at_once=1)
 
     async def run(self, context: ServiceContext) -> None:
-        await RequestController(context, self.name, self.profiler.run, self.read, lambda _: None).serve()
+        await RequestController(
+            context, self.name, self.profiler.run, self.read, lambda _: None, large=self.large
+        ).serve()
 
 
 @asynccontextmanager

@@ -25,6 +25,9 @@ class ProfilerService:
         try:
             async with RapidProfiler(platform.planner, platform.version, metrics=metrics) as profiler:
                 candidates = partial(require_candidates, settings=platform.planner.rapid)
-                await RequestController(context, NAME, profiler.run, read_output, candidates).serve()
+                controller = RequestController(
+                    context, NAME, profiler.run, read_output, candidates, large=profiler.large
+                )
+                await controller.serve()
         finally:
             metrics.close()

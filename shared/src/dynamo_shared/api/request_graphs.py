@@ -1,7 +1,6 @@
 """Graphs of a request's profiling: which there are, and what identifies one as created for the request."""
 
 from contextlib import suppress
-from copy import deepcopy
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.conversion import NotConvertible, convert
@@ -24,20 +23,19 @@ def points_of(pareto: list[KubeObject], selected: KubeObject, figures: KubeObjec
 
 def marked(obj: KubeObject, child: KubeObject, *, owner: KubeObject | None) -> KubeObject:
     """An object that is made for a request: in its namespace, with its labels, and the owner that it shall have."""
-    made = deepcopy(child)
-    metadata = made.setdefault("metadata", {})
+    metadata = {**child.get("metadata", {})}
     name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
     metadata["namespace"] = namespace
     metadata["labels"] = {
-        **objects.labels(made),
+        **objects.labels(child),
         labels.REQUEST_NAME: name,
         labels.REQUEST_NAMESPACE: namespace,
         labels.MANAGED_BY: OPERATOR,
     }
-    metadata["annotations"] = {**objects.annotations(made), keys.REQUEST_UID: obj["metadata"]["uid"]}
+    metadata["annotations"] = {**objects.annotations(child), keys.REQUEST_UID: obj["metadata"]["uid"]}
     if owner is not None:
         metadata["ownerReferences"] = [owner]
-    return made
+    return {**child, "metadata": metadata}
 
 
 def graph_of(obj: KubeObject, config: KubeObject) -> KubeObject:

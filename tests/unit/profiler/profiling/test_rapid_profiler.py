@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from dynamo_profiler.metrics import ProfilingMetrics
-from dynamo_profiler.profiling.rapid import RapidProfiler
+from dynamo_profiler.profiling.rapid import LARGE_REQUEST, RapidProfiler
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingResult
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from prometheus_client import CollectorRegistry
 
+from tests.building.recorded_offload import RecordedOffload
 from tests.unit.profiler.profiling.profiling_world import FAKE, request, settings
 
 
@@ -287,3 +288,14 @@ async def test_mocked_engines_read_the_profile():
     text = json.dumps(result.selected.dgd)
     assert "planner-profile-data-qwen-dgd" in text
     assert '"--num-gpu-blocks-override", "1000"' in text
+
+
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-32B", "unknown/model-7b"])
+async def test_each_graph_of_a_large_request_is_made_apart_from_the_loop(model):
+    """With a megabyte of overrides each takes a second."""
+    labels = {f"l{number}": "x" for number in range(2000)}
+    async with profiler() as rapid:
+        rapid.large = RecordedOffload()
+        result = await rapid.run(request(model=model, overrides={"dgd": {"metadata": {"labels": labels}}}), Steps())
+    assert len(rapid.large.sizes) == len(result.pareto)
+    assert min(rapid.large.sizes) > LARGE_REQUEST

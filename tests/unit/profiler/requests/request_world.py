@@ -44,6 +44,7 @@ from dynamo_shared.state.cache import ObjectCache
 
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
+from tests.building.recorded_offload import RecordedOffload
 from tests.building.tables import conditions, outcome_of
 from tests.building.waiting import turns
 from tests.unit.announced import Announced
@@ -147,6 +148,7 @@ class World:
         self.before: KubeObject = observed[0]["status"] if observed else {}
         self.announced, self.ends = Announced(), ends
         self.asked: list[ProfilingRequest] = []
+        self.large = RecordedOffload()
         self.profilings = Profilings(self.profile, lambda _: None, at_once=1)
         kube: Any = self.kube
         budget = MeasuringBudget(60, 0)
@@ -161,6 +163,7 @@ class World:
             HardwareFinder(self.cache, DcgmExporters(kube, self.clock, Dcgm()), 32, True),
             Facts,
             _now,
+            self.large,
         )
 
     async def profile(self, asked: ProfilingRequest, progress: Progress) -> ProfilingResult:

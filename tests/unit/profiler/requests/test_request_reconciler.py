@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from dynamo_profiler.profiling.rapid import LARGE_REQUEST
 from dynamo_profiler.profiling.results import (
     ProfilingFailed,
     ProfilingRequest,
@@ -85,6 +86,16 @@ async def test_a_new_request_is_validated(spec, others, becomes, event, says):
     assert says in status["conditions"][-1]["message"]
     assert status["observedGeneration"] == 1
     assert world.announced.events == [status["phase"].lower()]
+
+
+async def test_a_large_request_is_validated_and_its_result_is_made_apart_from_the_loop():
+    """Of a megabyte of overrides either takes a third of a second."""
+    obj = request(spec={"overrides": {"dgd": {"metadata": {"labels": {f"l{number}": "x" for number in range(2000)}}}}})
+    world = World(obj, ends=result())
+    await world.reconcile(times=6)
+    assert (await world.status())["dgdName"] == "qwen-dgd"
+    assert len(world.large.sizes) == 2
+    assert min(world.large.sizes) > LARGE_REQUEST
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult,
 from dynamo_profiler.profiling.thorough import read_output
 from dynamo_profiler.requests.controller import RequestController
 from dynamo_profiler.requests.work import Profilings
+from dynamo_shared.aio import Offload
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.runtime.metrics import Metrics
@@ -60,7 +61,9 @@ async def test_it_has_ended_before_requests_are_given_to_another_replica(given: 
         clock=lambda: 0.0,
         metrics=Metrics(),
     )
-    controller = RequestController(cast(Any, context), "profiler", profiler.run, read_output, lambda _: None)
+    controller = RequestController(
+        cast(Any, context), "profiler", profiler.run, read_output, lambda _: None, Offload(above=0, at_once=1)
+    )
     controller._profilings.ensure("u-1", asked("one"))
     controller._profilings.ensure("u-2", asked("other", "elsewhere"))
     await asyncio.sleep(0)

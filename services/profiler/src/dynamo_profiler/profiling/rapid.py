@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
+from typing import TypeVar
 
+from dynamo_shared.aio import Offload
 from dynamo_shared.api.contracts.planner import Sweeping
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
@@ -33,10 +36,15 @@ from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation.pool import CHILD
 from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep
 
+T = TypeVar("T")
+
 _ORDER = list(ProfilingPhase)
 _PHASES = {PREFILL: ProfilingPhase.SWEEPING_PREFILL, DECODE: ProfilingPhase.SWEEPING_DECODE}
 #: Context at least that curves go to, tokens: engines are asked for more than the workload's typical lengths.
 _LEAST_CONTEXT = 8192
+#: What is made of a request with more bytes is made in a thread, and so many at a time: one graph of a megabyte of overrides
+#: takes a second, and a front has 32.
+LARGE_REQUEST, LARGE_AT_ONCE = 16 << 10, 2
 
 
 class RapidProfiler:
@@ -52,6 +60,7 @@ class RapidProfiler:
         self._settings = settings
         self._version = dynamo_version
         self.simulations = Simulations(settings.rapid, child, metrics)
+        self.large = Offload(above=LARGE_REQUEST, at_once=LARGE_AT_ONCE)
 
     async def __aenter__(self) -> RapidProfiler:
         return self
@@ -69,7 +78,8 @@ class RapidProfiler:
         step.phase(ProfilingPhase.INITIALIZING, "reading the objective")
         objective = objective_of(request)
         model = await asyncio.to_thread(known_model, objective.model, self._settings.rapid)
-        run = _ProfilingRun(request=request, objective=objective, model=model, step=step)
+        size = len(request.spec.model_dump_json())
+        run = _ProfilingRun(request=request, objective=objective, model=model, step=step, size=size)
         result = await self._simulated(run)
         step.phase(ProfilingPhase.DONE, "a deployment is selected")
         return result
@@ -78,13 +88,13 @@ class RapidProfiler:
         objective, model = run.objective, run.model
         system = system_of(objective.gpu_sku)
         if system is None:
-            return self._naive(run, f"AI Configurator has no figures of GPUs {objective.gpu_sku}")
+            return await self._naive(run, f"AI Configurator has no figures of GPUs {objective.gpu_sku}")
         if model.path is None:
-            return self._naive(run, f"AI Configurator does not know the model {model.name}")
+            return await self._naive(run, f"AI Configurator does not know the model {model.name}")
         run.step.phase(ProfilingPhase.SWEEPING_PREFILL, f"simulating {model.path} on {objective.total_gpus} {system}")
         swept = await self._swept(run, model.path, system)
         if swept.picked is None:
-            return self._without_points(run, swept)
+            return await self._without_points(run, swept)
         run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{len(swept.points)} configurations to choose from")
         return await self._generated(run, model.path, system, swept, swept.picked)
 
@@ -146,26 +156,26 @@ class RapidProfiler:
             remarks=[],
         )
 
-    def _without_points(self, run: _ProfilingRun, swept: _Swept) -> ProfilingResult:
+    async def _without_points(self, run: _ProfilingRun, swept: _Swept) -> ProfilingResult:
         """Why nothing came: the request (too few GPUs), missing figures, or a fault of the platform."""
         outcomes = {answer.outcome for answer in swept.answers}
         if outcomes <= {JobStatus.TOO_SMALL, JobStatus.INFEASIBLE}:
             # A pipeline over nodes may still hold it; where it does not, that is the failure.
             size = f"{gpu_words(run.objective.total_gpus)} {run.objective.gpu_sku}"
-            return self._naive(run, f"no engine that AI Configurator knows holds {run.model.name} on {size}")
+            return await self._naive(run, f"no engine that AI Configurator knows holds {run.model.name} on {size}")
         if JobStatus.BROKEN in outcomes:
             said = "; ".join(sorted({a.message for a in swept.answers if a.outcome is JobStatus.BROKEN}))
             raise ProfilingFailed("SimulationFailed", f"the simulation failed: {said}")
         backends = ", ".join(run.objective.backends)
         said = next((a.message for a in swept.answers if a.outcome is JobStatus.UNSUPPORTED), "")
         why = f"AI Configurator has no figures of {run.model.name} on {run.objective.gpu_sku} with {backends}"
-        return self._naive(run, f"{why} ({said[:200]})" if said else why)
+        return await self._naive(run, f"{why} ({said[:200]})" if said else why)
 
-    def _naive(self, run: _ProfilingRun, why: str) -> ProfilingResult:
+    async def _naive(self, run: _ProfilingRun, why: str) -> ProfilingResult:
         run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{why}: choosing by memory alone")
         made = naive(run.model, run.objective, why)
         run.step.phase(ProfilingPhase.GENERATING_DGD, made.layout.words)
-        candidate, remarks = unmeasured(made.layout, self._parts(run))
+        candidate, remarks = await self._made(run, partial(unmeasured, made.layout, self._parts(run)))
         remarks = (*made.remarks, *_beyond_context(run), *remarks)
         return ProfilingResult(selected=candidate, pareto=(candidate,), remarks=remarks, source="naive")
 
@@ -182,7 +192,7 @@ class RapidProfiler:
             parts, more = await self._with_curves(run, parts, path, system, selected.point)
             remarks += more
         run.step.phase(ProfilingPhase.GENERATING_DGD, selected.point.words)
-        candidate, said = candidate_of(selected, parts)
+        candidate, said = await self._made(run, partial(candidate_of, selected, parts))
         remarks += said
         bare = replace(parts, curves=None)
         pareto = [candidate]
@@ -191,7 +201,7 @@ class RapidProfiler:
             await asyncio.sleep(0)
             # Overrides that suit the selected graph may not suit another: that one is not a choice then.
             with suppress(ProfilingFailed):
-                pareto.append(candidate_of(choice, bare)[0])
+                pareto.append((await self._made(run, partial(candidate_of, choice, bare)))[0])
         return ProfilingResult(selected=candidate, pareto=tuple(pareto), remarks=tuple(remarks))
 
     async def _with_curves(
@@ -227,6 +237,9 @@ class RapidProfiler:
         kept = int(tokens) if tokens else None
         return replace(parts, interpolation=interpolation, curves=answer.curves, kv_tokens=kept), []
 
+    async def _made(self, run: _ProfilingRun, make: Callable[[], T]) -> T:
+        return await self.large.run(run.size, make)
+
     def _parts(self, run: _ProfilingRun) -> GenerationInputs:
         return GenerationInputs(
             request=run.request,
@@ -245,6 +258,8 @@ class _ProfilingRun:
     objective: ServingObjective
     model: ModelArchitecture
     step: _Forward
+    size: int
+    """of the request's spec, bytes"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

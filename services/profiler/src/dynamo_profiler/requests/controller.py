@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -46,6 +47,8 @@ class RequestController(Controller):
         profile: ProfileRequest,
         read: Reader,
         require_candidates: RequireCandidates,
+        *,
+        large: Offload,
     ) -> None:
         settings, planner = context.settings, context.settings.platform.planner
         nodes = (NODES, RESOURCE_SLICES) if settings.gpu.discovery_enabled else ()
@@ -79,6 +82,7 @@ class RequestController(Controller):
             HardwareFinder(self.cache, exporters, planner.gpu_cap, settings.gpu.discovery_enabled),
             self._facts,
             now,
+            large,
         )
         self.wire(
             {

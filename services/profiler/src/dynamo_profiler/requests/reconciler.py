@@ -7,7 +7,9 @@ at most the step that was under way.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
@@ -69,6 +71,7 @@ class RequestReconciler:
     hardware: HardwareFinder
     facts: Callable[[], Facts]
     now: Callable[[], datetime]
+    large: Offload
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One reconcile. Raises KubeError where the API server is away: the queue comes back to it."""
@@ -125,7 +128,7 @@ class RequestReconciler:
 
     async def _validate(self, obj: KubeObject, draft: StatusDraft) -> Result:
         draft.observe()
-        errors = problems(obj, self.facts())
+        errors = await self.large.run(objects.size_of(obj), partial(problems, obj, self.facts()))
         if errors:
             return await self._refuse(obj, draft, "; ".join(map(str, errors)))
         spec, namespace = spec_of(obj), obj["metadata"]["namespace"]
@@ -229,7 +232,8 @@ class RequestReconciler:
         message = f"DynamoGraphDeployment {name}: {_summary(result)}"
         draft.at(ProfilingPhase.DONE, message).say(PROFILING, True, "ProfilingCompleted", message)
         draft.say(SPEC_GENERATED, True, "SpecGenerated", message)
-        draft.put(dgdName=name, profilingResults=results_status(obj, result))
+        results = await self.large.run(objects.size_of(obj), partial(results_status, obj, result))
+        draft.put(dgdName=name, profilingResults=results)
         for remark in result.remarks:
             self.announcer.announce(obj, events.REMARK.named(remark.reason)(in_own_words(remark.message, obj)))
             draft.say(remark.reason, True, remark.reason, remark.message)

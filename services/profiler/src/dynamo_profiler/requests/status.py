@@ -1,6 +1,5 @@
 """Status of a DynamoGraphDeploymentRequest: phases, and conditions that say why (operator behaviour, section 7.2). Pure."""
 
-from copy import deepcopy
 from datetime import datetime
 from typing import Any, Self
 
@@ -34,7 +33,7 @@ class StatusDraft:
     def __init__(self, obj: KubeObject, now: datetime) -> None:
         self._obj = obj
         self._now = now
-        self.status: KubeObject = deepcopy(obj.get("status") or {})
+        self.status: KubeObject = dict(obj.get("status") or {})
         self._conditions = {entry["type"]: entry for entry in self.status.pop("conditions", [])}
 
     @property
