@@ -62,7 +62,7 @@ async def test_it_has_ended_before_requests_are_given_to_another_replica(given: 
         metrics=Metrics(),
     )
     controller = RequestController(
-        cast(Any, context), "profiler", profiler.run, read_output, lambda _: None, Offload(above=0, at_once=1)
+        cast(Any, context), "profiler", profiler.run, read_output, lambda _: None, large=Offload(above=0, at_once=1)
     )
     controller._profilings.ensure("u-1", asked("one"))
     controller._profilings.ensure("u-2", asked("other", "elsewhere"))
