@@ -105,3 +105,29 @@ def test_comparison_is_of_amounts() -> None:
     assert quantity.is_zero("0Gi")
     assert quantity.is_zero(0)
     assert not quantity.is_zero("1n")
+
+
+#: What k8s.io/apimachinery 0.35.4 writes of an amount that it read.
+@pytest.mark.parametrize(
+    ("given_", "written"),
+    [
+        *[(1, "1"), (1.0, "1"), (0.5, "500m"), ("0.5", "500m"), (".5", "500m"), ("+0.5", "500m"), ("-0.5", "-500m")],
+        *[("500m", "500m"), ("1000m", "1"), ("1500m", "1500m"), ("1.5", "1500m"), ("3000m", "3"), ("100000m", "100")],
+        *[("1.500", "1.500"), ("20.000", "20"), ("5.", "5."), ("010", "010"), ("120", "120"), ("0.0001", "100u")],
+        *[("1000", "1k"), ("100k", "100k"), ("1000k", "1M"), ("1048576", "1048576"), ("0.0000000001", "1n")],
+        *[("1e3", "1e3"), ("1E3", "1E3"), ("1000e3", "1e6"), ("12e4", "120e3"), ("1e-3", "1e-3")],
+        *[("1024Mi", "1Gi"), ("16384Mi", "16Gi"), ("1048576Ki", "1Gi"), ("2048Pi", "2Ei"), (" 8Gi ", "8Gi")],
+        *[("1536Mi", "1536Mi"), ("1.5Gi", "1536Mi"), ("0.5Gi", "512Mi"), ("1.25Ki", "1280"), ("1025Ki", "1025Ki")],
+        *[("0.1Gi", "107374182400m"), ("0.3Ki", "307200m"), ("0.001Mi", "1048576m")],
+        *[(0, "0"), ("0Gi", "0"), ("0.0", "0")],
+    ],
+)
+def test_an_amount_is_written_as_kubernetes_writes_it(given_: str | int | float, written: str) -> None:
+    assert quantity.canonical(given_) == written
+
+
+@given(st.builds("{}{}".format, numbers, st.sampled_from(SUFFIXES)))
+def test_writing_changes_no_amount_but_rounds_up_below_nano(text: str) -> None:
+    amount, written = quantity.parse(text), quantity.canonical(text)
+    assert 0 <= abs(quantity.parse(written)) - abs(amount) < Decimal("1e-9")
+    assert quantity.canonical(written) == written

@@ -13,7 +13,7 @@ from . import test_gpu_memory as gms
 from .building import graph, graph_children, of_kind
 
 INIT = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}}
-SERVER = {"requests": {"cpu": "100m"}, "limits": {"cpu": 2}}
+SERVER = {"requests": {"cpu": "100m"}, "limits": {"cpu": "2"}}
 
 
 def configured(config: RenderConfig, **added: Any) -> RenderConfig:

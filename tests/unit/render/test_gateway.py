@@ -90,7 +90,7 @@ def test_a_picker_speaks_tls_itself_so_it_has_no_proxy_of_the_mesh(mesh, own, gr
     obj["spec"]["components"][0]["podTemplate"]["metadata"] = {"annotations": own}
     children = render.graph_children(parse_graph(obj), replace(CONFIG, mesh=mesh))
     templates = {
-        each["spec"]["name"]: each["spec"]["podTemplate"]["metadata"].get("annotations", {})
+        each["spec"]["name"]: each["spec"]["podTemplate"].get("metadata", {}).get("annotations", {})
         for each in children
         if each["kind"] == "DynamoComponentDeployment"
     }

@@ -5,7 +5,7 @@ decimal one (n..E) or an exponent. Values are Decimals, so that `0.1` and `100m`
 """
 
 import re
-from decimal import Context, Decimal, Inexact
+from decimal import ROUND_UP, Context, Decimal, Inexact
 from functools import lru_cache
 
 #: What the API server's schema demands of a quantity that is written as a string.
@@ -15,16 +15,19 @@ PATTERN = (
 )
 
 _SYNTAX = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]+))?", re.ASCII)
+#: Powers of ten of the decimal suffixes.
+_POWERS = {suffix: power for power, suffix in zip(range(-9, 19, 3), ("n", "u", "m", "", *"kMGTPE"), strict=True)}
+_SUFFIXES = {power: suffix for suffix, power in _POWERS.items()}
 _FACTORS = {
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    **{suffix: Decimal(1000) ** power for power, suffix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
+    **{suffix: Decimal(10) ** power for suffix, power in _POWERS.items()},
     **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
 }
 _MAX_EXPONENT = 64
 # Enough digits for the longest quantity times Ei; a result that would be rounded is an error, never a wrong amount.
 _EXACT = Context(prec=160, traps=[Inexact])
+#: Kubernetes knows no smaller part of an amount, and rounds up to it.
+_NANO = Decimal("1e-9")
+_ROUNDING = Context(prec=160, rounding=ROUND_UP)
 
 
 # Longer than any amount that means something, short enough that one cannot be used to burn time.
@@ -84,3 +87,50 @@ def equal(left: int | float | str, right: int | float | str) -> bool:
 def is_zero(value: int | float | str) -> bool:
     """Whether a quantity is exactly nothing (`0`, `0Gi`)."""
     return parse(value) == 0
+
+
+@lru_cache(maxsize=1024, typed=True)
+def canonical(value: int | float | str) -> str:
+    """The amount as resource.Quantity writes it when it was read: `0.5` as 500m, `1024Mi` as 1Gi. InvalidQuantity."""
+    text = str(value).strip(" ")
+    amount, match = parse(text), _SYNTAX.fullmatch(text)
+    if not amount or match is None:
+        return "0"
+    number, suffix, exponent = match.groups()
+    whole, _, fraction = number.lstrip("+-").partition(".")
+    digits = (whole.lstrip("0") or "0") + fraction
+    is_binary = exponent is None and (suffix or "").endswith("i")
+    power = 0 if is_binary else int(exponent or _POWERS[suffix or ""]) - len(fraction)
+    # What is short enough is kept as it is, such as 1.500 and 1e3.
+    if is_binary and not fraction and int(digits) % 8:
+        return text
+    if (
+        not is_binary
+        and power >= _NANO.adjusted()
+        and not power % 3
+        and not digits.endswith("000")
+        and digits[0] != "0"
+    ):
+        return text
+    if is_binary and abs(amount) >= 1024 and amount == amount.to_integral_value():
+        return _in_binary(int(amount))
+    return _in_decimal(amount, as_exponent=exponent is not None) or text
+
+
+def _in_binary(amount: int) -> str:
+    for suffix in ("", *(f"{letter}i" for letter in "KMGTP")):
+        if amount % 1024:
+            return f"{amount}{suffix}"
+        amount //= 1024
+    return f"{amount}Ei"
+
+
+def _in_decimal(amount: Decimal, *, as_exponent: bool) -> str | None:
+    """Digits and a power of a thousand; None where there is no suffix for that."""
+    rounded = amount.quantize(_NANO, context=_ROUNDING).normalize(_EXACT)
+    sign, digits, _ = rounded.as_tuple()
+    power = rounded.adjusted() - len(digits) + 1
+    text = "".join(map(str, digits)) + "0" * (power % 3)
+    power -= power % 3
+    suffix = _SUFFIXES.get(power) if not as_exponent else f"e{power}" if power else ""
+    return None if suffix is None else f"{'-' * sign}{text}{suffix}"

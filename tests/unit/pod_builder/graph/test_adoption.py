@@ -130,6 +130,26 @@ def test_the_same_written_otherwise_is_the_same():
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
+def test_amounts_and_empty_fields_as_they_were_given_make_no_other_pods(nodes):
+    """An earlier version stored them so, and the author writes them otherwise since."""
+    config = replace(CONFIG, leader_worker_sets=True)
+
+    def of(cpu: Any, memory: str, **pod: Any) -> KubeObject:
+        resources = {"limits": {"nvidia.com/gpu": 1, "cpu": cpu}}
+        main = {"resources": resources, "command": ["python3", "-m", "dynamo.vllm"], "args": ["--x"]}
+        several = {"nodeCount": 2} if nodes > 1 else None
+        return graph(component("One", main=main, pod=pod, sharedMemorySize=memory, multinode=several))
+
+    given = render.children_as_given(parse_graph(of(0.5, "2048Mi", hostNetwork=False)), config)
+    desired = graph_children(of("500m", "2Gi"), config)
+    assert current_hash(given) != current_hash(desired)
+    there = under(OLD, given)
+    assert there[0]["spec"]["sharedMemorySize"] == "2048Mi"
+    results = of_kind(adopted(desired, there, config=config), "DynamoComponentDeployment")
+    assert [each["metadata"]["name"] for each in results] == [f"graph-one-{OLD}"]
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
 def test_a_restart_makes_no_other_pods_however_it_is_written(nodes):
     config = replace(CONFIG, leader_worker_sets=True)
     gpus = {"resources": {"limits": {"nvidia.com/gpu": "1"}}, "command": ["python3", "-m", "dynamo.vllm"], "args": []}

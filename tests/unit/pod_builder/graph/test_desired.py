@@ -7,10 +7,11 @@ import pytest
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.steps import planned
 from dynamo_pod_builder.reconcilers.graph.steps.desired import desire
-from dynamo_pod_builder.render import CheckpointDefaults
+from dynamo_pod_builder.render import CheckpointDefaults, children_as_given
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.starts import Catalogue
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.v1beta1 import parse_graph
 from dynamo_shared.api.v1beta1.experimental import CheckpointIdentity
 
 from tests.unit.render.building import CONFIG, component, graph_children, of_kind
@@ -139,6 +140,38 @@ def test_a_generation_keeps_its_hash_until_workers_change():
     back = generations(written(BOTH, changed))
     assert back["one"] == back["two"]
     assert back["one"] not in (NONE, generations(changed)["one"])
+
+
+AMOUNTS: dict[str, Any] = {
+    "main": {"resources": {"limits": {"cpu": 0.5, "nvidia.com/gpu": 1}}},
+    "pod": {"hostNetwork": False, "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1.5Gi"}}]},
+}
+
+
+def test_an_upgrade_writes_workers_under_the_names_that_they_have():
+    """An earlier version stored amounts as their author wrote them: they are of the same generation."""
+    graph = stored_graph(component("One", **AMOUNTS))
+    given = of_kind(children_as_given(parse_graph(graph), CONFIG), "DynamoComponentDeployment")
+    (there,) = (stored(each) for each in given)
+    (desired,) = of_kind(list(desire(Plan(), observed(there, of=graph)).desired), "DynamoComponentDeployment")
+    assert desired["metadata"]["name"] == there["metadata"]["name"]
+    assert desired["spec"] != there["spec"]
+
+
+def test_amounts_on_grove_stay_as_they_were_written_first():
+    """Grove would replace pods for another way to write them."""
+    graph = stored_graph(component("One", **AMOUNTS))
+    (there,) = of_kind(children_as_given(parse_graph(graph), GROVE), "PodCliqueSet")
+
+    def amounts(clique_set: KubeObject) -> tuple[KubeObject, KubeObject]:
+        pod = clique_set["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
+        (volume,) = (each["emptyDir"] for each in pod["volumes"] if each["name"] == "v")
+        return pod["containers"][0]["resources"]["limits"], volume
+
+    assert amounts(written(graph, there)) == ({"cpu": 0.5, "nvidia.com/gpu": 1}, {"sizeLimit": "1.5Gi"})
+    assert amounts(written(graph)) == ({"cpu": "500m", "nvidia.com/gpu": "1"}, {"sizeLimit": "1536Mi"})
+    more = stored_graph(component("One", main={"resources": {"limits": {"cpu": "2000m"}}}, pod=AMOUNTS["pod"]))
+    assert amounts(written(more, there)) == ({"cpu": "2"}, {"sizeLimit": "1.5Gi"})
 
 
 def test_all_but_pods_on_grove_is_of_all_generations():

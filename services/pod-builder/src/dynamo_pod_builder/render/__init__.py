@@ -26,10 +26,11 @@ from dynamo_pod_builder.render.config import (
 )
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.features import needs_ssh_keys
-from dynamo_pod_builder.render.graph import graph_children, worker_hash
+from dynamo_pod_builder.render.graph import children_as_given, graph_children, worker_hash
 from dynamo_pod_builder.render.hashing import canonical
 from dynamo_pod_builder.render.metadata import MANAGED_BY
 from dynamo_pod_builder.render.sharing.claims import claim_templates
+from dynamo_pod_builder.render.typed import typed_component
 from dynamo_pod_builder.render.workloads.kai import DEFAULT_QUEUE
 from dynamo_pod_builder.render.workloads.leader_worker_set import addressed
 
@@ -46,10 +47,12 @@ __all__ = [
     "RenderError",
     "addressed",
     "canonical",
+    "children_as_given",
     "claim_templates",
     "component_children",
     "graph_children",
     "is_shared",
     "needs_ssh_keys",
+    "typed_component",
     "worker_hash",
 ]

@@ -15,6 +15,7 @@ from dynamo_pod_builder.render.features import check_component, check_sharing
 from dynamo_pod_builder.render.network.ingress import ways_in
 from dynamo_pod_builder.render.network.service import component_service, model_service, needs_service
 from dynamo_pod_builder.render.sharing.claims import claim_templates
+from dynamo_pod_builder.render.typed import typed
 from dynamo_pod_builder.render.workloads.deployment import deployment
 from dynamo_pod_builder.render.workloads.leader_worker_set import leader_worker_set
 
@@ -49,7 +50,7 @@ def component_children(
         children += ways_in(context, own, owner)
     if component.spec.model_ref is not None:
         children.append(model_service(component.spec.model_ref.name, context.namespace, owner))
-    return children
+    return [typed(each) for each in children]
 
 
 def is_shared(child: KubeObject) -> bool:

@@ -40,6 +40,7 @@ from dynamo_pod_builder.render.pod.template import (
     with_priority,
 )
 from dynamo_pod_builder.render.sharing.claims import claim_templates
+from dynamo_pod_builder.render.typed import typed
 from dynamo_pod_builder.render.workloads import pod_clique_set, waiting
 from dynamo_pod_builder.render.workloads.deployment import strategy
 from dynamo_pod_builder.render.workloads.overrides import drop_overrides
@@ -54,6 +55,13 @@ def graph_children(
 
     The objects share parts with each other and with the input: they are for reading.
     """
+    return [typed(each) for each in children_as_given(graph, config, observed)]
+
+
+def children_as_given(
+    graph: DynamoGraphDeployment, config: RenderConfig, observed: ObservedGraph = NEW_GRAPH
+) -> list[KubeObject]:
+    """The same, with amounts and empty fields as their author wrote them. RenderError."""
     _check(graph, config)
     owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata.name, graph.metadata.uid)
     namespace = namespace_of(graph)

@@ -1,18 +1,20 @@
 """What Grove makes of a PodCliqueSet: a clique, or a scaling group, for each component. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dynamo_shared.api import objects
+from dynamo_shared.api import objects, quantity
 from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUES, Resource
+from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUE_SETS, POD_CLIQUES, Resource
 from dynamo_shared.kube import coverage
 
 from dynamo_pod_builder.reconcilers.graph.observed import Place
 from dynamo_pod_builder.render.context import WORKERS
 
+#: Fields that hold amounts.
+_AMOUNTS = frozenset({"divisor", "limits", "overhead", "requests", "sizeLimit"})
 #: Fields of a container whose absence makes another engine of it.
 _STARTED_WITH = ("command", "args", "envFrom")
 
@@ -44,6 +46,33 @@ def workloads(pod_clique_set: KubeObject) -> Iterator[GroveWorkload]:
     for name, each in cliques.items():
         if name not in grouped and (component := component_of(each)):
             yield GroveWorkload(component, POD_CLIQUES, f"{prefix}-{name}", objects.replicas(each))
+
+
+def with_amounts_of(children: Iterable[KubeObject], sets: Iterable[KubeObject]) -> list[KubeObject]:
+    """Children of a graph, its set with amounts as they are written in the one that is there, where they are the same.
+
+    Grove takes `500m` for another amount than `0.5`, as its hash does (`ComputeHash`), and would replace the pods.
+    """
+    there = {objects.name(each): each for each in sets}
+    return [
+        {**each, "spec": _as_there(each["spec"], there[objects.name(each)].get("spec"))}
+        if each["kind"] == POD_CLIQUE_SETS.kind and objects.name(each) in there
+        else each
+        for each in children
+    ]
+
+
+def _as_there(desired: Any, there: Any, *, amounts: bool = False) -> Any:
+    if isinstance(desired, dict) and isinstance(there, dict):
+        return {
+            name: _as_there(value, there.get(name), amounts=amounts or name in _AMOUNTS)
+            for name, value in desired.items()
+        }
+    if isinstance(desired, list) and isinstance(there, list):
+        known = {each["name"]: each for each in there if isinstance(each, dict) and "name" in each}
+        return [_as_there(each, known.get(each.get("name"))) if isinstance(each, dict) else each for each in desired]
+    is_same = amounts and there is not None and quantity.amount_of(desired) == quantity.amount_of(there)
+    return there if is_same else desired
 
 
 def cliques_of(sets: Iterable[KubeObject]) -> list[KubeObject]:

@@ -25,6 +25,7 @@ from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.names import discovery_account
 from dynamo_pod_builder.render.pod.pod import pod_spec
 from dynamo_pod_builder.render.pod.volumes import SHARED_MEMORY
+from dynamo_pod_builder.render.typed import typed
 
 
 def checkpoint_of(
@@ -49,17 +50,14 @@ def checkpoint_of(
     memory = component.spec.experimental.gpu_memory_service if component.spec.experimental is not None else None
     if memory is not None:
         spec["gpuMemoryService"] = _gpu_memory(memory)
-    return {
-        **DYNAMO_CHECKPOINTS.type_meta,
-        "metadata": object_metadata(
-            names.checkpoint(digest),
-            context.namespace,
-            {labels.CHECKPOINT_ID: digest},
-            {SNAPSHOT_ARTIFACT_VERSION: names.FIRST_VERSION},
-            None,
-        ),
-        "spec": spec,
-    }
+    metadata = object_metadata(
+        names.checkpoint(digest),
+        context.namespace,
+        {labels.CHECKPOINT_ID: digest},
+        {SNAPSHOT_ARTIFACT_VERSION: names.FIRST_VERSION},
+        None,
+    )
+    return typed({**DYNAMO_CHECKPOINTS.type_meta, "metadata": metadata, "spec": spec})
 
 
 def alone(component: DynamoComponentDeployment, *names: str) -> DynamoComponentDeployment:
@@ -98,7 +96,7 @@ def _engine_alone(context: PodContext) -> KubeObject:
 def _shared_memory(size: int | str | None) -> KubeObject:
     if size is None:
         return {}
-    return {"sharedMemory": {"disabled": True} if quantity.is_zero(size) else {"size": size}}
+    return {"sharedMemory": {"disabled": True} if quantity.is_zero(size) else {"size": quantity.canonical(size)}}
 
 
 def _gpu_memory(service: GpuMemoryService) -> Mapping[str, Any]:

@@ -155,7 +155,8 @@ def _without(spec: KubeObject, names: frozenset[str]) -> KubeObject:
         kept = {name: value for name, value in objects.annotations(template).items() if name not in names}
         return {**template, "metadata": {**(template.get("metadata") or {}), "annotations": kept}}
 
-    return with_templates({"podTemplate": {}, **spec}, change)
+    # What an earlier version of the platform stored is as its author wrote it.
+    return render.typed_component(with_templates({"podTemplate": {}, **spec}, change))
 
 
 def _component_of(obj: KubeObject) -> str:

@@ -62,7 +62,7 @@ def desire(plan: Plan, observed: Observed) -> Plan:
         # Pods that run are of other workers.
         rendered = _rendered(replace(inputs, kept=replace(inputs.kept, generation=generation, running={})))
     return replace(
-        plan.having(rendered.children),
+        plan.having(grove.with_amounts_of(rendered.children, observed.sets)),
         parsed=rendered.parsed,
         starts=rendered.starts,
         captures=rendered.captures,
@@ -114,11 +114,14 @@ def _captures(graph: DynamoGraphDeployment, inputs: GraphInputs) -> dict[str, Ku
 def as_components(
     graph: DynamoGraphDeployment, names: Collection[str], config: render.RenderConfig
 ) -> list[DynamoComponentDeployment]:
-    """The component deployments that these components would be: an engine is the same whatever runs it. RenderError."""
+    """The component deployments that these components would be: an engine is the same whatever runs it. RenderError.
+
+    As their author wrote them: what is captured of them has a name of its own for each way to write them.
+    """
     spec = graph.spec.model_copy(update={"components": [each for each in graph.spec.components if each.name in names]})
     annotations = {key: value for key, value in graph.metadata.annotations.items() if key != WORKLOAD_PROVIDER}
     metadata = graph.metadata.model_copy(update={"annotations": annotations})
-    children = render.graph_children(
+    children = render.children_as_given(
         graph.model_copy(update={"metadata": metadata, "spec": spec}), replace(config, grove=False)
     )
     return [parse_component(each) for each in children if each["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind]

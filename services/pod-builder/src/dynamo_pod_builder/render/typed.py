@@ -1,0 +1,117 @@
+"""Objects of kinds that the API server keeps as they are given, written as Kubernetes' Go types write them.
+
+The reference passes everything through these types: amounts come out in one form, and a field that is held by value is left
+out where it is empty. What is held by a pointer stays, whatever it has: `replicas: 0`, `runAsUser: 0`, `emptyDir: {}`. So do
+the author's own maps. The hash of workers is over what their author wrote, so no name depends on this.
+"""
+
+from collections.abc import Set
+from functools import partial
+from typing import Any
+
+from dynamo_shared.api import quantity
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    DYNAMO_CHECKPOINTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    POD_CLIQUE_SETS,
+)
+
+_KINDS = {each.kind for each in (DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_CHECKPOINTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS)}
+#: Fields that are an amount, and maps of amounts.
+_AMOUNT = frozenset({"divisor", "sharedMemorySize", "sizeLimit"})
+_AMOUNTS = frozenset({"limits", "overhead", "requests"})
+#: What is in these is the author's.
+_FREE = frozenset(
+    {
+        *("annotations", "eppConfig", "extraParameters", "labels", "matchLabels", "nodeSelector", "options"),
+        *("userAnnotations", "volumeAttributes"),
+    }
+)
+#: Fields without a pointer and with omitempty, wherever they are in a PodSpec of k8s.io/api 0.35, and of a component.
+_BY_VALUE = frozenset(
+    {
+        *("annotations", "labels", "limits", "matchLabels", "nodeSelector", "options", "overhead", "requests"),
+        *("userAnnotations", "volumeAttributes"),
+        *(
+            "dnsPolicy",
+            "hostIPC",
+            "hostNetwork",
+            "hostPID",
+            "hostname",
+            "nodeName",
+            "priorityClassName",
+            "schedulerName",
+        ),
+        *("serviceAccount", "serviceAccountName", "subdomain", "effect", "podGroupReplicaKey"),
+        *("imagePullPolicy", "stdin", "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty"),
+        *("workingDir", "hostIP", "hostPort", "protocol", "prefix", "containerName", "request", "action"),
+        *("failureThreshold", "initialDelaySeconds", "periodSeconds", "successThreshold", "timeoutSeconds"),
+        *("host", "scheme", "subPath", "subPathExpr", "medium", "readOnly", "fsType", "partition", "audience"),
+        *("pullPolicy", "reference", "level", "role", "user", "directory", "group", "tenant", "pool", "keyring"),
+        *("chapAuthDiscovery", "chapAuthSession", "iscsiInterface", "datasetName", "datasetUUID", "secretFile"),
+        *("protectionDomain", "sslEnabled", "storageMode", "storagePool", "storagePolicyID", "storagePolicyName"),
+        *("volumeNamespace", "certificateChainPath", "credentialBundlePath", "keyPath", "keyType"),
+        *("globalDynamoNamespace", "revision", "targetContainerName"),
+    }
+)
+#: Other fields of these names are pointers, or written also where they are empty.
+_BY_VALUE_IN = frozenset(
+    {
+        *(("env", "value"), ("tolerations", "key"), ("tolerations", "operator"), ("tolerations", "value")),
+        *(("httpGet", "path"), ("ports", "name"), ("podSpec", "restartPolicy"), ("seLinuxOptions", "type")),
+        *(("secret", "secretName"), ("spec", "restartPolicy"), ("spec", "volumeName")),
+    }
+)
+#: Sources of volumes with nothing but pointers.
+_OF_POINTERS = frozenset({"azureDisk", "csi"})
+#: Structs by value, which Go writes also where they are empty, and the types of v1beta1 do not.
+_STRUCTS = frozenset({("containers", "resources"), ("initContainers", "resources"), ("podTemplate", "metadata")})
+_NONE: frozenset[tuple[str, str]] = frozenset()
+
+
+def typed(child: KubeObject) -> KubeObject:
+    """An object as it is written; the very object where the API server writes its kind so anyway."""
+    if child["kind"] not in _KINDS:
+        return child
+    if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
+        return {**child, "spec": typed_component(child["spec"])}
+    return {**child, "spec": _written(child["spec"], "spec", _NONE)}
+
+
+def typed_component(spec: KubeObject) -> KubeObject:
+    """The spec of a component deployment as it is written."""
+    written: KubeObject = _written(spec, "spec", _STRUCTS)
+    return written
+
+
+def _written(node: Any, field: str, structs: Set[tuple[str, str]]) -> Any:
+    """What a field has."""
+    within = partial(_written, structs=structs)
+    if isinstance(node, list):
+        return [within(each, field) for each in node]
+    if field in _AMOUNT:
+        return _amount(node)
+    if not isinstance(node, dict) or field in _FREE:
+        return node
+    if field in _AMOUNTS:
+        return {name: _amount(value) for name, value in node.items()}
+    made = {name: within(value, name) for name, value in node.items()}
+    return {
+        name: value
+        for name, value in made.items()
+        if value or not (_is_by_value(field, name) or (value == {} and (field, name) in structs))
+    }
+
+
+def _is_by_value(parent: str, field: str) -> bool:
+    return (field in _BY_VALUE and parent not in _OF_POINTERS) or (parent, field) in _BY_VALUE_IN
+
+
+def _amount(value: Any) -> Any:
+    """An amount in its one form; what is not one is for the API server to refuse."""
+    try:
+        return quantity.canonical(value) if isinstance(value, int | float | str) else value
+    except quantity.InvalidQuantity:
+        return value
