@@ -353,7 +353,9 @@ def test_pods_have_the_label_of_their_model(model: str, value: str) -> None:
 
 def test_pods_that_lack_the_label_are_not_replaced_for_it() -> None:
     (dcd,) = component_deployments(graph(component("Worker", modelRef={"name": "m"}))).values()
-    kept = of_kind(component_children(dcd, unlabelled_model=True), "Deployment")[0]["spec"]["template"]["metadata"]
+    kept = of_kind(component_children(dcd, lacking=frozenset({"nvidia.com/dynamo-base-model"})), "Deployment")[0][
+        "spec"
+    ]["template"]["metadata"]
     assert "nvidia.com/dynamo-base-model" not in kept["labels"]
     assert "nvidia.com/dynamo-base-model-hash" in kept["labels"]
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dynamo_pod_builder import render
+from dynamo_pod_builder import legacy_types, render
+from dynamo_pod_builder.reconcilers.graph.grove import cliques_of
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
 
 from tests.building.objects import object_of
@@ -23,13 +24,20 @@ def graph(service: KubeObject, **spec: Any) -> KubeObject:
     return convert(object_of(alpha, "g", "n", uid="u", spec={"services": services, **spec}), BETA)
 
 
-def made(obj: KubeObject, config: render.RenderConfig = CONFIG) -> dict[str, KubeObject]:
+def made(
+    obj: KubeObject, config: render.RenderConfig = CONFIG, there: dict[str, KubeObject] | None = None
+) -> dict[str, KubeObject]:
     """All objects of a graph, by `Kind/name`."""
-    children = render.graph_children(parse_graph(obj), config)
+    before = there or {}
+    cliques = cliques_of(each for each in before.values() if each["kind"] == POD_CLIQUE_SETS.kind)
+    kept = render.ObservedGraph(lacking=legacy_types.lacked_by_cliques(cliques))
+    children = render.graph_children(parse_graph(obj), config, kept)
     for child in list(children):
         if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
             stored = {**child, "metadata": {**child["metadata"], "uid": "c"}}
-            children += render.component_children(parse_component(stored), config)
+            lacking = legacy_types.lacked_by(before.get(f"Deployment/{child['metadata']['name']}"))
+            around = render.ObservedComponent(lacking=lacking)
+            children += render.component_children(parse_component(stored), config, around)
     return {f"{each['kind']}/{each['metadata']['name']}": each for each in children}
 
 
@@ -57,6 +65,38 @@ def test_a_component_type_that_v1beta1_does_not_know() -> None:
     assert template["metadata"]["labels"]["nvidia.com/dynamo-component-type"] == "default"
     selector = result["Service/g-frontend"]["spec"]["selector"]
     assert selector["nvidia.com/dynamo-component-type"] == "default"
+
+
+PART = "nvidia.com/dynamo-sub-component-type"
+
+
+@pytest.mark.parametrize("grove", [False, True])
+def test_a_part_that_v1beta1_does_not_know_is_a_label(grove: bool) -> None:
+    config = replace(CONFIG, grove=grove)
+    result = made(graph({"subComponentType": "encode"}), config)
+    assert grove or result["Service/g-frontend"]["metadata"]["labels"][PART] == "encode"
+    assert labels_of_pods(result)[PART] == "encode"
+    assert PART not in labels_of_pods(made(graph({}), config))
+    decode = {"componentType": "worker", "subComponentType": "decode"}
+    assert labels_of_pods(made(graph(decode), config))[PART] == "decode"
+
+
+@pytest.mark.parametrize("grove", [False, True])
+def test_pods_of_an_earlier_release_are_not_replaced_for_the_label_of_their_part(grove: bool) -> None:
+    config = replace(CONFIG, grove=grove)
+    before = made(graph({}), config)
+    after = made(graph({"subComponentType": "encode"}), config, before)
+    assert labels_of_pods(after) == labels_of_pods(before)
+    own = {"subComponentType": "encode", "extraPodMetadata": {"labels": {PART: "mine"}}}
+    assert labels_of_pods(made(graph(own), config, before))[PART] == "encode"
+
+
+def labels_of_pods(result: dict[str, KubeObject]) -> dict[str, str]:
+    of_set = result.get("PodCliqueSet/g")
+    if of_set is not None:
+        return dict(of_set["spec"]["template"]["cliques"][0]["labels"])
+    (workload,) = (each for key, each in result.items() if key.startswith("Deployment/"))
+    return dict(workload["spec"]["template"]["metadata"]["labels"])
 
 
 def test_a_component_deployment_that_needs_no_annotation_has_none() -> None:

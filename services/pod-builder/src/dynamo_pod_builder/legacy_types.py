@@ -25,19 +25,20 @@ def legacy_types(components: Sequence[KubeObject], cliques: Iterable[KubeObject]
     return {name: type_ for name, type_ in types.items() if type_}
 
 
-def unlabelled_model(workload: KubeObject | None) -> bool:
-    """Whether pods of a component that serves a model lack its label, as earlier releases and the reference create them."""
-    return _is_unlabelled(objects.labels(_template_of(workload or {})))
+def lacked_by(workload: KubeObject | None) -> frozenset[str]:
+    """Labels of later releases that pods lack: of their model, which the reference does not set either, and their sub-type."""
+    return _lacking(objects.labels(_template_of(workload or {})))
 
 
-def unlabelled_models(cliques: Iterable[KubeObject]) -> frozenset[str]:
-    """The same of cliques: components with such pods."""
+def lacked_by_cliques(cliques: Iterable[KubeObject]) -> dict[str, frozenset[str]]:
+    """The same of cliques, by component."""
     of_cliques = (each.get("labels") or {} for each in cliques)
-    return frozenset(each.get(labels.COMPONENT, "") for each in of_cliques if _is_unlabelled(each))
+    return {each.get(labels.COMPONENT, ""): _lacking(each) for each in of_cliques}
 
 
-def _is_unlabelled(clique_labels: Mapping[str, str]) -> bool:
-    return labels.BASE_MODEL_HASH in clique_labels and labels.BASE_MODEL not in clique_labels
+def _lacking(pod_labels: Mapping[str, str]) -> frozenset[str]:
+    later = (labels.COMPONENT, labels.SUB_COMPONENT_TYPE), (labels.BASE_MODEL_HASH, labels.BASE_MODEL)
+    return frozenset(label for known, label in later if known in pod_labels and label not in pod_labels)
 
 
 def _legacy_type(type_: str, clique_labels: Mapping[str, str]) -> str:

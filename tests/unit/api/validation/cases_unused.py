@@ -249,8 +249,8 @@ CASES = [
         "warning: spec.pvcs[0].volumeAccessMode: has no effect: the claim is not created; set create: true, or leave it out",
         "warning: spec.services.a.resources.limits.gpuType: has no effect without gpu: set gpu to the number of GPUs",
         "warning: spec.services.b.sharedMemory.size: has no effect: disabled is true; leave one of the two out",
-        "warning: spec.services.d.subComponentType: has no effect: only prefill and decode of componentType worker mean something",
-        "warning: spec.services.e.subComponentType: has no effect: only prefill and decode of componentType worker mean something",
+        "warning: spec.services.d.subComponentType: is a label of the pods and nothing more: only prefill and decode of componentType worker change what they run",
+        "warning: spec.services.e.subComponentType: is a label of the pods and nothing more: only prefill and decode of componentType worker change what they run",
         "warning: spec.services.f.serviceName: has no effect: the service is called 'f', which is its key in spec.services",
     ),
     Case(

@@ -30,7 +30,7 @@ from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import children_of, surplus, workload_of
 from dynamo_pod_builder.claims import claimed, gpu_shape
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.legacy_types import legacy_type, unlabelled_model
+from dynamo_pod_builder.legacy_types import lacked_by, legacy_type
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import scaling
@@ -159,7 +159,7 @@ class ComponentReconciler:
             render.ObservedComponent(
                 service_account=component_account(self.cache, namespace),
                 legacy_type=legacy_type(component, workload),
-                unlabelled_model=unlabelled_model(workload),
+                lacking=lacked_by(workload),
                 pull_secrets=secrets,
                 claimed=claimed(self.cache.get, namespace, component.get("spec", {})),
                 leader_worker_set=_groups_of(workload),

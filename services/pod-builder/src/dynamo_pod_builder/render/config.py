@@ -158,8 +158,8 @@ class ObservedComponent:
     service_account: str = DEFAULT_ACCOUNT
     #: `worker` where existing objects select prefill or decode pods by the type that they had as v1alpha1; "" otherwise.
     legacy_type: str = ""
-    #: Whether its pods lack the label of their model, which earlier releases did not set: it alone must not replace them.
-    unlabelled_model: bool = False
+    #: Labels that its pods lack, because earlier releases did not set them: they alone must not replace pods.
+    lacking: frozenset[str] = frozenset()
     #: The namespace's secrets of image registries.
     pull_secrets: PullSecrets = NO_PULL_SECRETS
     #: What its pods start from; None where they load the model themselves.
@@ -191,8 +191,8 @@ class ObservedGraph:
     cliques: tuple[str, ...] = ()
     #: Component types that its pods carry from of old, by component: `ObservedComponent.legacy_type`.
     legacy_types: Mapping[str, str] = field(default_factory=dict)
-    #: Components whose cliques lack the label of their model: `ObservedComponent.unlabelled_model`.
-    unlabelled_models: frozenset[str] = frozenset()
+    #: Labels that its cliques lack, by component: `ObservedComponent.lacking`.
+    lacking: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: Fields that the topology constraints of the existing PodCliqueSet have.
     topology_fields: frozenset[str] = frozenset()
     #: Hash of the workers that its cliques shall carry on Grove; "" for none.

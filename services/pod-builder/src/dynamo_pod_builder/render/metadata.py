@@ -21,8 +21,8 @@ def object_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]
     label_set[labels.DYNAMO_NAMESPACE] = context.dynamo_namespace
     if context.of_graph:
         label_set[labels.GRAPH_DEPLOYMENT_NAME] = context.graph
-    if context.spec.type in (ComponentType.PREFILL, ComponentType.DECODE):
-        label_set[labels.SUB_COMPONENT_TYPE] = context.spec.type.value
+    if part := context.legacy.part or _part_of_type(context):
+        label_set[labels.SUB_COMPONENT_TYPE] = part
     if labels.WORKER_HASH in own:
         label_set[labels.WORKER_HASH] = own[labels.WORKER_HASH]
     if context.spec.model_ref is not None:
@@ -33,13 +33,20 @@ def object_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]
 def pod_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]:
     """Labels of pods: those of the objects, and what selects pods."""
     label_set = {**object_labels(context, own), labels.SELECTOR: context.name, **context.discovery.labels}
+    lacking, written = context.observed.lacking, {**own, **context.template_labels}
+    if labels.SUB_COMPONENT_TYPE in lacking - written.keys() and not _part_of_type(context):
+        label_set.pop(labels.SUB_COMPONENT_TYPE, None)
     if context.type:
         label_set[labels.COMPONENT_TYPE] = context.type
-    if context.spec.model_ref is not None and not context.observed.unlabelled_model:
+    if context.spec.model_ref is not None and labels.BASE_MODEL not in lacking:
         label_set[labels.BASE_MODEL] = names.model_label(context.spec.model_ref.name)
     if context.template_annotations.get(ENABLE_METRICS) != "false":
         label_set[labels.METRICS_ENABLED] = "true"
     return label_set if context.observed.restore is None else {**label_set, **context.observed.restore.labels}
+
+
+def _part_of_type(context: PodContext) -> str:
+    return context.spec.type.value if context.spec.type in (ComponentType.PREFILL, ComponentType.DECODE) else ""
 
 
 def restore_annotations(context: PodContext) -> dict[str, str]:

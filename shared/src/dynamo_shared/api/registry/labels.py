@@ -55,8 +55,8 @@ SUB_COMPONENT_TYPE = _add(
     "nvidia.com/dynamo-sub-component-type",
     "Role of a worker, for graphs that came from v1alpha1 (type `worker`, sub-type `prefill` or `decode`).",
     read_by="router, planner",
-    values="`prefill`, `decode`",
-    where="pods",
+    values="`prefill`, `decode`, or any other `subComponentType` of v1alpha1",
+    where="Deployments, Services, pods",
 )
 COMPONENT_CLASS = _add(
     "nvidia.com/dynamo-component-class",

@@ -134,7 +134,9 @@ def disabled_memory_has_no_size(component: ComponentView, _facts: Facts) -> Viol
 
 
 @UNUSED.rule(
-    "has no effect: only prefill and decode of componentType worker mean something", versions=(ALPHA,), added=True
+    "is a label of the pods and nothing more: only prefill and decode of componentType worker change what they run",
+    versions=(ALPHA,),
+    added=True,
 )
 def parts_are_those_of_workers(component: ComponentView, _facts: Facts) -> Violations:
     """A subComponentType says which part of the work a worker does."""

@@ -31,6 +31,8 @@ def handed_down(component: KubeObject, service: LegacyService) -> KubeObject:
     missing: KubeObject = {"ingress": service.ingress} if service.ingress is not None else {}
     if service.type and service.type != _WRITTEN.get(kind, kind):
         missing["componentType"] = service.type
+    if service.part and service.part != kind:
+        missing["subComponentType"] = service.part
     if not missing and service.shadows is None:
         return component
     old = convert(component, ALPHA)

@@ -56,7 +56,7 @@ def children(
             observed.around,
             restore=observed.restores.get(name),
             legacy_type=observed.legacy_types.get(name, ""),
-            unlabelled_model=name in observed.unlabelled_models,
+            lacking=observed.lacking.get(name, frozenset()),
             claimed=observed.claimed.get(name, NO_CLAIMS),
         )
         contexts.append(context_of(parse_component(each), config, own))

@@ -30,7 +30,7 @@ from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.kube import coverage
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.legacy_types import legacy_type, unlabelled_model
+from dynamo_pod_builder.legacy_types import lacked_by, legacy_type
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.render.config import NO_CLAIMS
@@ -106,7 +106,7 @@ def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
     around = render.ObservedComponent(
         service_account=observed.around.service_account,
         legacy_type=legacy_type(desired, workload),
-        unlabelled_model=unlabelled_model(workload),
+        lacking=lacked_by(workload),
         claimed=observed.claimed.get(desired["spec"].get("name", ""), NO_CLAIMS),
     )
     desired_workload = _workload(desired, observed.config, around)
