@@ -1,9 +1,11 @@
 """The users of the platform's NATS, on a real server: each can do its work, and nothing else."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import nats
 import pytest
@@ -13,7 +15,7 @@ from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus import EventPublisher, NatsBus, server_config
 from dynamo_shared.bus.commands import CommandConsumer, CommandSender
 from dynamo_shared.bus.errors import BusDeniedError, StreamNotFoundError
-from dynamo_shared.bus.permissions import INTEGRATOR, PEOPLE, PLATFORM, SERVICES, USERS, rights
+from dynamo_shared.bus.permissions import COMMANDER, INTEGRATOR, PEOPLE, PLATFORM, SERVICES, USERS, rights
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.bus.streams import ALL, STATE
 from dynamo_shared.bus.streams import EVENTS as EVENT_STREAM
@@ -27,6 +29,7 @@ from structlog.testing import capture_logs
 
 from tests.building.tasks import in_background
 
+ROOT = Path(__file__).parents[3]
 CLUSTER = "c.1"
 TOKEN = "c%2E1"
 
@@ -64,7 +67,7 @@ def wire() -> Iterator[tuple[str, set[str]]]:
         yield subjects.event_subject(CLUSTER, "ns", event.kind, "x", event.event), owners
     for command in COMMANDS:
         asked = subjects.command_subject(CLUSTER, "ns", command.service, command.verb)
-        yield asked, {*command.senders, PEOPLE}
+        yield asked, {*command.senders, PEOPLE, COMMANDER}
         yield subjects.dead_letter_subject(asked), {command.service}
     # Another cluster's, and what the specifications do not have.
     for subject in ("dynamo.state.v1.other.pods.ns.x", "dynamo.evt.v1.other.ns.platform.x.resync", "dynamo.x.y"):
@@ -132,6 +135,7 @@ def heard() -> Iterator[tuple[str, set[str]]]:
     for user in USERS:
         yield f"{subjects.inbox_prefix(user)}.x.*", {user}
     yield f"dynamo.evt.v1.{TOKEN}.>", {INTEGRATOR, PEOPLE}
+    yield f"dynamo.evt.v1.{TOKEN}.ns.command.*.completed", {INTEGRATOR, PEOPLE, COMMANDER}
     for subject in (">", "dynamo.>", "dynamo.state.v1.>", "dynamo.cmd.v1.>", "dynamo.dlq.v1.>", "dynamo.evt.v1.>"):
         yield subject, set()
     for subject in ("$JS.>", "$JS.ACK.>", "$JS.API.>", "$SYS.>", "_INBOX.>", "_INBOX_watcher.>x".removesuffix("x")):
@@ -196,21 +200,36 @@ async def test_the_watcher_publishes_and_every_service_reads(server: NatsServer)
                 assert cache.count(PODS) == 1
 
 
-async def test_a_command_is_sent_carried_out_and_answered(server: NatsServer) -> None:
+@asynccontextmanager
+async def scaler(server: NatsServer) -> AsyncIterator[None]:
     async def handle(command: cloudevents.Event, data: object) -> str:
         return "done"
 
-    async with connected(server, "scaler") as bus, connected(server, "planner") as sending:
+    async with connected(server, "scaler") as bus:
         events = EventPublisher(bus, CLUSTER)
         consumer = CommandConsumer(bus, CLUSTER, "scaler", {"scale": handle}, events)
-        tasks = [asyncio.create_task(events.run()), asyncio.create_task(consumer.run())]
+        async with in_background(events.run()), in_background(consumer.run()):
+            yield
+
+
+async def test_a_command_is_sent_carried_out_and_answered(server: NatsServer) -> None:
+    async with scaler(server), connected(server, "planner") as sending:
         sender = CommandSender(sending, CLUSTER)
         data = {"graphDeployment": "g", "targets": []}
         completed, answer = await sender.ask("scaler", "scale", "ns", data, request="1", timeout=20)
         assert (completed, answer.message) == (True, "done")
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_program_sends_commands_as_the_page_shows(server: NatsServer) -> None:
+    """Its user reads no stream, so that it can have none emptied."""
+    page = (ROOT / "docs" / "scale-commands.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    scope: dict[str, Any] = {}
+    exec(shown.partition("\nprint(")[0], scope)
+    login = {"user": COMMANDER, "password": f"pw-{COMMANDER}", "servers": server.url}
+    async with scaler(server):
+        answer = await asyncio.wait_for(scope["scale"](login, TOKEN, "ns", "g", {"Decode": 4}), 60)
+    assert (answer["type"], answer["data"]["message"]) == ("com.nvidia.dynamo.command.completed.v1", "done")
 
 
 async def test_an_integrator_reads_events(server: NatsServer) -> None:

@@ -181,7 +181,7 @@ CONSTRAINTS: dict[str, Schema] = {
     "leaderWorkerSet.enabled": _SWITCH,
     "nats.mode": {"enum": ["own", "existing"]},
     "nats.members": {"enum": [1, 3, 5]},
-    "nats.users": {"type": "array", "items": {"enum": ["dynamoctl", "integrator", "platform", "dynadmin"]}},
+    "nats.users": {"type": "array", "items": {"enum": ["dynamoctl", "integrator", "commander", "platform", "dynadmin"]}},
     "nats.maxPayload": {"type": "integer", "minimum": 1048576, "maximum": 67108864},
     "nats.existing.servers": {
         "type": "array",

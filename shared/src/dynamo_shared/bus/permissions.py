@@ -29,6 +29,7 @@ from dynamo_shared.wire import subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS
 from dynamo_shared.wire.specifications import COMMANDS, EVENTS
 from dynamo_shared.wire.specifications.base import ASKED
+from dynamo_shared.wire.specifications.platform import COMMAND
 
 WATCHER = "watcher"
 DISCOVERY = "model-discovery"
@@ -39,7 +40,9 @@ PEOPLE = "dynamoctl"
 """Reads events, workers and models, and sends commands."""
 INTEGRATOR = "integrator"
 """Programs of others: read EVENTS, and nothing else."""
-USERS = (*SERVICES, PLATFORM, PEOPLE, INTEGRATOR)
+COMMANDER = "commander"
+"""Programs of others: send commands and hear the answers as they come, and nothing else."""
+USERS = (*SERVICES, PLATFORM, PEOPLE, INTEGRATOR, COMMANDER)
 
 API = "$JS.API"
 
@@ -63,9 +66,11 @@ def rights(user: str, cluster: str) -> SubjectRights:
         raise ValueError(f"{user} is not a user of the platform's NATS; there are {', '.join(USERS)}")
     names = SERVICES if user == PLATFORM else (user,)
     publish = sorted({subject for name in names for subject in _publish(name, cluster)})
-    heard = [f"{subjects.EVENT_PREFIX}.{subjects.encode(cluster)}.>"] if user in (INTEGRATOR, PEOPLE) else []
+    events = f"{subjects.EVENT_PREFIX}.{subjects.encode(cluster)}"
+    heard = {INTEGRATOR: f"{events}.>", PEOPLE: f"{events}.>", COMMANDER: f"{events}.{subjects.ANY}.{COMMAND}.>"}
     denied = _discovered(cluster) if user == WATCHER else ()
-    return SubjectRights(tuple(publish), (f"{subjects.inbox_prefix(user)}.>", *heard), tuple(denied))
+    subscribe = (f"{subjects.inbox_prefix(user)}.>", *([heard[user]] if user in heard else []))
+    return SubjectRights(tuple(publish), subscribe, tuple(denied))
 
 
 def _publish(name: str, cluster: str) -> Iterator[str]:
@@ -108,7 +113,7 @@ def _messages(name: str, cluster: str) -> Iterator[str]:
         if event.publisher == name or (event.publisher == ASKED and any(spec.service == name for spec in COMMANDS)):
             yield f"{subjects.EVENT_PREFIX}.{token}.{any_}.{event.kind}.{any_}.{event.event}"
     for command in COMMANDS:
-        if name in command.senders or name == PEOPLE:
+        if name in (PEOPLE, COMMANDER, *command.senders):
             yield f"{subjects.COMMAND_PREFIX}.{token}.{any_}.{command.service}.{command.verb}"
         if name == command.service:
             # What cannot be read has any verb.

@@ -45,7 +45,7 @@ def nats_config(
 
     Passwords come from the server's environment (NATS_PASSWORD_WATCHER, ...; each begins with a letter), or with --dir
     from files that this command writes. The users: a user for each service, `platform` for all services in one process,
-    `dynamoctl` for people, and `integrator`, which may only read events.
+    `dynamoctl` for people, `integrator`, which may only read events, and `commander`, which may only send commands.
     """
     from dynamo_shared.bus import server_config  # noqa: PLC0415 - quick help
     from dynamo_shared.bus.permissions import USERS  # noqa: PLC0415
