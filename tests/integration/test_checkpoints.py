@@ -172,19 +172,6 @@ async def test_deleting_a_checkpoint_takes_its_objects_along_and_leaves_the_stor
     assert not await gone(kube, PERSISTENT_VOLUME_CLAIMS, ObjectKey(namespace, "checkpoints"))
 
 
-@pytest.mark.usefixtures("running_platform")
-async def test_a_checkpoint_that_is_recreated_at_once_has_a_job_of_its_own(kube, namespace):
-    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-    await until_phase(kube, namespace, "Creating")
-    before = await kube.get(JOBS, ObjectKey(namespace, JOB))
-    await kube.delete(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "llama"))
-    again = await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-    await until_phase(kube, namespace, "Creating")
-    job = await kube.get(JOBS, ObjectKey(namespace, JOB))
-    assert job["metadata"]["uid"] != before["metadata"]["uid"]
-    assert job["metadata"]["ownerReferences"][0]["uid"] == again["metadata"]["uid"]
-
-
 @pytest.mark.usefixtures("running_platform", "storage")
 async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespace):
     await agent_holds(kube, namespace)

@@ -20,10 +20,10 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeClient
 
-from .devices import DRIVER, GPUS_A_NODE, devices_of
+from .devices import DRIVER, devices_of
 from .dynadmin import account, cluster_wide, dynadmin
 from .platform import eventually, graph, platform, settings, until_state, worker
-from .test_scale_commands import BUSY, asking, everything, replicas, until_pods
+from .test_scale_commands import everything
 
 WHOLE_NODE, FOUR = {"allocationMode": "All"}, {"allocationMode": "ExactCount", "count": 4}
 
@@ -45,50 +45,6 @@ def claiming(by: dict[str, str], replicas: int = 1) -> KubeObject:
     spec["containers"][0]["resources"] = {"claims": [{"name": "gpus"}]}
     spec["resourceClaims"] = [{"name": "gpus", **by}]
     return made
-
-
-async def test_budgets_count_shared_claims_once_and_wait_for_what_is_not_known(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> None:
-    # Room for the claim that two replicas share, for a node of another graph, and for two GPUs that are counted.
-    budget = {"name": "team", "namespaces": [namespace], "maxGpus": 4 + GPUS_A_NODE + 2}
-    limits = {**BUSY, "PLATFORM__SCALER__BUDGETS": json.dumps([budget])}
-    await create(kube, RESOURCE_CLAIMS, namespace, "four", spec=devices(FOUR))
-    await create(kube, RESOURCE_CLAIM_TEMPLATES, namespace, "node", spec={"spec": devices(WHOLE_NODE)})
-    async with AsyncExitStack() as stack:
-        configured = settings(control_plane.kubeconfig, nats_server.url, **limits)
-        await stack.enter_async_context(platform(configured, everything()))
-        ask = await stack.enter_async_context(asking(nats_server.url, namespace))
-        for name, component in (
-            ("counts", worker("Worker")),
-            ("shares", claiming({"resourceClaimName": "four"}, 2)),
-            ("node", claiming({"resourceClaimTemplateName": "node"})),
-        ):
-            await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, name, components=[component]))
-        await until_state(kube, ObjectKey(namespace, "counts"), "successful")
-        # No driver has published devices, so no one knows what all of a node are.
-        done, result = await ask.scale("counts", "early", Worker=2)
-        assert (done, result.reason) == (True, "Held"), result
-        assert f"the GPUs of {namespace}/node Worker are not known: ResourceClaimTemplate node" in result.message
-        assert await replicas(kube, namespace, "counts") == {"Worker": 1}
-
-        await stack.enter_async_context(devices_of(kube))
-        await until_pods(kube, namespace, "counts", Worker=2)
-        for name in ("shares", "node"):
-            await until_state(kube, ObjectKey(namespace, name), "successful")
-        (event,) = await eventually(lambda: ask.reported("scale-applied", "counts"), "the event of it")
-        (figures,) = event["budgets"]
-        assert (figures["before"], figures["after"], figures["unknown"]) == (9, 10, [])
-
-        # A third pod shares the same four GPUs; a second node, or a third GPU, is too much.
-        done, result = await ask.scale("shares", "third", Worker=3)
-        assert (done, result.reason) == (True, "Applied"), result
-        await until_state(kube, ObjectKey(namespace, "shares"), "successful")
-        (event,) = await eventually(lambda: ask.reported("scale-applied", "shares"), "the event of it")
-        assert [(each["gpusPerReplica"], each["sharedGpus"]) for each in event["components"]] == [(0, 4)]
-        for name, desired in (("node", 2), ("counts", 3)):
-            done, result = await ask.scale(name, f"more of {name}", Worker=desired)
-            assert (done, result.reason) == (False, "BudgetCeiling"), result
 
 
 async def test_planning_says_which_claims_it_cannot_plan_with(

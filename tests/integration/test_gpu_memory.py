@@ -17,7 +17,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeClient
 
-from .devices import DRIVER, devices_of
+from .devices import devices_of
 from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
 
 
@@ -73,19 +73,3 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
             return all("resourceClaims" not in each["spec"]["template"]["spec"] for each in workloads)
 
         await eventually(none_shares, "the Deployment of the old generation is gone")
-
-
-async def test_a_class_of_devices_that_is_missing_is_said_and_may_come_later(
-    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
-) -> None:
-    key = ObjectKey(namespace, "early")
-    async with platform(settings(control_plane.kubeconfig, nats_server.url)):
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "early", components=[sharing(gpus=2)]))
-
-        async def said() -> bool:
-            conditions = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)).get("status", {}).get("conditions", ())
-            return any(DRIVER in each["message"] for each in conditions)
-
-        await eventually(said, "the graph says which class of devices is missing")
-        async with devices_of(kube):
-            await until_state(kube, key, "successful")

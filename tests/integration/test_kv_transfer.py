@@ -9,7 +9,7 @@ from dynamo_shared.api.registry.annotations import TOPOLOGY_LABEL_KEY
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NODES, PODS, ObjectKey, key_of
 from dynamo_shared.kube import KubeClient
 
-from .platform import eventually, graph, until_event, until_state
+from .platform import eventually, graph, until_state
 
 LABEL = "tests.example.com/zone"
 
@@ -35,12 +35,3 @@ async def test_pods_of_workers_get_the_label_of_their_node(
         is_frontend = objects.labels(pod)[labels.COMPONENT] == "Frontend"
         assert objects.labels(pod).get(LABEL) == (None if is_frontend else f"of-{pod['spec']['nodeName']}")
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-
-
-async def test_a_node_without_the_label_is_reported_on_the_pod(
-    running_platform: Any, kube: KubeClient, namespace: str
-) -> None:
-    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, **policy("tests.example.com/rack")))
-    event = await until_event(kube, namespace, "TopologyLabelMissing")
-    assert event["type"] == "Warning"
-    assert "as the node has none: label the node, or name another label in the policy" in event["note"]

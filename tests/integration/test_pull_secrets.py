@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import surroundings
-from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, SECRETS, SERVICE_ACCOUNTS, ObjectKey
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient
 
 from .platform import eventually, frontend, graph, platform, settings, until_event, until_state
@@ -67,23 +67,3 @@ async def test_secrets_are_listed_and_watched_and_a_malformed_one_is_reported(ku
     await until_secrets(kube, namespace, "also", "hub", "ngc")
     await kube.delete(SECRETS, ObjectKey(namespace, "ngc"))
     await until_secrets(kube, namespace, "also", "hub")
-
-
-@pytest.mark.usefixtures("running_platform")
-async def test_component_pods_run_under_the_account_that_is_marked_for_them(kube, namespace) -> None:
-    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
-    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-    assert (await pod_spec(kube, namespace))["serviceAccountName"] == "default"
-
-    async def runs_as(name: str) -> bool:
-        return bool((await pod_spec(kube, namespace))["serviceAccountName"] == name)
-
-    account = {"apiVersion": "v1", "kind": "ServiceAccount"}
-    object_labels = {"nvidia.com/dynamo-component-pod": "true"}
-    metadata = {"name": "runner", "namespace": namespace}
-    await kube.create(SERVICE_ACCOUNTS, {**account, "metadata": metadata})
-    await kube.merge_patch(SERVICE_ACCOUNTS, ObjectKey(namespace, "runner"), {"metadata": {"labels": object_labels}})
-    await eventually(lambda: runs_as("runner"), "the marked account")
-    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-    await kube.delete(SERVICE_ACCOUNTS, ObjectKey(namespace, "runner"))
-    await eventually(lambda: runs_as("default"), "the default account again")

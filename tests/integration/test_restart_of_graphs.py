@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
-from dynamo_pod_builder.app import PodBuilderService
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube import KubeClient
-from dynamo_watcher.app import WatcherService
 
-from .platform import eventually, graph, hold_pods, platform, pod_uids, settings, until_event, until_state
+from .platform import eventually, graph, platform, pod_uids, settings, until_event, until_state
 
 
 @pytest.fixture
@@ -80,36 +78,3 @@ async def test_every_pod_is_replaced_and_no_object_but_pods(kube, namespace):
     assert {name: each["metadata"]["generation"] for name, each in now.items()} == {
         name: each["metadata"]["generation"] for name, each in after.items()
     }
-
-
-async def test_one_at_a_time_through_a_restart_of_the_pod_builder(kube, namespace, control_plane, nats_server):
-    key = ObjectKey(namespace, "disagg")
-    configured = settings(control_plane.kubeconfig, nats_server.url)
-    try:
-        async with platform(configured, [WatcherService()]):
-            async with platform(configured, [PodBuilderService()]):
-                await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace))
-                await until_state(kube, key, "successful")
-                await hold_pods(kube, True)
-                order = ["Prefill", "Decode", "Frontend"]
-                await ask(kube, key, {"id": "x", "strategy": {"type": "Sequential", "order": order}})
-                stored = await until_restart(kube, key, "Restarting", "x")
-                assert stored["status"]["restart"]["inProgress"] == ["Prefill"]
-                stored = await until_state(kube, key, "pending")
-
-                async def first_begins() -> bool:
-                    return ids(await deployments(kube, namespace))["Prefill"] == "x"
-
-                await eventually(first_begins, "the first component rolls")
-            async with platform(configured, [PodBuilderService()]):
-                assert ids(await deployments(kube, namespace)) == {"Prefill": "x", "Decode": None, "Frontend": None}
-                # Another id in the middle begins with the first again.
-                await ask(kube, key, {"id": "y", "strategy": {"type": "Sequential", "order": order}})
-                stored = await until_restart(kube, key, "Restarting", "y")
-                assert stored["status"]["restart"]["inProgress"] == ["Prefill"]
-                await hold_pods(kube, False)
-                await until_restart(kube, key, "Completed", "y")
-                await until_state(kube, key, "successful")
-                assert ids(await deployments(kube, namespace)) == {"Prefill": "y", "Decode": "y", "Frontend": "y"}
-    finally:
-        await hold_pods(kube, False)

@@ -5,7 +5,6 @@ from typing import Any
 import aiohttp
 import pytest
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import ENABLE_METRICS
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -126,20 +125,6 @@ async def test_a_deleted_child_comes_back(kube, namespace):
     await eventually(check, "Service created again")
 
 
-async def test_an_edit_of_annotations_alone_takes_effect(kube, namespace):
-    await made(kube, graph(namespace, components=[frontend()]))
-    before = await deployment_of(kube, namespace, "Frontend")
-    assert before["spec"]["template"]["metadata"]["labels"][labels.METRICS_ENABLED] == "true"
-    patch = {"metadata": {"annotations": {ENABLE_METRICS: "false"}}}
-    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"), patch)
-
-    async def without_metrics() -> bool:
-        now = await deployment_of(kube, namespace, "Frontend")
-        return labels.METRICS_ENABLED not in now["spec"]["template"]["metadata"]["labels"]
-
-    await eventually(without_metrics, "pods that no one scrapes")
-
-
 async def test_a_namespace_is_served_whatever_its_name(kube):
     name = "test-ephemeral-preview"
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -196,21 +181,3 @@ async def test_a_refused_pod_template_fails_its_graph_alone_and_says_why(kube, n
     await made(kube, graph(namespace, "fine", components=[frontend()]))
     await change(kube, namespace, {"components": [frontend(), worker("Worker")]}, "broken")
     await until_state(kube, ObjectKey(namespace, "broken"), "successful")
-
-
-async def test_an_object_of_another_owner_is_never_taken_over(kube, namespace):
-    metadata = {"name": "disagg-frontend", "namespace": namespace, "labels": {"owner": "user"}}
-    theirs = {**SERVICES.type_meta, "metadata": metadata, "spec": {"ports": [{"port": 80}]}}
-    before = await kube.create(SERVICES, theirs)
-    failed = await made(kube, graph(namespace, components=[frontend()]), "failed")
-    message = failed["status"]["conditions"][0]["message"]
-    assert "component Frontend" in message
-    assert "Service" in message
-    assert "exists already" in message
-    key = ObjectKey(namespace, "disagg-frontend")
-    now = await kube.get(SERVICES, key)
-    assert now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    await kube.delete(SERVICES, key)
-    # No event reports that it is free: any change of the graph, or the slow retry, checks again.
-    await change(kube, namespace, {"labels": {"again": "1"}})
-    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")

@@ -46,6 +46,13 @@ def test_another_spec_is_news_whatever_its_generation(resource: Resource) -> Non
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
+def test_another_annotation_is_news(resource: Resource) -> None:
+    before, after = observed(1, 1, {}), observed(2, 1, {})
+    after["metadata"]["annotations"] = {"nvidia.com/enable-metrics": "false"}
+    assert asked(resource, before, after)
+
+
+@pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
 def test_a_status_is_not(resource: Resource) -> None:
     assert not asked(resource, observed(1, 1, {}), observed(2, 1, {}, status={"observedGeneration": 1}))
 
