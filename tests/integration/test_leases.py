@@ -17,8 +17,7 @@ from dynamo_devcluster.probe import LocalHttp
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import EtcdServer, ServerTls
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.kube import KubeClient, Unavailable
-from dynamo_shared.leases import reach
+from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.election import Election
@@ -301,18 +300,6 @@ async def test_a_replica_that_is_cut_off_stops_before_another_begins(settled_etc
         await until(complete(first, second))
 
 
-async def test_server_killed_and_started_again(settled_etcd: EtcdServer) -> None:
-    async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
-        await until(complete(first, second))
-        lease = first.lease.id
-        await settled_etcd.kill()
-        await until(lambda: bool(first.lease.trouble))
-        await settled_etcd.start()
-        await until(lambda: not first.lease.trouble)
-        await until(complete(first, second))
-        assert lease
-
-
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
 async def test_server_away_for_longer_than_a_lease_lives(settled_etcd: EtcdServer, fault: str) -> None:
     async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
@@ -449,23 +436,6 @@ async def test_user_and_password(etcd_server: EtcdServer) -> None:
             await client.get("/key")
 
 
-async def test_replicas_with_user_and_password_survive_a_restart(etcd_server: EtcdServer) -> None:
-    async with EtcdClient(EtcdOptions(endpoints=(etcd_server.url,))) as client:
-        await client.put(f"{PREFIX}/epoch", b"")
-    await _enable_passwords(etcd_server)
-    replica = Replica(etcd_server.url)
-    # The server works on each password for a tenth of a second of its processor's time, which may be a second of others'.
-    replica.client._channel._options = EtcdOptions(
-        endpoints=(etcd_server.url,), user="root", password=lambda: "s3cret", timeout=10.0
-    )
-    async with replica:
-        await until(complete(replica))
-        await etcd_server.kill()
-        await until(lambda: bool(replica.lease.trouble))
-        await etcd_server.start()
-        await until(lambda: not replica.lease.trouble and complete(replica)())
-
-
 async def test_a_password_that_cannot_be_read(etcd_server: EtcdServer, tmp_path: Path) -> None:
     await _enable_passwords(etcd_server)
     file = tmp_path / "password"
@@ -510,51 +480,6 @@ async def test_the_settings_lead_to_leases_and_health(etcd_server: EtcdServer) -
         assert losses() == before + 1
         assert not ownership.owns(key)
         await leadership.wait_lost()
-
-
-async def test_what_does_not_reach_the_api_server_goes_to_the_replica_that_does(
-    etcd_server: EtcdServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A node may lose its way to the API server alone: its leader held the election, and nothing new was noticed."""
-    monkeypatch.setattr(reach, "GIVE_UP_AFTER", 1.0)
-    monkeypatch.setattr(reach, "PROBE_EVERY", 0.2)
-    names, reaches = ("one", "two"), {"one": True, "two": True}
-    health = {name: Health() for name in names}
-
-    def kube(name: str) -> KubeClient:
-        async def raw_get(_: str) -> bytes:
-            if not reaches[name]:
-                raise Unavailable(0, "Unreachable", "no route to host")
-            return b"{}"
-
-        return cast("KubeClient", SimpleNamespace(raw_get=raw_get))
-
-    async with contextlib.AsyncExitStack() as stack:
-        leadership, ownership = {}, {}
-        for name in names:
-            settings = load_settings(
-                None,
-                {
-                    "DYNAMO_PLATFORM__ETCD__ENDPOINTS": etcd_server.url,
-                    "DYNAMO_PLATFORM__ETCD__LEASE_TTL": "4s",
-                    "DYNAMO_PLATFORM__REPLICA_ID": name,
-                },
-            )
-            held = leasing(settings, kube(name), health[name], Metrics(), kind="watcher")
-            leases = await stack.enter_async_context(held)
-            leadership[name], ownership[name] = leases.leadership("watcher"), leases.ownership("builder")
-            if name == "one":
-                await asyncio.wait_for(leadership[name].wait_elected(), 60)
-        keys = [ObjectKey(f"ns-{number}", "llama") for number in range(100)]
-        await until(lambda: any(ownership["one"].owns(key) for key in keys))
-        await until(lambda: all(any(each.owns(key) for each in ownership.values()) for key in keys))
-        reaches["one"] = False
-        await asyncio.wait_for(leadership["two"].wait_elected(), 60)
-        await until(lambda: all(ownership["two"].owns(key) for key in keys))
-        await until(lambda: "another one" in health["one"].not_ready)
-        reaches["one"] = True
-        await until(lambda: health["one"].ready)
-        await until(lambda: any(ownership["one"].owns(key) for key in keys))
 
 
 async def test_one_replica_needs_no_etcd() -> None:

@@ -22,7 +22,6 @@ from .models import (
     release,
     set_ready,
     until_ready,
-    until_status,
     workers,
 )
 from .platform import eventually, gone, platform
@@ -95,30 +94,3 @@ class TestLoading:
         await until_ready(kube, key, 1, 1)
         lora[hosts["worker-0"]].loras.clear()
         await eventually(lambda: lora[hosts["worker-0"]].loras == {NAME: URI}, "it is loaded again")
-
-
-@pytest.mark.usefixtures("running")
-class TestTrouble:
-    async def test_deletion_waits_for_a_bad_worker_so_long_and_no_longer(
-        self, kube: KubeClient, namespace: str, lora: Farm
-    ):
-        key = ObjectKey(namespace, "support")
-        hosts = await workers(kube, namespace, 2)
-        await kube.create(DYNAMO_MODELS, model(namespace))
-        await until_ready(kube, key, 2, 2)
-        bad = lora[hosts["worker-1"]]
-        bad.mode = "hang"
-        await kube.delete(DYNAMO_MODELS, key)
-        await until_status(kube, key, lambda now: condition(now)["reason"] == "Unloading", "the status reports it")
-        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
-        assert lora.loaded() == {NAME: 1}
-
-        async def reported() -> str:
-            return (await event_reasons(kube, key)).get("LoRAUnloadFailed", "")
-
-        assert "org/support is still loaded, or may be, at worker-1: " in await eventually(
-            reported, "an Event reports it"
-        )
-        # It is owed, and done as soon as the worker can.
-        bad.mode = "ok"
-        await eventually(lambda: not lora.loaded(), "nothing is left")

@@ -10,16 +10,12 @@ from dynamo_devcluster.servers import NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_MODELS, ObjectKey
-from dynamo_shared.bus import streams
-from dynamo_shared.bus.nats import NatsBus, NatsOptions
-from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
-from dynamo_shared.wire import subjects
 from dynamo_watcher.app import WatcherService
 
 from .lora_workers import Farm
-from .models import BASE, HASH, condition, model, release, until_ready, until_status, workers
+from .models import BASE, HASH, condition, model, release, until_ready, until_status
 from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
 
 
@@ -74,34 +70,3 @@ async def test_a_graphs_workers_serve_its_models(kube: KubeClient, namespace: st
     assert condition(status)["reason"] == "NoEndpoints"
     await kube.delete(DYNAMO_MODELS, adapter)
     await eventually(lambda: gone(kube, DYNAMO_MODELS, adapter), "it goes")
-
-
-async def test_news_of_models_is_published(kube: KubeClient, namespace: str, nats_server: NatsServer):
-    bus = await NatsBus.connect(NatsOptions(servers=(nats_server.url,), name="test"))
-    try:
-        await workers(kube, namespace, 1)
-        key = ObjectKey(namespace, "support")
-        await kube.create(DYNAMO_MODELS, model(namespace))
-        await until_ready(kube, key, 1, 1)
-        await kube.delete(DYNAMO_MODELS, key)
-        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
-        reported: list[dict[str, Any]] = []
-        subscription = await bus.subscribe(
-            streams.EVENTS, [subjects.event_filter("local", namespace=namespace, kind="DynamoModel")], start=Start.ALL
-        )
-        async for item in subscription:
-            if isinstance(item, Message):
-                reported.append(json.loads(item.payload))
-                if reported[-1]["type"].endswith("model.deleted.v1"):
-                    break
-        await subscription.close()
-    finally:
-        await bus.close()
-    kinds = [each["type"].removeprefix("com.nvidia.dynamo.").removesuffix(".v1") for each in reported]
-    while kinds[1] == "model.notready":
-        # Before the workers were observed it was not ready for another reason.
-        del kinds[0], reported[0]
-    assert kinds == ["model.notready", "adapter.loaded", "model.ready", "adapter.unloaded", "model.deleted"]
-    assert reported[1]["data"]["modelName"] == "org/support"
-    assert reported[1]["data"]["pod"] == "worker-0"
-    assert reported[2]["data"]["readyEndpoints"] == 1

@@ -161,26 +161,6 @@ async def _until_read_again(bench: Bench, server: NatsServer) -> None:
         await bus.close()
 
 
-@pytest.mark.long
-@pytest.mark.restart
-async def test_both_at_once(plane: ControlPlane, bench: Bench, server: NatsServer, tmp_path: Path) -> None:
-    """The cluster is set back while NATS has lost everything."""
-    await bench.create("early")
-    await copied(plane.etcd, tmp_path / "etcd")
-    await bench.create("late")
-    await change(bench, "early", "late")
-    await until_equal(bench)
-    await plane.api_server.stop()
-    await server.wipe()
-    await restored(plane.etcd, tmp_path / "etcd")
-    await server.start()
-    await plane.api_server.start()
-    result = await until_equal(bench)
-    assert "early" in result
-    assert "late" not in result
-    await _until_read_again(bench, server)
-
-
 async def test_an_object_as_large_as_the_api_server_takes(bench: Bench) -> None:
     """Of text that does not compress well, above NATS' usual limit of 1 MiB."""
     import random

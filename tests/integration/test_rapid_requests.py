@@ -11,11 +11,9 @@ from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    JOBS,
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
 from prometheus_client.parser import text_string_to_metric_families
@@ -96,20 +94,6 @@ async def test_from_a_request_to_a_graph_that_serves(control_plane, nats_server,
         assert "$patch" not in container
         assert await sweeps(up.metrics_port, cached="false") == simulated > 0
         assert await sweeps(up.metrics_port, cached="true") > remembered
-
-        await nothing_to_measure(kube, namespace)
-
-
-async def nothing_to_measure(kube: KubeClient, namespace: str) -> None:
-    """A thorough request whose model fits no engine ends before a Job begins."""
-    hardware = {"gpuSku": "l40s", "totalGpus": 1, "numGpusPerNode": 1}
-    changed = {"searchStrategy": "thorough", "backend": "sglang", "model": "deepseek-ai/DeepSeek-R1"}
-    await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "hopeless", hardware=hardware, **changed))
-    status = await until(kube, namespace, "hopeless", "Failed")
-    assert condition(status, "Profiling") == ("False", "NoCandidates")
-    assert "profilingJobName" not in status
-    with pytest.raises(NotFound):
-        await kube.get(JOBS, ObjectKey(namespace, "profile-hopeless"))
 
 
 def condition(status: KubeObject, kind: str) -> tuple[str, str]:

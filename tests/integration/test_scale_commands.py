@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.servers import EtcdServer, NatsServer
+from dynamo_devcluster.servers import NatsServer
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
 from dynamo_scaler.budgets.pools import pools_of
@@ -26,7 +26,7 @@ from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusUnavailableError
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.runtime import Service, Settings
+from dynamo_shared.runtime import Service
 from dynamo_shared.state import ObjectCache
 from dynamo_shared.wire import cloudevents, subjects
 from dynamo_shared.wire.specifications.platform import CommandResult
@@ -193,42 +193,6 @@ async def test_a_command_is_carried_out_once_whatever_restarts(
             assert (await replicas(kube, namespace, "llama"))["Decode"] == 2
             # On the way to three there may have been two for a moment: what counts is where it ends.
             await until_pods(kube, namespace, "llama", Decode=2)
-
-
-@pytest.mark.long
-async def test_of_two_scalers_one_decides_and_the_other_takes_over(
-    control_plane: ControlPlane, nats_server: NatsServer, etcd_server: EtcdServer, kube: KubeClient, namespace: str
-) -> None:
-    def configured(replica: str) -> Settings:
-        extra = {**BUSY, "PLATFORM__REPLICA_ID": replica, "PLATFORM__REPLICAS": "2"}
-        return settings(control_plane.kubeconfig, nats_server.url, etcd_server.url, **extra)
-
-    async with AsyncExitStack() as stack, AsyncExitStack() as first, AsyncExitStack() as second:
-        stacks = {"one": first, "two": second}
-        ups = {
-            name: await each.enter_async_context(platform(configured(name), everything()))
-            for name, each in stacks.items()
-        }
-        ask = await stack.enter_async_context(asking(nats_server.url, namespace))
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=True))
-        await until_state(kube, ObjectKey(namespace, "llama"), "successful")
-        assert (await ask.scale("llama", "one", decode=3))[0]
-        decided = {name: decisions(up) for name, up in ups.items()}
-        assert sorted(decided.values()) == [0, 1], decided
-        decider = max(decided, key=lambda name: decided[name])
-        await stacks[decider].aclose()
-        done, result = await ask.scale("llama", "two", decode=2)
-        assert (done, result.message) == (True, "Decode 3 -> 2")
-        await until_pods(kube, namespace, "llama", Decode=2)
-
-
-def decisions(up: Any) -> float:
-    return sum(
-        sample.value
-        for family in up.context.metrics.registry.collect()
-        for sample in family.samples
-        if sample.name == "dynamo_scaler_decisions_total"
-    )
 
 
 async def test_a_write_that_another_overtook_is_stale(kube: KubeClient, namespace: str) -> None:

@@ -138,24 +138,6 @@ async def test_the_adapter_goes_and_its_number_stays(kube, namespace, running_pl
     )
 
 
-async def test_a_change_of_replicas_while_the_scaler_is_down_is_applied_when_it_starts(
-    control_plane, nats_server, kube, namespace
-):
-    of, configured = ObjectKey(namespace, "disagg-worker"), settings(control_plane.kubeconfig, nats_server.url)
-    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
-    async with platform(configured, parts()):
-        await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-        await scale(kube, of, 2)
-    async with platform(configured, [WatcherService(), PodBuilderService()]):
-        await scale(kube, of, 3)
-        # Pods do not wait for the bookkeeper.
-        await eventually(lambda: numbers(kube, namespace), "3 pods", where=lambda answer: answer["pods"] == 3)
-        assert (await numbers(kube, namespace))["graph"] != 3
-    async with platform(configured, parts()):
-        await until_all(kube, namespace, 3)
-        assert (await condition(kube, of, "Conflict"))["status"] == "False"
-
-
 async def test_a_number_written_into_the_graph_is_a_conflict_that_names_both(kube, namespace, running_platform):
     key, of = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-worker")
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))

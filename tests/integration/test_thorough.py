@@ -120,12 +120,6 @@ async def test_steps_and_the_result_come_through_the_relay(measuring, kube, name
     assert output["data"]["profiler_status"] == "success"
 
 
-async def test_a_job_that_is_deleted_ends_its_request(measuring, kube, namespace):
-    await kube.delete(JOBS, ObjectKey(namespace, "profile-qwen"))
-    status = await until_phase(kube, namespace, "Failed")
-    assert conditions(status)["Profiling"] == ("False", "JobDeleted")
-
-
 async def test_a_namespace_for_restricted_pods_takes_the_job(control_plane, nats_server, kube, namespace):
     level = {"pod-security.kubernetes.io/enforce": "restricted"}
     await kube.merge_patch(NAMESPACES, ObjectKey("", namespace), {"metadata": {"labels": level}})

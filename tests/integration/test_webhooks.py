@@ -5,7 +5,6 @@ import base64
 import contextlib
 import copy
 import json
-import ssl
 import time
 from collections.abc import AsyncIterator
 from functools import partial
@@ -30,7 +29,6 @@ from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    LEASES,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     NAMESPACES,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
@@ -239,36 +237,6 @@ async def test_what_an_earlier_version_applied_is_removed_by_a_restart(plane, ku
     assert INJECT_FROM not in observed["metadata"].get("annotations", {})
 
 
-async def test_a_trusted_namespace_that_another_platform_holds_is_not_judged(plane, kube):
-    held, untrusted = "held", "untrusted"
-    for name in (held, untrusted):
-        await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        lease = {
-            **LEASES.type_meta,
-            "metadata": {"name": "dynamo-operator-namespace-scope", "namespace": name},
-            # Never renewed, as the reference creates it.
-            "spec": {"leaseDurationSeconds": 3600},
-        }
-        await kube.create(LEASES, lease)
-    wrong = beta(held, "wrong")
-    wrong["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0]["imag"] = "x"
-    async with admission_platform(plane, NAMESPACE__SCOPE__TRUSTED_NAMESPACES=held, **QUICK):
-        assert await kube.create(BETA, wrong, dry_run=True)
-        elsewhere = {**wrong, "metadata": {**wrong["metadata"], "namespace": untrusted}}
-        with pytest.raises(KubeError, match="imag: no such field"):
-            await kube.create(BETA, elsewhere, dry_run=True)
-        await kube.delete(LEASES, ObjectKey(held, "dynamo-operator-namespace-scope"))
-
-        async def refused() -> bool:
-            try:
-                await kube.create(BETA, wrong, dry_run=True)
-            except KubeError as error:
-                return "imag: no such field" in error.message
-            return False
-
-        await eventually(refused, "judged again")
-
-
 async def test_component_deployments_that_the_platform_creates_are_not_reviewed_and_those_of_others_are(plane, kube):
     """The user decides, not what an object or a request says of itself."""
     builder = "system:serviceaccount:dynamo:builder"
@@ -324,29 +292,6 @@ async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versi
                 # Writing it back stores it again.
                 await kube.replace(BETA, in_beta)
                 assert (await kube.get(ALPHA, key))["spec"] == written["spec"]
-
-
-async def test_what_is_turned_away_as_too_much_comes_again_by_itself(plane, kube):
-    async with admission_platform(plane, PLATFORM__ADMISSION__MAX_IN_FLIGHT="1") as admission:
-        unverified = ssl.create_default_context()
-        unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
-        _, writer = await asyncio.open_connection("127.0.0.1", admission.port, ssl=unverified)
-        # A request that takes the only place for as long as its body does not come.
-        writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
-        await writer.drain()
-        await eventually(
-            lambda: figure(admission, "dynamo_admission_requests_in_flight"),
-            "the place taken",
-            where=lambda answer: answer == 1,
-        )
-        creating = asyncio.create_task(kube.create(ALPHA, alpha("default", "later"), dry_run=True))
-        await eventually(
-            lambda: figure(admission, "dynamo_admission_requests_turned_away_total"),
-            "the API server asked to come again",
-            where=lambda answer: answer > 0,
-        )
-        writer.close()
-        assert (await creating)["metadata"]["name"] == "later"
 
 
 async def test_a_replica_that_goes_away_loses_no_request(plane, kube):

@@ -1,4 +1,4 @@
-"""A write that STATE does not confirm is asked for, and only what is known to be gone is taken out."""
+"""A write that STATE does not confirm is asked for, and only what is known to be otherwise is corrected."""
 
 from typing import Any
 
@@ -15,29 +15,40 @@ KEY = ObjectKey("ns", "a")
 WRITTEN: KubeObject = {"metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "1"}}
 
 
-class Server:
-    """Answers each question with one error."""
+#: The object as it was before the write, in a data store that was set back.
+BEFORE: KubeObject = {"metadata": {**WRITTEN["metadata"], "resourceVersion": "0"}}
 
-    def __init__(self, error: KubeError) -> None:
-        self.error = error
+
+class Server:
+    """Gives each question one answer."""
+
+    def __init__(self, answer: KubeObject | KubeError) -> None:
+        self.answer = answer
 
     async def get(self, _resource: Resource, _key: ObjectKey) -> KubeObject:
-        raise self.error
+        if isinstance(self.answer, KubeError):
+            raise self.answer
+        return self.answer
 
 
 @pytest.mark.parametrize(
-    ("error", "stays"),
+    ("answer", "known"),
     [
-        pytest.param(NotFound(404, "NotFound", "gone", {"name": "a"}), False, id="gone"),
-        pytest.param(NotServed(404, "", "404 page not found"), True, id="an answer that names no object"),
-        pytest.param(Unavailable(0, "Timeout", "no answer"), True, id="no answer"),
+        pytest.param(BEFORE, BEFORE, id="set back"),
+        pytest.param(NotFound(404, "NotFound", "gone", {"name": "a"}), None, id="gone"),
+        pytest.param(NotServed(404, "", "404 page not found"), WRITTEN, id="an answer that names no object"),
+        pytest.param(Unavailable(0, "Timeout", "no answer"), WRITTEN, id="no answer"),
     ],
 )
-async def test_what_becomes_of_a_write_that_is_not_confirmed(error: KubeError, stays: bool) -> None:
+async def test_what_becomes_of_a_write_that_is_not_confirmed(
+    answer: KubeObject | KubeError, known: KubeObject | None
+) -> None:
     clock = ManualClock()
-    cache, kube = ObjectCache(clock=clock), Server(error)
+    cache = ObjectCache(clock=clock)
     cache.put(SERVICES, WRITTEN)
-    clock.now += GRACE
-    asked: Any = kube
+    asked: Any = Server(answer)
     await own_writes.check(cache, asked)
-    assert (cache.get(SERVICES, KEY) is not None) is stays
+    assert cache.get(SERVICES, KEY) == WRITTEN, "STATE has time to confirm it"
+    clock.now += GRACE
+    await own_writes.check(cache, asked)
+    assert cache.get(SERVICES, KEY) == known
