@@ -212,6 +212,15 @@ def test_the_asyncapi_document_is_complete_and_its_references_lead_somewhere() -
             assert (PROTO / reference).is_file(), reference
     for operation in document["operations"].values():
         assert operation["action"] in ("send", "receive")
+    assert document["servers"]["nats"]["x-inbox-prefix"] == "_INBOX_integrator"
+    assert document["components"]["securitySchemes"]["user"]["type"] == "userPassword"
+
+
+def test_every_field_of_the_data_says_what_it_means() -> None:
+    everything = schemas.schemas()
+    data = [everything[schemas.file_name(spec)] for spec in BY_TYPE.values()]
+    parts = [part for schema in data for part in (schema, *schema.get("$defs", {}).values())]
+    assert not {name for part in parts for name, field in part["properties"].items() if not field.get("description")}
 
 
 def references(value: Any) -> list[str]:

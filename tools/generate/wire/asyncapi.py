@@ -5,7 +5,7 @@ AsyncAPI's NATS bindings know nothing of JetStream, so what a stream keeps stand
 
 from typing import Any
 
-from dynamo_shared.bus import streams
+from dynamo_shared.bus import permissions, streams
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state import messages
 from dynamo_shared.wire import subjects
@@ -14,6 +14,14 @@ from dynamo_shared.wire.specifications.base import CommandSpec, EventSpec
 
 from tools.generate.wire import schemas
 
+READER = permissions.INTEGRATOR
+SECURITY = {
+    "type": "userPassword",
+    "description": f"Each program is a NATS user of its own. Programs of others log in as {READER}, which may subscribe to the "
+    f"events of its cluster, dynamo.evt.v1.<cluster>.>, and make consumers of {streams.EVENTS.name} that have a name. The "
+    f"server sends its answers below {subjects.inbox_prefix(READER)} alone: set that as the inbox prefix of the connection. "
+    "docs/events.md has where the password is.",
+}
 PARAMETERS = {
     "cluster": "Name of the Kubernetes cluster; one NATS may serve several.",
     "namespace": "Kubernetes namespace; `_` for what has none.",
@@ -62,12 +70,15 @@ def document(version: str) -> dict[str, Any]:
             "nats": {
                 "host": "127.0.0.1:4222",
                 "protocol": "nats",
-                "description": "The platform's own NATS, with JetStream. Never the one that workloads are given.",
+                "description": "The platform's own NATS, with JetStream. Never the one that workloads are given. That of the "
+                "chart takes TLS, with an authority of its own (ca.crt).",
+                "security": [{"$ref": "#/components/securitySchemes/user"}],
+                "x-inbox-prefix": subjects.inbox_prefix(READER),
             }
         },
         "channels": channels,
         "operations": operations,
-        "components": {"messages": messages},
+        "components": {"messages": messages, "securitySchemes": {"user": SECURITY}},
     }
 
 

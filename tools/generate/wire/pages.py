@@ -71,8 +71,13 @@ def _data(name: str, schema: dict[str, Any]) -> list[str]:
             type_of(each.schema),
             "yes" if each.required else "",
             "; ".join(limits_of(each.schema)),
+            str(each.schema.get("description", "")),
         )
         for each in fields(schema)
         if not each.is_element
     ]
-    return [f"### {name}", str(schema.get("description", "")), table(("Field", "Type", "Required", "Allowed"), rows)]
+    return [
+        f"### {name}",
+        str(schema.get("description", "")),
+        table(("Field", "Type", "Required", "Allowed", "Meaning"), rows),
+    ]

@@ -1,6 +1,8 @@
 """JSON Schemas of what is on the wire, from the Structs that write and read it."""
 
-from inspect import cleandoc
+import ast
+from collections.abc import Iterator
+from inspect import cleandoc, getsource
 from typing import Any
 
 import msgspec
@@ -8,8 +10,24 @@ from dynamo_shared.state import messages
 from dynamo_shared.wire import cloudevents
 from dynamo_shared.wire.specifications import BY_TYPE
 from dynamo_shared.wire.specifications.base import CommandSpec, EventSpec
+from msgspec import inspect as types
 
+SPEC_MODULES = "dynamo_shared.wire.specifications."
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+#: What fields mean that have no text of their own, by the names that they have everywhere.
+COMMON = {
+    "name": "name of the object",
+    "namespace": "namespace of the object",
+    "reason": "why, in one word that programs can compare",
+    "message": "why, in words for people, which may change",
+    "generation": "metadata.generation of the object",
+    "backend_framework": "`vllm`, `sglang` or `trtllm`; empty where the object names none",
+    "dynamo_namespace": "namespace in Dynamo's own discovery",
+    "component": "name of a component of the graph",
+    "pod": "its name",
+    "pod_uid": "metadata.uid of the pod",
+}
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -35,11 +53,39 @@ def file_name(spec: EventSpec | CommandSpec) -> str:
 def _schema(type_: Any, name: str, title: str) -> dict[str, Any]:
     (root,), components = msgspec.json.schema_components([type_], ref_template="#/$defs/{name}")
     key = root.get("$ref", "").rpartition("/")[2]
+    for struct in _structs(types.type_info(type_)):
+        properties = components[struct.__name__]["properties"]
+        for field, meaning in _meanings(struct).items():
+            properties[field] = {"description": meaning, **properties[field]}
     top = _unindented(components.pop(key, root))
     text = {"$schema": DIALECT, "$id": f"{cloudevents.SCHEMA_BASE}/{name}.json", **top, "title": title}
     if components:
         text["$defs"] = {part: _unindented(components[part]) for part in sorted(components)}
     return text
+
+
+def _structs(info: types.Type) -> Iterator[type[msgspec.Struct]]:
+    """The data that a type is made of; the envelope's attributes are those of CloudEvents, which says what they mean."""
+    match info:
+        case types.StructType(cls=cls) if cls.__module__.startswith(SPEC_MODULES):
+            yield cls
+            for field in info.fields:
+                yield from _structs(field.type)
+        case types.ListType(item_type=inner) | types.DictType(value_type=inner):
+            yield from _structs(inner)
+
+
+def _meanings(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """What the text below a field says, or the common text, by the field's name on the wire."""
+    names = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
+    texts = {name: COMMON[name] for name in names if name in COMMON}
+    (declared,) = ast.parse(getsource(struct)).body
+    assert isinstance(declared, ast.ClassDef)
+    for field, below in zip(declared.body, declared.body[1:], strict=False):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name] = cleandoc(text)
+    return {names[name]: text for name, text in texts.items()}
 
 
 def _unindented(schema: dict[str, Any]) -> dict[str, Any]:

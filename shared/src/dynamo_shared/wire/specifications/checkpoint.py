@@ -16,14 +16,19 @@ class CheckpointData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     name: str
     namespace: str
     phase: str = ""
+    """as its status has it"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
     identity_hash: str = ""
+    """hash of its identity, by which pods select it"""
     model: str = ""
+    """model of its identity"""
     backend_framework: str = ""
     job_name: str = ""
+    """Job that takes it"""
     location: str = ""
+    """where it is in its storage"""
 
 
 def checkpoint_data(checkpoint: dict[str, Any], status: Mapping[str, Any], reason: str) -> CheckpointData:

@@ -15,9 +15,13 @@ class ComponentCounts(msgspec.Struct, kw_only=True, frozen=True):
     """Replicas of one component: desired, and how many are ready, up to date and available."""
 
     replicas: Count = 0
+    """that are desired"""
     ready: Count = 0
+    """that serve"""
     updated: Count = 0
+    """of the current template"""
     available: Count = 0
+    """that have been ready for long enough"""
 
 
 class DeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
@@ -26,11 +30,13 @@ class DeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     name: str
     namespace: str
     state: str = ""
+    """`pending`, `successful` or `failed`, as its status has it"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
     backend_framework: str = ""
     components: dict[str, ComponentCounts] = {}
+    """counts by component"""
 
 
 def deployment_data(
@@ -58,6 +64,7 @@ class ComponentDeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename=
     generation: Int64 = "0"
     backend_framework: str = ""
     replicas: ComponentCounts = ComponentCounts()
+    """its counts"""
 
 
 def component_deployment_data(

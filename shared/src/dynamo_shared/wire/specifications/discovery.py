@@ -13,10 +13,15 @@ class DynamoModelData(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     name: str
     namespace: str
     model_name: str = ""
+    """name that clients ask for"""
     base_model_name: str = ""
+    """model that it belongs to"""
     model_type: str = ""
+    """`base`, `lora` or `adapter`"""
     ready_endpoints: Count = 0
+    """endpoints that serve it"""
     total_endpoints: Count = 0
+    """endpoints that are to serve it"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
@@ -30,9 +35,11 @@ class AdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     model_name: str = ""
     """name that clients ask for"""
     base_model_name: str = ""
+    """model that the adapter changes"""
     pod: str = ""
     pod_uid: str = ""
     address: str = ""
+    """URL at which the worker was asked"""
     message: str = ""
     """why, where it failed"""
 

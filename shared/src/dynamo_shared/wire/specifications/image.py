@@ -13,16 +13,24 @@ class ImageData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     name: str
     namespace: str
     bento_tag: str = ""
+    """the archive, as name:version"""
     phase: str = ""
+    """as its status has it"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
     image: str = ""
+    """tag of the image"""
     digest: str = ""
+    """digest of the image, where it is pushed"""
     archive_digest: str = ""
+    """digest of the archive that the image is of"""
     cached: bool = False
+    """whether an image of the same archive was there already, so that nothing was built"""
     duration_seconds: Count = 0
+    """how long the build took"""
     job: str = ""
+    """Job that builds it"""
 
 
 _image = EventFamily("image", NIM_REQUEST, "image-builder", ImageData)

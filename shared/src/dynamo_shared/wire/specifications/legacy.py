@@ -11,6 +11,7 @@ class LegacyDeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="ca
     name: str
     namespace: str
     artifact: str = ""
+    """archive that it deploys"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"

@@ -14,14 +14,18 @@ class RequestData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     name: str
     namespace: str
     phase: str = ""
+    """as its status has it"""
     profiling_phase: str = ""
+    """step of profiling, as its status has it"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
     model: str = ""
+    """model that was asked for"""
     backend: str = ""
     """that was asked for; of a result, that was selected"""
     graph_deployment: str = ""
+    """graph that was created for it"""
     figures: dict[str, float] = {}
     """of the selected graph: gpus, ttft and itl in milliseconds, tokensPerSecondPerGPU, ..."""
 
@@ -30,7 +34,9 @@ class PlanAlternative(msgspec.Struct, kw_only=True, frozen=True):
     """What else was considered."""
 
     replicas: dict[str, Count] = {}
+    """by pool"""
     figures: dict[str, float] = {}
+    """what the policy predicts for it, by name"""
     reason: str = ""
     """why it was not taken"""
 
@@ -39,6 +45,7 @@ class PlanData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """What the planner concluded at one moment, from what, and why. Pools are `prefill` and `decode`."""
 
     graph_deployment: str
+    """graph that is planned"""
     namespace: str
     policy: str = ""
     """`adaptive` or `reference`"""
@@ -49,13 +56,17 @@ class PlanData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     current: dict[str, Count] = {}
     """ready, by pool"""
     inputs: dict[str, float] = {}
+    """what the policy was given, by name"""
     missing: dict[str, str] = {}
     """inputs that are not there, and why"""
     predictions: dict[str, float] = {}
+    """what the policy predicts, by name"""
     alternatives: list[PlanAlternative] = []
+    """what else was considered"""
     command: str = ""
     """id of the command that the scaler was sent; empty where none was"""
     advisory: bool = False
+    """whether the plan is only reported"""
 
 
 _request = EventFamily("request", REQUEST, "profiler", RequestData)

@@ -13,17 +13,22 @@ class ScaleTarget(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """How many replicas one component shall have. It is named, or it is the only one of its sub-component type."""
 
     component: str = ""
+    """its name"""
     sub_component_type: str = ""
     """`prefill` or `decode`, where no component is named"""
     replicas: Count = 0
+    """that are desired"""
 
 
 class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """Asks for so many replicas of components of a graph deployment; components left out stay as they are."""
 
     graph_deployment: str
+    """graph in the namespace of the subject"""
     targets: list[ScaleTarget]
+    """components to scale"""
     reason: str = ""
+    """why, in words of the sender"""
     requester: str = ""
     """who asks, for events and conditions: `planner`, or a name of the sender's choice"""
     expected_generation: Int64 = "0"
@@ -45,10 +50,13 @@ class ScalingAdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="came
     name: str
     namespace: str
     graph_deployment: str = ""
+    """graph that the component is of"""
     component: str = ""
+    """that the adapter scales"""
     previous_replicas: Count = 0
     """of the component, before"""
     replicas: Count = 0
+    """of the component, now"""
     writers: list[str] = []
     """field managers, as Kubernetes knows them: who set the adapter's number, then the others that set one"""
     reason: str = ""

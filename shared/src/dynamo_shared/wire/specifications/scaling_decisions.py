@@ -12,12 +12,17 @@ class ScaledComponent(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     """What became of one component in a decision."""
 
     graph_deployment: str
+    """graph that it is of"""
     namespace: str
+    """of that graph"""
     component: str
+    """its name"""
     sub_component_type: str = ""
+    """`prefill`, `decode`, or another type"""
     current: Count = 0
     """replicas that were desired before"""
     requested: Count = 0
+    """replicas that the command asks for"""
     allowed: Count = 0
     """replicas that are desired now, or would be"""
     gpus_per_replica: Count = 0
@@ -29,14 +34,18 @@ class ScaledComponent(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     reason: str = ""
     """why `allowed` is not what was requested: Cooldown, RolloutInProgress, CapacityPending, ..."""
     message: str = ""
+    """the reason, in words"""
 
 
 class BudgetFigures(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """A budget of GPUs as a decision observed it. -1: unbounded."""
 
     name: str
+    """as configured"""
     min_gpus: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
+    """its floor"""
     max_gpus: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
+    """its ceiling"""
     before: Count = 0
     """GPUs of all desired replicas"""
     after: Count = 0
@@ -58,11 +67,15 @@ class ScalingDecision(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     components: list[ScaledComponent] = []
     """those of the request, then those of others that it was paired with"""
     budgets: list[BudgetFigures] = []
+    """those that count the components"""
     requester: str = ""
+    """who asked"""
     request_reason: str = ""
+    """why, in words of the requester"""
     command: str = ""
     """id of the command"""
     dry_run: bool = False
+    """whether nothing was to be written"""
 
 
 _decision = EventFamily("scaling", GRAPH_DEPLOYMENT, "scaler", ScalingDecision, EventIdentity.CAUSE)

@@ -19,6 +19,7 @@ class ModelCard(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     base_model: str = ""
     """of a LoRA adapter, the model that it changes, where the worker says so; empty for a model of its own"""
     lora: bool = False
+    """whether it is a LoRA adapter"""
     worker_type: str = ""
     """aggregated, prefill, decode or encode; empty on cards of releases that do not say"""
     model_type: str = ""
@@ -38,6 +39,7 @@ class ModelCard(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     max_num_batched_tokens: Count = 0
     """tokens in one forward pass"""
     data_parallel_size: Count = 0
+    """ranks of the worker"""
 
     @property
     def max_kv_tokens(self) -> int:
@@ -56,6 +58,7 @@ class WorkerData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """unsigned, 64 bits, decimal; a string, since JSON numbers lose it"""
     dynamo_namespace: str = ""
     component: str = ""
+    """its name in Dynamo"""
     endpoints: list[str] = []
     """names of what can be called, sorted"""
     transport: str = ""
@@ -67,6 +70,7 @@ class WorkerData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     source: str = ""
     """where its records are: etcd, kubernetes or file"""
     graph_deployment: str = ""
+    """graph that its pod is of; empty where it has none"""
     graph_component: str = ""
     """its component's name in that graph deployment"""
     pod: str = ""
@@ -74,6 +78,7 @@ class WorkerData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     container: str = ""
     """only where each container of a pod is a worker of its own"""
     device_type: str = ""
+    """`cuda`, `cpu` or another kind, where the worker says so"""
     models: list[ModelCard] = []
     """sorted by name"""
 
@@ -88,9 +93,12 @@ class ServedModelData(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     model: str = ""
     """name that clients ask for"""
     base_model: str = ""
+    """of a LoRA adapter, the model that it changes"""
     lora: bool = False
+    """whether it is a LoRA adapter"""
     dynamo_namespace: str = ""
     graph_deployment: str = ""
+    """graph of its workers, where they have one"""
     available: bool = False
     """whether all kinds of workers are there that it takes to answer a request"""
     missing: list[str] = []
@@ -98,6 +106,7 @@ class ServedModelData(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     workers: dict[str, Count] = {}
     """how many serve it, by worker type"""
     model_type: str = ""
+    """`Chat | Completions`"""
     context_length: Count = 0
     """the least of its workers'"""
 
