@@ -7,7 +7,7 @@ from typing import Any
 
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, key_of
 from dynamo_shared.state import ObjectCache
-from dynamo_shared.state.packing import UNPACKED, Packer
+from dynamo_shared.state.packing import UNPACKED, UNPACKED_BYTES, Packer
 from dynamo_shared.state.versions import Version, version_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,3 +154,12 @@ def memory(cache: ObjectCache) -> int:
 def test_many_objects_take_less_memory() -> None:
     # With the packer's own 100 KiB, which more objects would share.
     assert memory(packed()) * 1.7 < memory(ObjectCache())
+
+
+def test_of_large_objects_few_are_unpacked() -> None:
+    cache = packed()
+    large = [deployment(number, app="x" * UNPACKED_BYTES) for number in range(3)]
+    for each in large:
+        take(cache, each)
+    assert [cache.get(DEPLOYMENTS, key_of(each)) is each for each in reversed(large)] == [True, False, False]
+    assert [cache.get(DEPLOYMENTS, key_of(each)) for each in large] == large

@@ -25,7 +25,7 @@ from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import structlog
 
-from dynamo_shared.api.objects import KubeObject, without_managed_fields
+from dynamo_shared.api.objects import KubeObject, size_of, without_managed_fields
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.newest import Newest
 from dynamo_shared.state.packing import Packer, Recent
@@ -148,8 +148,7 @@ class _Table:
 
     def _use(self, key: ObjectKey, obj: KubeObject, packed: bytes | None = None) -> None:
         self.namespaces[key.namespace][key.name] = obj
-        if oldest := self._recent.use((self, key), packed):
-            (table, idle), known = oldest
+        for (table, idle), known in self._recent.use((self, key), size_of(obj), packed):
             table._pack(idle, known)
 
     def _pack(self, key: ObjectKey, packed: bytes | None) -> None:

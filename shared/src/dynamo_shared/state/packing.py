@@ -6,6 +6,7 @@ takes some 10 microseconds, unpacking 20 to 70.
 
 import zlib
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -16,6 +17,9 @@ Slot = TypeVar("Slot")
 
 UNPACKED = 128
 """Objects that a cache has unpacked at most. Of 512, a hundred graphs at once take no less CPU, and 6 MiB more a service."""
+
+UNPACKED_BYTES = 4 << 20
+"""Of these as JSON. Objects of many small values take twenty times as much memory, and may have a megabyte each."""
 
 _SAMPLES = 3
 _WINDOW, _LEVEL, _MEMORY = -14, 3, 6
@@ -66,16 +70,21 @@ class Recent(Generic[Slot]):
     """Which objects are unpacked, the one that was used longest ago first."""
 
     def __init__(self) -> None:
-        self._used: OrderedDict[Slot, bytes | None] = OrderedDict()
+        self._used: OrderedDict[Slot, tuple[int, bytes | None]] = OrderedDict()
+        self._bytes = 0
 
-    def use(self, slot: Slot, packed: bytes | None = None) -> tuple[Slot, bytes | None] | None:
-        """An object is unpacked now. `packed`: its packed form, where that is known.
+    def use(self, slot: Slot, size: int, packed: bytes | None = None) -> Iterator[tuple[Slot, bytes | None]]:
+        """An object of a size is unpacked now. `packed`: its packed form, where that is known.
 
-        Returns the object that was used longest ago, where there are too many now: it is to be packed.
+        Yields those that were used longest ago, where there is too much now: they are to be packed.
         """
-        self._used[slot] = packed
-        self._used.move_to_end(slot)
-        return self._used.popitem(last=False) if len(self._used) > UNPACKED else None
+        self.forget(slot)
+        self._used[slot] = size, packed
+        self._bytes += size
+        while len(self._used) > 1 and (len(self._used) > UNPACKED or self._bytes > UNPACKED_BYTES):
+            oldest, (freed, known) = self._used.popitem(last=False)
+            self._bytes -= freed
+            yield oldest, known
 
     def touch(self, slot: Slot) -> None:
         """An object that is unpacked was read."""
@@ -83,4 +92,4 @@ class Recent(Generic[Slot]):
 
     def forget(self, slot: Slot) -> None:
         """An object is gone."""
-        self._used.pop(slot, None)
+        self._bytes -= self._used.pop(slot, (0, None))[0]
