@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, size_of
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of, of
 from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound
 from dynamo_shared.state.cache import ObjectCache
 
 NOW = "2026-01-02T03:04:05Z"
+#: Bytes of an object that etcd takes.
+LARGEST = 3 << 19
 
 
 class MemoryKube:
@@ -171,6 +173,8 @@ class MemoryKube:
         metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
         if after == before:
             return before
+        if size_of(after) > LARGEST:
+            raise Invalid(500, "", "etcdserver: request is too large")
         if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
             self.remove(resource, key)
             return {**after, "metadata": {name: value for name, value in metadata.items() if name != "finalizers"}}

@@ -15,6 +15,7 @@ from dynamo_profiler.profiling.results import (
     Progress,
     Remark,
 )
+from dynamo_profiler.requests import deploying
 from dynamo_profiler.requests.dcgm import DcgmExporters
 from dynamo_profiler.requests.deploying import GraphDeployer
 from dynamo_profiler.requests.finding import HardwareFinder
@@ -106,13 +107,13 @@ def output(uid: str = "u-1", **data: str) -> KubeObject:
     return stored(CONFIG_MAPS, "dgdr-output-qwen", uid, data=data)
 
 
-def result(*, meets_sla: bool | None = True, remark: str = "", reads: bool = False) -> ProfilingResult:
-    """A deployment that was selected, of a front of two; `reads` whether its graph reads a ConfigMap."""
+def result(*, meets_sla: bool | None = True, remark: str = "", reads: bool = False, size: int = 0) -> ProfilingResult:
+    """A deployment that was selected, of a front of two; `reads` whether its graph reads a ConfigMap, `size` its bytes."""
     read = {**CONFIG_MAPS.type_meta, "metadata": {"name": "planner-config-qwen"}, "data": {"planner_config.json": "{}"}}
     best = DeploymentCandidate(
         figures=Figures(backend="vllm", serving="disagg", gpus=8, meets_sla=meets_sla, ttft=429.5),
         parallelism={},
-        dgd=SELECTED,
+        dgd={**SELECTED, "spec": {"components": [], "backendFramework": "x" * size}} if size else SELECTED,
         config_maps=(read,) if reads else (),
     )
     remarks = (Remark(reason=remark, message="5 ms was asked for"),) if remark else ()
@@ -140,6 +141,7 @@ class World:
         refusals: Mapping[str, KubeError] | None = None,
     ) -> None:
         self.kube, self.cache, self.clock = MemoryKube(*observed, refusals=refusals), ObjectCache(), ManualClock()
+        deploying.index(self.cache)
         self.kube.publish(self.cache)
         for obj in unheard:
             self.kube.put(obj)

@@ -32,6 +32,7 @@ from .request_world import (
     config_map,
     graph,
     offered,
+    output,
     ready,
     request,
 )
@@ -137,6 +138,16 @@ async def test_what_is_created_is_the_requests_and_what_it_reads_outlives_the_re
     world = World(ready(), graph(), config_map())
     await world.reconcile()
     assert await owners(world) == ["DynamoGraphDeploymentRequest", "DynamoGraphDeployment"]
+
+
+async def test_of_config_maps_a_request_reads_its_own_and_data_of_outputs_alone(monkeypatch):
+    """Users label ConfigMaps of a megabyte so, as many as they like: to read all took seconds of each reconcile."""
+    world = World(new(), config_map(), output(phase="Done"))
+    monkeypatch.setattr(world.cache, "list", lambda *_: pytest.fail("all are read"))
+    await world.reconcile()
+    assert await owners(world) == ["DynamoGraphDeployment"]
+    kept = [world.cache.get(CONFIG_MAPS, ObjectKey("ns", f"{name}-qwen")) for name in ("planner-config", "dgdr-output")]
+    assert ["data" in (each or {}) for each in kept] == [False, True]
 
 
 async def test_what_the_operator_1_2_selected_is_created_in_the_version_that_is_stored():

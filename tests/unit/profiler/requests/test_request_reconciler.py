@@ -214,6 +214,10 @@ IS_DELETED = "Failed Profiling-JobDeleted Succeeded-JobDeleted; ProfilingCheckFa
             World.of(profiling(), graph("u-0"), config_map("u-0"), ends=result(reads=True)),
             "Failed DeploymentReady-DeploymentRejected Succeeded-Failed; DeploymentRejected",
         ),
+        "the status has no room for the result": (
+            World.of(profiling(spec={"image": "x" * 900_000}), ends=result(size=900_000)),
+            "Failed SpecGenerated-GenerationFailed Succeeded-Failed; SpecGenerated ProfilingCheckFailed",
+        ),
         "a ConfigMap of another author has the name": (
             World.of(profiling(), config_map(""), ends=result(reads=True)),
             "Failed SpecGenerated-GenerationFailed Succeeded-Failed; ConfigMapCreationFailed",

@@ -25,6 +25,7 @@ from dynamo_shared.runtime.tasks import Task
 
 from dynamo_profiler import events
 from dynamo_profiler.profiling.results import ProfileRequest, ProfilingRequest
+from dynamo_profiler.requests import deploying
 from dynamo_profiler.requests.dcgm import DcgmExporters
 from dynamo_profiler.requests.deploying import GraphDeployer
 from dynamo_profiler.requests.finding import HardwareFinder
@@ -54,7 +55,8 @@ class RequestController(Controller):
         nodes = (NODES, RESOURCE_SLICES) if settings.gpu.discovery_enabled else ()
         reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
         super().__init__(context, name, reads, identity=IDENTITY)
-        self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, CONFIG_MAPS)
+        deploying.index(self.cache)
+        self.cache.pack(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, CONFIG_MAPS)
         self._profilings = Profilings(
             profile,
             lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)),

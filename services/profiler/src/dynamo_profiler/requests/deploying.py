@@ -10,10 +10,8 @@ from dynamo_shared.api.request_graphs import graph_of, is_made_for, marked
 from dynamo_shared.api.request_parts import in_own_words
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
-    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     ObjectKey,
-    controller_reference,
     key_of,
     owner_reference,
 )
@@ -24,8 +22,9 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_profiler import events
-from dynamo_profiler.requests.ownership import is_managed, write
+from dynamo_profiler.requests.ownership import is_managed, owner_of, write
 from dynamo_profiler.requests.status import DEPLOYMENT_READY, StatusDraft
+from dynamo_profiler.requests.thorough import names
 
 _TAKEN = (
     "DynamoGraphDeployment {name} exists, and was not made for this request: delete it, or choose another name with "
@@ -36,6 +35,27 @@ _DELETED, _REJECTED = "DeploymentDeleted", "DeploymentRejected"
 _ENDED_WITHOUT_GRAPH = frozenset({_DELETED, _REJECTED})
 #: Reasons of a graph that say that images cannot be pulled.
 _IMAGE_TROUBLE = ("ErrImagePull", "ImagePullBackOff", "ImagePullFailed")
+
+
+BY_OWNER = "owner"
+
+
+def index(cache: ObjectCache) -> None:
+    """Keeps what graphs read findable by its owners. Of these ConfigMaps, and of others that users label so, no data are read."""
+    cache.keep_only(CONFIG_MAPS, _without_data)
+    cache.add_index(CONFIG_MAPS, BY_OWNER, _owners)
+
+
+def _without_data(config_map: KubeObject) -> KubeObject:
+    if objects.name(config_map) == names.output(objects.labels(config_map).get(labels.REQUEST_NAME, "")):
+        return config_map
+    return {name: value for name, value in config_map.items() if name not in ("data", "binaryData")}
+
+
+def _owners(config_map: KubeObject) -> list[str]:
+    if objects.name(config_map).startswith(names.output("")):
+        return []
+    return [each["uid"] for each in config_map["metadata"].get("ownerReferences", ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +218,11 @@ class GraphDeployer:
 
     def _config_maps(self, obj: KubeObject, graph: KubeObject) -> list[KubeObject]:
         """The ConfigMaps that a graph reads and its request owns."""
-        uid, name = obj["metadata"]["uid"], graph["metadata"]["name"]
+        namespace, name = objects.namespace(obj), objects.name(graph)
         return [
             each
-            for each in self.cache.list(CONFIG_MAPS, obj["metadata"]["namespace"])
-            if (each["metadata"].get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME) == name
-            and any(owner["uid"] == uid for owner in each["metadata"].get("ownerReferences", ()))
+            for each in self.cache.by_index(CONFIG_MAPS, BY_OWNER, objects.uid(obj))
+            if objects.namespace(each) == namespace and objects.labels(each).get(labels.GRAPH_DEPLOYMENT_NAME) == name
         ]
 
     async def _own(self, config_map: KubeObject, owners: list[KubeObject]) -> None:
@@ -214,8 +233,3 @@ class GraphDeployer:
 
 def _graph_owner(graph: KubeObject) -> KubeObject:
     return owner_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph["metadata"]["name"], graph["metadata"]["uid"])
-
-
-def owner_of(obj: KubeObject) -> KubeObject:
-    """The request as the controller of what is made for it."""
-    return controller_reference(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj["metadata"]["name"], obj["metadata"]["uid"])

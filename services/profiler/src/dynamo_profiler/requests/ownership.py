@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from dynamo_shared.api.objects import KubeObject, of_uid
 from dynamo_shared.api.registry import OPERATOR, labels
-from dynamo_shared.api.resources import Resource, key_of, of
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, Resource, controller_reference, key_of, of
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
 
@@ -40,3 +40,8 @@ async def write(kube: KubeClient, desired: KubeObject, is_own: Callable[[KubeObj
         raise NameInUse(resource, key.name)
     # The uid is a precondition: another object that took the name meanwhile stays as it is.
     return await kube.apply(resource, of_uid(desired, observed["metadata"]["uid"]))
+
+
+def owner_of(obj: KubeObject) -> KubeObject:
+    """The request as the controller of what is made for it."""
+    return controller_reference(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj["metadata"]["name"], obj["metadata"]["uid"])

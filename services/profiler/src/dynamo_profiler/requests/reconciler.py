@@ -178,11 +178,10 @@ class RequestReconciler:
     async def _profiling(self, obj: KubeObject, draft: StatusDraft) -> Result:
         spec = spec_of(obj)
         uid = obj["metadata"]["uid"]
-        request = self._profiling_request(obj, spec, draft)
         if spec.search_strategy == "thorough":
-            step, outcome = await self.thorough.follow(obj, request)
+            step, outcome = await self.thorough.follow(obj, self._profiling_request(obj, spec, draft))
         else:
-            self.profilings.ensure(uid, request)
+            self.profilings.ensure(uid, key_of(obj), partial(self._asked, key_of(obj)))
             step, outcome = self.profilings.step(uid), self.profilings.outcome(uid)
         if outcome is None:
             if step is not None:
@@ -200,6 +199,12 @@ class RequestReconciler:
             result = await self._selected(obj, spec, draft, outcome)
         self.profilings.stop(uid)
         return result
+
+    def _asked(self, key: ObjectKey) -> ProfilingRequest:
+        """A request that is profiled; the work for one that is gone has ended."""
+        obj = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
+        assert obj is not None
+        return self._profiling_request(obj, spec_of(obj), StatusDraft(obj, self.now()))
 
     def _profiling_request(
         self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: StatusDraft
@@ -243,7 +248,13 @@ class RequestReconciler:
             draft.enter(RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way")
         else:
             draft.enter(RequestPhase.READY, f"{message}; spec.autoApply is false: apply it when it suits")
-        return await self._write(obj, draft)
+        try:
+            return await self._write(obj, draft)
+        except Invalid as error:
+            # Large overrides are in the spec and in the result, and an object has no room for both.
+            why = f"the result cannot be written into the status: {error}; make spec.overrides smaller in a new request"
+            self.announcer.announce(obj, events.PROFILING_FAILED(in_own_words(why, obj)))
+            return await self._write(obj, StatusDraft(obj, self.now()).fail(SPEC_GENERATED, "GenerationFailed", why))
 
     async def _ready(self, obj: KubeObject, draft: StatusDraft) -> Result:
         await self.deploying.share(obj, draft)

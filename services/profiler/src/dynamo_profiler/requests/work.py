@@ -40,12 +40,14 @@ class Profilings:
         self._stopping: set[asyncio.Task[None]] = set()
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    def ensure(self, uid: str, request: ProfilingRequest) -> None:
-        """Profiles a request, unless that is under way or done already."""
+    def ensure(self, uid: str, key: ObjectKey, asked: Callable[[], ProfilingRequest]) -> None:
+        """Profiles a request, unless that is under way or done already.
+
+        `asked` gives it when its turn comes: thousands may wait, and each may have a megabyte.
+        """
         if uid in self._works:
             return
-        key = ObjectKey(request.namespace, request.name)
-        task = asyncio.create_task(self._profile(uid, request), name=f"profile {key}")
+        task = asyncio.create_task(self._profile(uid, key, asked), name=f"profile {key}")
         self._works[uid] = _Work(key, task, (ProfilingPhase.INITIALIZING, "waiting for its turn"))
 
     def step(self, uid: str) -> tuple[ProfilingPhase, str] | None:
@@ -82,15 +84,15 @@ class Profilings:
         finally:
             await self.release(lambda _: True)
 
-    async def _profile(self, uid: str, request: ProfilingRequest) -> None:
+    async def _profile(self, uid: str, key: ObjectKey, asked: Callable[[], ProfilingRequest]) -> None:
         outcome: Outcome
         try:
-            async with self._turn(request.namespace):
-                outcome = await self._result_for(request, lambda phase, message: self._advance(uid, phase, message))
+            async with self._turn(key.namespace):
+                outcome = await self._result_for(asked(), lambda phase, message: self._advance(uid, phase, message))
         except ProfilingFailed as failed:
             outcome = failed
         except Exception as error:
-            log.exception("profiling failed unexpectedly", request=request.name, namespace=request.namespace)
+            log.exception("profiling failed unexpectedly", request=key.name, namespace=key.namespace)
             outcome = ProfilingFailed("", _UNEXPECTED.format(error=error))
         if (work := self._works.get(uid)) is not None:
             work.outcome = outcome

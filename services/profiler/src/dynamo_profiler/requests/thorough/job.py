@@ -11,7 +11,7 @@ from dynamo_shared.api.request_parts import parts_of
 from dynamo_shared.api.resources import JOBS
 
 from dynamo_profiler.profiling.results import ProfilingRequest
-from dynamo_profiler.requests.deploying import owner_of
+from dynamo_profiler.requests.ownership import owner_of
 from dynamo_profiler.requests.thorough import names
 from dynamo_profiler.requests.thorough.overrides import merge_job
 
