@@ -5,8 +5,22 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
+from dynamo_pod_builder.legacy_types import lacked_by
+from dynamo_pod_builder.render.pod.probes import FRONTEND
 
-from .building import CONFIG, component, main, pod, variables
+from tests.building.tables import rows
+
+from .building import (
+    CONFIG,
+    component,
+    component_children,
+    component_deployments,
+    graph,
+    main,
+    of_kind,
+    pod,
+    variables,
+)
 
 ADDRESSES = render.RenderConfig(
     nats_address="nats://n:4222", etcd_address="e:2379", model_express_url="http://m", prometheus_endpoint="http://p"
@@ -234,6 +248,38 @@ def test_frontend_sidecar_is_a_frontend_that_sees_the_data_of_main() -> None:
     # As recorded: only workers distinguish generations.
     assert "DYN_NAMESPACE_WORKER_SUFFIX" not in result
     assert spec["containers"][1] == {"name": "first", "image": "i", "resources": {}}
+
+
+ASKED = {"httpGet": {"path": "/mine", "port": 9}}
+READY = "front.readinessProbe"
+
+
+@rows(
+    "own, lacking, expected",
+    {
+        "the same kind": (ASKED, set(), {**FRONTEND["readinessProbe"], **ASKED}),
+        "its own delay": (
+            {**ASKED, "initialDelaySeconds": 1, "successThreshold": 2},
+            set(),
+            {**FRONTEND["readinessProbe"], **ASKED, "initialDelaySeconds": 1, "successThreshold": 2},
+        ),
+        "a part of the question": (
+            {"httpGet": {"path": "/x"}},
+            set(),
+            {**FRONTEND["readinessProbe"], "httpGet": {"path": "/x", "port": "http"}},
+        ),
+        "another kind": ({"exec": {"command": ["x"]}}, set(), {"exec": {"command": ["x"]}}),
+        "pods of an earlier release have it so": (ASKED, {READY}, ASKED),
+        "another container has it so": (ASKED, {"a.readinessProbe"}, {**FRONTEND["readinessProbe"], **ASKED}),
+    },
+)
+def test_a_probe_of_a_frontend_sidecar_is_completed(own, lacking, expected) -> None:
+    front = {"name": "front", "image": "i", "readinessProbe": own}
+    (dcd,) = component_deployments(graph(component(frontendSidecar="front", sidecars=[front]))).values()
+    (made,) = of_kind(component_children(dcd, lacking=frozenset(lacking)), "Deployment")
+    probe = made["spec"]["template"]["spec"]["containers"][1]["readinessProbe"]
+    assert probe == expected
+    assert (READY in lacked_by(made)) == ("initialDelaySeconds" not in probe)
 
 
 def test_discovery_by_container() -> None:

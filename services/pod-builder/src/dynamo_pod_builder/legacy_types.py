@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from dynamo_shared.api import objects
+from dynamo_shared.api.containers import is_main
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.v1beta1 import ComponentType
 
@@ -26,19 +28,28 @@ def legacy_types(components: Sequence[KubeObject], cliques: Iterable[KubeObject]
 
 
 def lacked_by(workload: KubeObject | None) -> frozenset[str]:
-    """Labels of later releases that pods lack: of their model, which the reference does not set either, and their sub-type."""
-    return _lacking(objects.labels(_template_of(workload or {})))
+    """What pods lack that later releases write: labels of their model, which the reference does not set either, and of their
+    sub-type, and delays of probes of the containers next to main, as `front.readinessProbe`.
+    """
+    template = _template_of(workload or {})
+    return _lacking(objects.labels(template), template.get("spec") or {})
 
 
 def lacked_by_cliques(cliques: Iterable[KubeObject]) -> dict[str, frozenset[str]]:
     """The same of cliques, by component."""
-    of_cliques = (each.get("labels") or {} for each in cliques)
-    return {each.get(labels.COMPONENT, ""): _lacking(each) for each in of_cliques}
+    of_cliques = ((each.get("labels") or {}, (each.get("spec") or {}).get("podSpec") or {}) for each in cliques)
+    return {own.get(labels.COMPONENT, ""): _lacking(own, pod) for own, pod in of_cliques}
 
 
-def _lacking(pod_labels: Mapping[str, str]) -> frozenset[str]:
+def _lacking(pod_labels: Mapping[str, str], pod: KubeObject) -> frozenset[str]:
     later = (labels.COMPONENT, labels.SUB_COMPONENT_TYPE), (labels.BASE_MODEL_HASH, labels.BASE_MODEL)
-    return frozenset(label for known, label in later if known in pod_labels and label not in pod_labels)
+    at_once = [
+        f"{each['name']}.{probe}"
+        for each in pod.get("containers") or ()
+        for probe in PROBES
+        if not is_main(each) and probe in each and not each[probe].get("initialDelaySeconds")
+    ]
+    return frozenset(label for known, label in later if known in pod_labels and label not in pod_labels).union(at_once)
 
 
 def _legacy_type(type_: str, clique_labels: Mapping[str, str]) -> str:

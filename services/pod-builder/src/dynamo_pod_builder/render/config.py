@@ -158,7 +158,8 @@ class ObservedComponent:
     service_account: str = DEFAULT_ACCOUNT
     #: `worker` where existing objects select prefill or decode pods by the type that they had as v1alpha1; "" otherwise.
     legacy_type: str = ""
-    #: Labels that its pods lack, because earlier releases did not set them: they alone must not replace pods.
+    #: What its pods lack, because earlier releases did not write it: that alone must not replace them. Labels, and delays of the
+    #: probes of containers next to main, as `front.readinessProbe`.
     lacking: frozenset[str] = frozenset()
     #: The namespace's secrets of image registries.
     pull_secrets: PullSecrets = NO_PULL_SECRETS
@@ -191,7 +192,7 @@ class ObservedGraph:
     cliques: tuple[str, ...] = ()
     #: Component types that its pods carry from of old, by component: `ObservedComponent.legacy_type`.
     legacy_types: Mapping[str, str] = field(default_factory=dict)
-    #: Labels that its cliques lack, by component: `ObservedComponent.lacking`.
+    #: What its cliques lack, by component: `ObservedComponent.lacking`.
     lacking: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: Fields that the topology constraints of the existing PodCliqueSet have.
     topology_fields: frozenset[str] = frozenset()

@@ -5,11 +5,11 @@ what the user gives wins, maps and nested objects are merged field by field, a l
 value (`""`, `0`, `false`, `[]`, `{}`) is as good as not given where there is a default.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.probes import PROBES, asks
+from dynamo_shared.api.probes import HANDLERS, PROBES, asks
 
 
 def merge(base: KubeObject, override: Mapping[str, Any]) -> KubeObject:
@@ -39,6 +39,21 @@ def merge_container(base: KubeObject, override: Mapping[str, Any]) -> KubeObject
             merged[probe] = result
     merged["name"] = base["name"]
     return merged
+
+
+def with_probes_over(base: KubeObject, container: KubeObject, kept: Collection[str] = ()) -> KubeObject:
+    """A container whose probes have what they do not say from those of `base`, where both ask in the same way.
+
+    The reference completes a frontend next to the engine so, also where the result asks in two ways. `kept` are
+    probes that stay as they are.
+    """
+    completed = {
+        probe: merge(default, given)
+        for probe in PROBES
+        if (default := base.get(probe)) and (given := container.get(probe)) and probe not in kept
+        if any(handler in default and handler in given for handler in HANDLERS)
+    }
+    return {**container, **completed}
 
 
 def merge_probe(default: KubeObject | None, given: KubeObject | None) -> KubeObject | None:

@@ -17,7 +17,7 @@ from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod import volumes
 from dynamo_pod_builder.render.pod.containers import Defaults, defaults_of, frontend, worker
 from dynamo_pod_builder.render.pod.env import merge_env, standard
-from dynamo_pod_builder.render.pod.merge import merge, merge_container
+from dynamo_pod_builder.render.pod.merge import merge, merge_container, with_probes_over
 from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.pod.template import with_runtime
 from dynamo_pod_builder.render.sharing import failover, gpu_memory
@@ -183,7 +183,8 @@ def _with_frontend(
         if each["name"] != sidecar:
             rebuilt.append(each)
             continue
-        container = _container(context, base, each)
+        at_once = [probe for probe in PROBES if f"{sidecar}.{probe}" in context.observed.lacking]
+        container = _container(context, base, with_probes_over(base, each, at_once))
         own = container.get("volumeMounts", [])
         mounted = {mount["name"] for mount in own}
         missing = [mount for mount in shared_mounts if mount["name"] not in mounted]
