@@ -427,6 +427,14 @@ def test_a_rendering_is_the_same_twice() -> None:
     assert helm.template("--values", values) == helm.rendering(values)
 
 
+def test_operators_of_the_settings_are_added_to_the_services() -> None:
+    """They replaced them, and the webhooks took the platform's own writes for those of users."""
+    objects = helm.objects("--set", "config.platform.admission.operators={system:serviceaccount:a:b}")
+    config = yaml.safe_load(helm.one(objects, "ConfigMap", "config")["data"]["config.yaml"])
+    operators = config["platform"]["admission"]["operators"]
+    assert {"system:serviceaccount:a:b", "system:serviceaccount:dynamo-system:dynamo-platform-scaler"} <= {*operators}
+
+
 def test_templates_ask_the_cluster_nothing_and_roll_no_dice() -> None:
     for file in helm.PLATFORM.rglob("templates/**/*"):
         for action in re.findall(r"{{.*?}}", file.read_text()) if file.is_file() else ():

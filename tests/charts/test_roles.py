@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import yaml
 from dynamo_ctl.services import SERVICES
 from dynamo_dynadmin.rights import AS_CALLERS
 from dynamo_shared.api.rights import SECURE_METRICS, RightScope
@@ -62,6 +63,17 @@ def test_services_read_and_write_the_secrets_alone_that_are_theirs(given: tuple[
     named = {name for rule in held for name in rule.get("resourceNames", ())}
     assert named == names
     assert {verb for rule in held if "resourceNames" not in rule for verb in rule["verbs"]} == {"create", "list"}
+
+
+def test_a_service_may_run_as_an_account_that_exists() -> None:
+    """As of a tool that creates accounts with rights in a cloud. All of its roles are bound to that account."""
+    objects = helm.objects("--set", "services.watcher.serviceAccountName=clouds")
+    assert "dynamo-platform-watcher" not in {o["metadata"]["name"] for o in helm.of_kind(objects, "ServiceAccount")}
+    assert helm.one(objects, "Deployment", "watcher")["spec"]["template"]["spec"]["serviceAccountName"] == "clouds"
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        assert [each["name"] for each in helm.one(objects, kind, "watcher")["subjects"]] == ["clouds"]
+    config = yaml.safe_load(helm.one(objects, "ConfigMap", "config")["data"]["config.yaml"])
+    assert f"system:serviceaccount:{helm.NAMESPACE}:clouds" in config["platform"]["admission"]["operators"]
 
 
 def _flat(rule: dict[str, Any]) -> frozenset[tuple[str, str, str, str]]:

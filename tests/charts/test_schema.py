@@ -64,6 +64,7 @@ WRONG = [
     ("standby.duration=90s", "at '/standby/duration': '90s' does not match pattern"),
     ("standby.duration=long", "at '/standby/duration': 'long' does not match pattern"),
     ("metrics.podMonitor.interval=often", "at '/metrics/podMonitor/interval': 'often' does not match pattern"),
+    ("services.watcher.serviceAccountName=A", "at '/services/watcher/serviceAccountName': 'A' does not match pattern"),
     ("metrics.graphPodMonitor.frontendPath=metrics", "frontendPath': 'metrics' does not match pattern"),
     ("metrics.serviceMonitor.enabled=true", "at '/metrics': additional properties 'serviceMonitor' not allowed"),
     ("metrics.rules.runbookUrl=docs", "at '/metrics/rules/runbookUrl': 'docs' does not match pattern"),
@@ -145,6 +146,17 @@ TOGETHER = [
     ("config.server.healthProbe.port=9000", "made for 8081: leave it out"),
     ("config.platform.dynadmin.port=9000", "made for 8082: set dynadmin.port alone"),
     ("config.platform.imageBuilder.namespace=a", "made for dynamo-builds: set imageBuilder.namespace alone"),
+    ("config.platform.kubernetes.namespaces={a}", "made for []: set namespaces alone"),
+    ("config.namespace.restricted=a", "made for the whole cluster: set namespaces alone"),
+    ("config.platform.nats.servers={nats://n:4222}", "made for its own: set nats.mode and nats.existing.servers alone"),
+    ("config.platform.etcd.endpoints={https://e}", "made for its own: set etcd.mode and etcd.existing.endpoints alone"),
+    ("etcd.mode=none,config.platform.etcd.endpoints={https://e}", "made for none: set etcd.mode and"),
+    ("config.platform.replicas=1", "made for several: set defaults.replicas alone"),
+    ("config.platform.replicaId=me", "made for all replicas: leave it out"),
+    (
+        "defaults.serviceAccountName=all",
+        "defaults.serviceAccountName must be empty: each service has rights of its own",
+    ),
     ("config.platform.clusterName=east", "set clusterName alone, by which users of NATS get their rights"),
     (
         "etcd.mode=none,config.platform.standby.mode=never",
@@ -166,6 +178,10 @@ TOGETHER = [
     ("services.profiler=null", "helm upgrade --reuse-values leaves them out: use --reset-then-reuse-values"),
     ("nats.persistence.size=5Gi", "nats.persistence.size is 5Gi, and NATS needs more than 5Gi"),
     ("nats.mode=existing", "nats.existing.servers is empty"),
+    (
+        "nats.mode=existing,nats.existing.servers={tls://n},nats.existing.credentialSecrets.watcher=w",
+        "nats.existing.credentialSecrets has none for model-discovery: add it, or one called default",
+    ),
     ("etcd.mode=existing", "etcd.existing.endpoints is empty"),
     ("etcd.persistence.enabled=false", "etcd.persistence.enabled must be true with three members"),
 ]

@@ -109,6 +109,11 @@ imagePullSecrets:
 {{- mergeOverwrite (deepCopy .root.Values.defaults) (deepCopy (index .root.Values.services .key)) | toJson -}}
 {{- end -}}
 
+{{/* ServiceAccount of a service. Arguments: root, key, name. */}}
+{{- define "dynamo.account" -}}
+{{- default (printf "%s-%s" (include "dynamo.fullname" .root) .name) (index .root.Values.services .key).serviceAccountName -}}
+{{- end -}}
+
 {{/* The image of `helm test`: values of older releases have a text. */}}
 {{- define "dynamo.testImage" -}}
 {{- if kindIs "string" .Values.tests.image -}}
@@ -391,6 +396,12 @@ authorization.conf
   (list "server.healthProbe.port" 8081 "")
   (list "platform.dynadmin.port" .Values.dynadmin.port "dynadmin.port")
   (list "platform.imageBuilder.namespace" .Values.imageBuilder.namespace "imageBuilder.namespace")
+  (list "platform.kubernetes.namespaces" $namespaces "namespaces")
+  (list "namespace.restricted" (join "," $namespaces | default "the whole cluster") "namespaces")
+  (list "platform.nats.servers" (ternary "its own" .Values.nats.existing.servers (eq .Values.nats.mode "own")) "nats.mode and nats.existing.servers")
+  (list "platform.etcd.endpoints" (ternary .Values.etcd.existing.endpoints (ternary "its own" "none" (eq .Values.etcd.mode "own")) (eq .Values.etcd.mode "existing")) "etcd.mode and etcd.existing.endpoints")
+  (list "platform.replicas" "several" "defaults.replicas")
+  (list "platform.replicaId" "all replicas" "")
 -}}
 {{- $given := $.Values.config -}}
 {{- range splitList "." (first .) -}}
@@ -411,6 +422,9 @@ authorization.conf
 {{- if and (gt (int $service.replicas) 1) $alone (not (has $key (list "admission" "dynadmin"))) -}}
 {{- fail (printf "services.%s: %d replicas need etcd, or Leases to stand by: set etcd.mode to own or existing, standby.mode to auto, or replicas to 1" $key (int $service.replicas)) -}}
 {{- end -}}
+{{- end -}}
+{{- if .Values.defaults.serviceAccountName -}}
+{{- fail "defaults.serviceAccountName must be empty: each service has rights of its own. Set services.NAME.serviceAccountName" -}}
 {{- end -}}
 {{- range $where, $values := merge (dict "defaults" .Values.defaults) (omit .Values.services "admission") -}}
 {{- if dig "podSpec" "hostNetwork" false $values -}}
@@ -465,6 +479,13 @@ authorization.conf
 {{- end -}}
 {{- if and (eq .Values.nats.mode "existing") (not .Values.nats.existing.servers) -}}
 {{- fail "nats.existing.servers is empty: name the servers, or set nats.mode to own" -}}
+{{- end -}}
+{{- if and (eq .Values.nats.mode "existing") .Values.nats.existing.credentialSecrets -}}
+{{- range $key, $name := omit (include "dynamo.services" . | fromJson) "admission" -}}
+{{- if not (include "dynamo.natsSecret" (dict "root" $ "service" $name)) -}}
+{{- fail (printf "nats.existing.credentialSecrets has none for %s: add it, or one called default" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- /* NATS reserves what a stream may take, and creates none that does not fit into max_file_store. */ -}}
 {{- $size := .Values.nats.persistence.size -}}

@@ -99,6 +99,7 @@ OF_A_SERVICE: dict[str, Schema] = {
     "podLabels": _LABELS,
     "podAnnotations": _TEXTS,
     "serviceAccountAnnotations": _TEXTS,
+    "serviceAccountName": {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$"},
     "extraEnv": {"type": "array", "items": {"type": "object", "required": ["name"]}},
     "extraVolumes": {"type": "array", "items": {"type": "object", "required": ["name"]}},
     "extraVolumeMounts": {"type": "array", "items": {"type": "object", "required": ["name", "mountPath"]}},
