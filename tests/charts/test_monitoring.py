@@ -2,7 +2,10 @@
 
 import json
 import re
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 import yaml
 from dynamo_pod_builder.status.graph import FAILED
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
@@ -11,7 +14,13 @@ from dynamo_shared.runtime.metrics import WAIT_SECONDS
 from tests.charts import helm
 
 FILES = helm.PLATFORM / "files"
-KNOWN = set(re.findall(r"^\| `(\w+)`", (helm.ROOT / "docs/reference/metrics.md").read_text(), flags=re.MULTILINE))
+ROWS = re.findall(
+    r"^\| `(\w+)` \| \w+ \| (.*?) \|", (helm.ROOT / "docs/reference/metrics.md").read_text(), flags=re.MULTILINE
+)
+LABELS = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in ROWS}
+KNOWN = LABELS.keys()
+#: Of each series: its target's, the bounds of a histogram, and what a Prometheus of several clusters adds.
+ALWAYS = {"namespace", "pod", "le", "cluster"}
 
 
 def named(expression: str) -> set[str]:
@@ -26,13 +35,46 @@ def alerts() -> list[dict[str, str]]:
     return document
 
 
-def test_alerts_watch_metrics_that_there_are() -> None:
-    assert {name for alert in alerts() for name in named(alert["expr"])} <= KNOWN
+def boards() -> dict[str, dict[str, Any]]:
+    """The dashboards by name."""
+    return {each.stem: json.loads(each.read_text()) for each in (FILES / "dashboards").glob("*.json")}
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Every query of alerts and dashboards, with the text that shows labels of its result."""
+    for alert in alerts():
+        yield alert["expr"], alert["summary"].replace("$labels.", "")
+    for board in boards().values():
+        for target in (target for panel in board["panels"] for target in panel["targets"]):
+            yield target["expr"], target["legendFormat"]
+        yield from ((each["definition"], "") for each in board["templating"]["list"] if each["type"] == "query")
+
+
+@pytest.mark.parametrize(("query", "text"), [*queries()])
+def test_queries_name_metrics_and_labels_that_there_are(query: str, text: str) -> None:
+    assert named(query)
+    assert named(query) <= KNOWN
+    there = set.intersection(*(LABELS[each] for each in named(query))) | ALWAYS
+    kept = re.findall(r"\bby \((.*?)\)", query)
+    grouped = set(re.split(", *", kept[0])) if kept else there
+    assert grouped <= there
+    assert set(re.findall(r'(\w+) *(?:=~|!~|!=|=) *"', query)) <= there
+    # What no group keeps is empty in the text.
+    assert set(re.findall(r"{{ ?(\w+) ?}}", text)) <= grouped - {"le"}
 
 
 def test_a_platform_without_a_watcher_is_not_hidden_by_another_one() -> None:
     (alert,) = (each for each in alerts() if each["alert"] == "DynamoNoActiveWatcher")
     assert alert["expr"].startswith("max by (namespace) (")
+
+
+@pytest.mark.parametrize(("webhooks", "watched"), [("true", True), ("false", False)])
+def test_webhooks_are_missed_where_there_are_some(webhooks: str, watched: bool) -> None:
+    objects = helm.objects("--set", f"metrics.rules.enabled=true,webhook.enabled={webhooks}")
+    (rules,) = helm.of_kind(objects, "PrometheusRule")
+    names = [each["alert"] for each in rules["spec"]["groups"][0]["rules"]]
+    assert len(names) == len(alerts()) - (not watched)
+    assert ("DynamoNoWebhooks" in names) is watched
 
 
 def test_the_alert_of_failed_graphs_counts_what_the_pod_builder_counts() -> None:
@@ -65,20 +107,21 @@ def test_every_alert_has_its_heading() -> None:
         assert alert["runbook"] in headings
 
 
-def test_dashboards_show_metrics_that_there_are() -> None:
-    boards = sorted((FILES / "dashboards").glob("*.json"))
-    assert len(boards) == 4
-    for board in boards:
-        queries = [target["expr"] for panel in json.loads(board.read_text())["panels"] for target in panel["targets"]]
-        assert {name for query in queries for name in named(query)} <= KNOWN
+def test_dashboards_show_the_clusters_and_graphs_that_are_chosen() -> None:
+    """A Prometheus of many clusters has the series of all of them, and a large cluster has hundreds of graphs."""
+    assert len(boards()) == 4
+    for board in boards().values():
+        for query in (target["expr"] for panel in board["panels"] for target in panel["targets"]):
+            assert query.count('cluster=~"$cluster"') == len(re.findall(r"\bdynamo_\w+", query))
+            of_graphs = all("graph" in LABELS[each] for each in named(query))
+            assert ('graph=~"$graph"' in query) is of_graphs
 
 
 def test_a_watcher_that_was_active_before_draws_no_line_of_its_own() -> None:
     """It keeps the time of its last list, as if nothing was synced any more."""
-    board = json.loads((FILES / "dashboards" / "bus.json").read_text())
     (query,) = (
         target["expr"]
-        for panel in board["panels"]
+        for panel in boards()["bus"]["panels"]
         for target in panel["targets"]
         if "dynamo_watcher_last_synced_timestamp_seconds" in target["expr"]
     )

@@ -64,6 +64,7 @@ WRONG = [
     ("standby.duration=90s", "at '/standby/duration': '90s' does not match pattern"),
     ("standby.duration=long", "at '/standby/duration': 'long' does not match pattern"),
     ("metrics.podMonitor.interval=often", "at '/metrics/podMonitor/interval': 'often' does not match pattern"),
+    ("metrics.podMonitor.endpoint.path=/m", "at '/metrics/podMonitor/endpoint': additional properties 'path' not"),
     ("services.watcher.serviceAccountName=A", "at '/services/watcher/serviceAccountName': 'A' does not match pattern"),
     ("metrics.graphPodMonitor.frontendPath=metrics", "frontendPath': 'metrics' does not match pattern"),
     ("metrics.serviceMonitor.enabled=true", "at '/metrics': additional properties 'serviceMonitor' not allowed"),

@@ -1,5 +1,6 @@
 """What is scraped, by whom, and the labels that it has then."""
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -86,6 +87,18 @@ def stored_labels(endpoint: dict[str, Any], target: dict[str, str], scraped: dic
         elif match := re.fullmatch(rule["regex"], result.get(rule["sourceLabels"][0], "")):
             result[rule["targetLabel"]] = match[1]
     return result
+
+
+def test_rules_of_the_values_come_after_those_of_the_chart() -> None:
+    """Before them, they would see neither its labels nor the names that it gives back to frontends."""
+    more = {"relabelings": [{"targetLabel": "tier"}], "metricRelabelings": [{"action": "drop", "regex": "python_.*"}]}
+    given = {"podMonitor": {"enabled": True, "endpoint": more}, "graphPodMonitor": {"enabled": True, "endpoint": more}}
+    monitors = helm.of_kind(helm.objects("--set-json", f"metrics={json.dumps(given)}"), "PodMonitor")
+    endpoints = [each for monitor in monitors for each in monitor["spec"]["podMetricsEndpoints"]]
+    assert len(endpoints) > 10
+    for field, rules in more.items():
+        assert all(each[field][-1:] == rules for each in endpoints)
+        assert any(len(each[field]) > 1 for each in endpoints)
 
 
 def test_the_frontends_path_of_metrics_can_be_another() -> None:

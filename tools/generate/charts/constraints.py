@@ -26,6 +26,11 @@ _LABEL = "^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$"
 _LABELS: Schema = {"type": "object", "additionalProperties": {"type": "string", "pattern": _LABEL}}
 #: As the Prometheus operator takes it, without days.
 _INTERVAL: Schema = {"type": "string", "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", "minLength": 1}
+_ENDPOINT: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"scrapeTimeout": _INTERVAL, "relabelings": _OBJECTS, "metricRelabelings": _OBJECTS},
+}
 _SWITCH: Schema = {"enum": ["auto", True, False]}
 _NAMED: Schema = {
     "type": "object",
@@ -146,6 +151,7 @@ CONSTRAINTS: dict[str, Schema] = {
     "dynadmin.audiences": _STRINGS,
     "dynadmin.corsOrigins": {"type": "array", "items": {"type": "string", "pattern": "^https?://[^/@\\s]+$"}},
     "dynadmin.from": _OBJECTS,
+    "dynadmin.serviceAnnotations": _TEXTS,
     "dynadmin.userExtras": {"type": "array", "items": {"type": "string", "pattern": "^[a-z0-9][a-z0-9./%_-]*$"}},
     "dynadmin.constrainedImpersonation": _SWITCH,
     "dynadmin.oidc.issuer": _URL,
@@ -164,6 +170,7 @@ CONSTRAINTS: dict[str, Schema] = {
     "standby.duration": {"type": "string", "pattern": "^([3-9]|[1-5][0-9]|60)s$"},
     "metrics.podMonitor.labels": _LABELS,
     "metrics.podMonitor.interval": _INTERVAL,
+    **{f"metrics.{monitor}.endpoint": _ENDPOINT for monitor in ("podMonitor", "graphPodMonitor")},
     "metrics.podMonitor.credentials": {
         "type": "object",
         "additionalProperties": False,
@@ -175,14 +182,19 @@ CONSTRAINTS: dict[str, Schema] = {
     "metrics.graphPodMonitor.interval": _INTERVAL,
     "metrics.graphPodMonitor.frontendPath": {"type": "string", "pattern": "^/[^\\s?#]*$"},
     "metrics.rules.labels": _LABELS,
+    "metrics.rules.alertLabels": _TEXTS,
     "metrics.rules.runbookUrl": {"type": "string", "pattern": "^https?://"},
     "metrics.dashboards.labels": _LABELS,
+    "metrics.dashboards.annotations": _TEXTS,
     "grove.enabled": _SWITCH,
     "kai.enabled": _SWITCH,
     "leaderWorkerSet.enabled": _SWITCH,
     "nats.mode": {"enum": ["own", "existing"]},
     "nats.members": {"enum": [1, 3, 5]},
-    "nats.users": {"type": "array", "items": {"enum": ["dynamoctl", "integrator", "commander", "platform", "dynadmin"]}},
+    "nats.users": {
+        "type": "array",
+        "items": {"enum": ["dynamoctl", "integrator", "commander", "platform", "dynadmin"]},
+    },
     "nats.maxPayload": {"type": "integer", "minimum": 1048576, "maximum": 67108864},
     "nats.existing.servers": {
         "type": "array",

@@ -1,6 +1,7 @@
 """Grafana dashboards: panels as one line each, out as Grafana's JSON."""
 
 import json
+import re
 from typing import Any, NamedTuple
 
 
@@ -14,6 +15,11 @@ class Panel(NamedTuple):
 
 def _p99(metric: str, by: str) -> str:
     return f"histogram_quantile(0.99, sum by (le, {by}) (rate({metric}_bucket[5m])))"
+
+
+def _of_graphs(metric: str) -> str:
+    """A metric of the graphs that are chosen: a large cluster has hundreds."""
+    return f'{metric}{{namespace=~"$namespace",graph=~"$graph"}}'
 
 
 DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
@@ -75,28 +81,28 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
         "Dynamo Platform: planner decisions",
         (
             Panel("Replicas: observed and predicted", "short", (
-                ("dynamo_planner_num_prefill_replicas", "prefill {{graph}}"),
-                ("dynamo_planner_num_decode_replicas", "decode {{graph}}"),
-                ("dynamo_planner_predicted_num_prefill_replicas", "predicted prefill {{graph}}"),
-                ("dynamo_planner_predicted_num_decode_replicas", "predicted decode {{graph}}"),
+                (_of_graphs("dynamo_planner_num_prefill_replicas"), "prefill {{namespace}}/{{graph}}"),
+                (_of_graphs("dynamo_planner_num_decode_replicas"), "decode {{namespace}}/{{graph}}"),
+                (_of_graphs("dynamo_planner_predicted_num_prefill_replicas"), "predicted prefill {{namespace}}/{{graph}}"),
+                (_of_graphs("dynamo_planner_predicted_num_decode_replicas"), "predicted decode {{namespace}}/{{graph}}"),
             )),
             Panel("Requests a second", "reqps", (
-                ("dynamo_planner_observed_requests_per_second", "observed {{graph}}"),
-                ("dynamo_planner_predicted_requests_per_second", "predicted {{graph}}"),
+                (_of_graphs("dynamo_planner_observed_requests_per_second"), "observed {{namespace}}/{{graph}}"),
+                (_of_graphs("dynamo_planner_predicted_requests_per_second"), "predicted {{namespace}}/{{graph}}"),
             )),
             Panel("Time to the first token", "ms", (
-                ("dynamo_planner_observed_ttft_ms", "observed {{graph}}"),
-                ("dynamo_planner_estimated_ttft_ms", "estimated {{graph}}"),
+                (_of_graphs("dynamo_planner_observed_ttft_ms"), "observed {{namespace}}/{{graph}}"),
+                (_of_graphs("dynamo_planner_estimated_ttft_ms"), "estimated {{namespace}}/{{graph}}"),
             )),
             Panel("Time between tokens", "ms", (
-                ("dynamo_planner_observed_itl_ms", "observed {{graph}}"),
-                ("dynamo_planner_estimated_itl_ms", "estimated {{graph}}"),
+                (_of_graphs("dynamo_planner_observed_itl_ms"), "observed {{namespace}}/{{graph}}"),
+                (_of_graphs("dynamo_planner_estimated_itl_ms"), "estimated {{namespace}}/{{graph}}"),
             )),
             Panel("Decisions of the scaler", "ops", (
                 ("sum by (event, reason) (rate(dynamo_scaler_decisions_total[5m]))", "{{event}} {{reason}}"),
             )),
             Panel("Inputs that are missing", "short", (
-                ("dynamo_planner_input_missing", "{{graph}} {{input}}: {{why}}"),
+                (_of_graphs("dynamo_planner_input_missing"), "{{namespace}}/{{graph}} {{input}}: {{why}}"),
             )),
             Panel("GPUs of budgets", "short", (("dynamo_scaler_budget_gpus", "{{budget}}"),)),
             Panel("Profiling", "short", (
@@ -127,6 +133,10 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
 }  # fmt: skip
 
 _WIDTH, _HEIGHT = 12, 8
+_PLANNED = "dynamo_planner_num_decode_replicas"
+#: What a dashboard can be narrowed to, next to the clusters of a Prometheus that has several: labels, and where they are from.
+_CHOICES = {"planner": {"namespace": _PLANNED, "graph": f'{_PLANNED}{{namespace=~"$namespace"}}'}}
+_METRIC = re.compile(r"\b(dynamo_\w+)(\{?)")
 
 
 def page(name: str) -> str:
@@ -140,24 +150,61 @@ def page(name: str) -> str:
         "refresh": "30s",
         "time": {"from": "now-3h", "to": "now"},
         "templating": {
-            "list": [{"name": "source", "label": "Data source", "type": "datasource", "query": "prometheus"}]
+            "list": [
+                {"name": "source", "label": "Data source", "type": "datasource", "query": "prometheus"},
+                _variable("cluster", "label_values(dynamo_bus_connected, cluster)"),
+                *(
+                    _variable(label, f"label_values({_of_clusters(metric)}, {label})")
+                    for label, metric in _CHOICES.get(name, {}).items()
+                ),
+            ]
         },
         "panels": [_panel(number, panel) for number, panel in enumerate(panels)],
     }
     return json.dumps(dashboard, indent=1) + "\n"
 
 
+_SOURCE = {"type": "prometheus", "uid": "${source}"}
+
+
+def _variable(label: str, query: str) -> dict[str, Any]:
+    """A choice among the values of a label: all of them at first, and series without the label."""
+    return {
+        "name": label,
+        "label": label.capitalize(),
+        "type": "query",
+        "datasource": _SOURCE,
+        "definition": query,
+        "query": {"query": query, "refId": label},
+        "refresh": 2,
+        "sort": 1,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".*",
+        "current": {"text": "All", "value": "$__all"},
+    }
+
+
+def _of_clusters(query: str) -> str:
+    """The same of the clusters that are chosen."""
+    return _METRIC.sub(lambda match: f'{match[1]}{{cluster=~"$cluster"{"," if match[2] else "}"}', query)
+
+
 def _panel(number: int, panel: Panel) -> dict[str, Any]:
-    source = {"type": "prometheus", "uid": "${source}"}
     return {
         "id": number + 1,
         "type": "timeseries",
         "title": panel.title,
-        "datasource": source,
+        "datasource": _SOURCE,
         "gridPos": {"x": number % 2 * _WIDTH, "y": number // 2 * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
         "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
         "targets": [
-            {"refId": chr(ord("A") + index), "datasource": source, "expr": query, "legendFormat": legend}
+            {
+                "refId": chr(ord("A") + index),
+                "datasource": _SOURCE,
+                "expr": _of_clusters(query),
+                "legendFormat": legend,
+            }
             for index, (query, legend) in enumerate(panel.queries)
         ],
     }
