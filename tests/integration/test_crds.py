@@ -14,7 +14,6 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
 GRAPHS = resources.DYNAMO_GRAPH_DEPLOYMENTS
-COMPONENTS = resources.DYNAMO_COMPONENT_DEPLOYMENTS
 
 POD_TEMPLATE = {
     "metadata": {"labels": {"team": "a"}, "annotations": {"nvidia.com/deployment-strategy": "Recreate"}},

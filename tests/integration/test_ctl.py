@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 from pathlib import Path
 
@@ -167,42 +166,6 @@ async def test_up_runs_everything_until_it_is_interrupted(tmp_path: Path) -> Non
     assert code == ExitCode.OK, err
     assert not left_over(tmp_path)
     assert not (tmp_path / ".dynamo" / "platform.json").exists()
-
-
-@pytest.mark.long
-async def test_up_starts_its_servers_again_when_they_die(tmp_path: Path) -> None:
-    async with dynamoctl("up", "--local", cwd=tmp_path) as up:
-        await printed(up, "Dynamo Platform is up")
-        for name in ("nats-server", "etcd", "kube-apiserver"):
-            os.kill(running(name, tmp_path), signal.SIGKILL)
-            await printed(up, f"{name} was ended by SIGKILL; it is started again", as_error=True)
-            await asyncio.wait_for(answering(tmp_path), WITHIN)
-        up.send_signal(signal.SIGINT)
-        code, _, err = await finished(up)
-    assert code == ExitCode.OK, err
-    assert not left_over(tmp_path)
-
-
-def running(name: str, folder: Path) -> int:
-    """The process of a server that works in a folder."""
-    for each in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            program, *arguments = each.read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        if Path(program).name.startswith(name) and str(folder) in " ".join(arguments):
-            return int(each.parent.name)
-    raise AssertionError(f"{name} does not run")
-
-
-async def answering(folder: Path) -> None:
-    """Return when both commands answer: the one reads the cluster, the other NATS."""
-    for command in ("get", "events"):
-        while True:
-            async with dynamoctl(command, cwd=folder) as asking:
-                if (await finished(asking))[0] == ExitCode.OK:
-                    break
-            await asyncio.sleep(0.5)
 
 
 async def test_rights_of_an_earlier_release_are_replaced(kube: KubeClient, namespace: str, tmp_path: Path) -> None:

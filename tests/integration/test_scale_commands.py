@@ -128,12 +128,6 @@ async def until_pods(kube: KubeClient, namespace: str, name: str, **desired: int
     await eventually(check, f"{name}: {desired}")
 
 
-async def object_annotations(kube: KubeClient, namespace: str, name: str) -> dict[str, str]:
-    observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
-    annotations: dict[str, str] = observed["metadata"].get("annotations", {})
-    return annotations
-
-
 async def replicas(kube: KubeClient, namespace: str, name: str) -> dict[str, int]:
     observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
     return {each["name"]: each.get("replicas", 1) for each in observed["spec"]["components"]}
@@ -164,35 +158,6 @@ async def test_a_command_becomes_pods(
         key = ObjectKey(namespace, "llama-decode" if adapters else "llama")
         assert LAST_SCALED in (await kube.get(held_by, key))["metadata"]["annotations"]
         await until_event(kube, namespace, "Scaled")
-
-
-async def test_a_command_is_carried_out_once_whatever_restarts(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> None:
-    configured = settings(control_plane.kubeconfig, nats_server.url, **BUSY)
-    key = ObjectKey(namespace, "llama")
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(platform(configured, [WatcherService(), PodBuilderService()]))
-        ask = await stack.enter_async_context(asking(nats_server.url, namespace))
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=False))
-        await until_state(kube, key, "successful")
-        async with platform(configured, [ScalerService()]):
-            first = await ask.scale("llama", "once", decode=3)
-            await nats_server.restart()
-            second = await ask.scale("llama", "after the restart", decode=2)
-            assert second[0]
-            await until_pods(kube, namespace, "llama", Decode=2)
-        # Another scaler, which remembers nothing, and a NATS that has lost everything.
-        await nats_server.wipe()
-        await nats_server.start()
-        async with platform(configured, [ScalerService()]):
-            for request, decode in (("once", 3), ("after the restart", 2)):
-                done, result = await ask.scale("llama", request, decode=decode)
-                assert (done, result.reason) == (True, "Applied")
-            assert first[1].message == "Decode 1 -> 3"
-            assert (await replicas(kube, namespace, "llama"))["Decode"] == 2
-            # On the way to three there may have been two for a moment: what counts is where it ends.
-            await until_pods(kube, namespace, "llama", Decode=2)
 
 
 async def test_a_write_that_another_overtook_is_stale(kube: KubeClient, namespace: str) -> None:

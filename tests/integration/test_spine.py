@@ -10,7 +10,6 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     NAMESPACES,
-    SERVICES,
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
@@ -109,20 +108,6 @@ async def test_drift_is_repaired(kube, namespace, patch, repaired):
     key = ObjectKey(namespace, "disagg-frontend")
     await kube.merge_patch(DEPLOYMENTS, key, patch)
     await eventually(lambda: kube.get(DEPLOYMENTS, key), "drift repaired", where=repaired)
-
-
-async def test_a_deleted_child_comes_back(kube, namespace):
-    await made(kube, graph(namespace, components=[frontend()]))
-    key = ObjectKey(namespace, "disagg-frontend")
-    old = await kube.get(SERVICES, key)
-    await kube.delete(SERVICES, key)
-
-    async def check() -> bool:
-        if await gone(kube, SERVICES, key):
-            return False
-        return (await kube.get(SERVICES, key))["metadata"]["uid"] != old["metadata"]["uid"]
-
-    await eventually(check, "Service created again")
 
 
 async def test_a_namespace_is_served_whatever_its_name(kube):

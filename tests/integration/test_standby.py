@@ -85,36 +85,6 @@ async def test_who_was_stopped_sends_no_late_write(kube: KubeClient, namespace: 
         await writer.create(CONFIG_MAPS, config_map(namespace, "later"))
 
 
-async def test_absurd_content_is_waited_out_and_set_right(kube: KubeClient, namespace: str) -> None:
-    key = ObjectKey(namespace, "dynamo-test")
-    spec = {
-        "holderIdentity": "forged",
-        "leaseDurationSeconds": 1,
-        "renewTime": "9999-12-31T23:59:59.000000Z",
-        "leaseTransitions": 2**31 - 1,
-    }
-    metadata = {"name": key.name, "namespace": namespace}
-    await kube.create(
-        LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
-    )
-    async with claiming(kube, key, "a") as claim:
-        await asyncio.wait_for(claim.wait_elected(), 60)
-        observed = await kube.get(LEASES, key)
-        assert observed["spec"]["holderIdentity"] == "a"
-        assert observed["spec"]["renewTime"] < "9999"
-        # One that is deleted is written again.
-        await kube.delete(LEASES, key)
-
-        async def back() -> bool:
-            try:
-                return (await kube.get(LEASES, key))["spec"]["holderIdentity"] == "a"
-            except NotFound:
-                return False
-
-        await eventually(back, "the Lease is there again")
-        await until(claim.may_write)
-
-
 async def test_of_two_platforms_without_etcd_one_works_and_the_other_takes_over(
     control_plane: Any, kube: KubeClient, namespace: str, nats_server: Any
 ) -> None:
