@@ -135,6 +135,8 @@ def test_one_pool_for_both(caches, fields, expected):
 PASSES = decode_caches((100, 0), (100, 0))
 SECOND = tuple(replace(each, dp_rank=1) for each in PASSES)
 TWO, THREE, UNKNOWN = (PoolCounts(ready=2, expected=expected) for expected in (2, 3, None))
+NO_ROOM = PoolCounts(ready=2, expected=4, pending=2)
+BUSY = decode_caches((9000, 0), (9000, 0))
 MISMATCH = "worker_count_mismatch"
 PRECHECKS = {
     "no one reports": ((), TWO, "decode", "no_fpm_data"),
@@ -144,6 +146,10 @@ PRECHECKS = {
     "worker counts are unknown": (PASSES, None, "decode", MISMATCH),
     "a roll-out is under way": (PASSES, THREE, "decode", "scaling_in_progress"),
     "a roll-out of one pool for both is": (PASSES, THREE, "agg", "scaling_in_progress"),
+    "of replicas without room one is given up that is not needed": (PASSES, NO_ROOM, "decode", f"3 {DOWN}"),
+    "also where only one serves": (PASSES[:1], replace(NO_ROOM, ready=1, expected=3), "decode", f"2 {DOWN}"),
+    "those that are needed wait on": (BUSY, NO_ROOM, "decode", "scaling_in_progress"),
+    "a replica that starts is waited for": (PASSES, replace(NO_ROOM, expected=5), "decode", "scaling_in_progress"),
     "a deployment that no one knows is not taken for one": (PASSES, UNKNOWN, "decode", f"1 {DOWN}"),
 }
 
@@ -176,6 +182,24 @@ def test_each_pool_moves_by_itself():
     effects = load_tick(policy, observed(passes=passes, prefill=2, decode=1))
     assert effects.decision is not None
     assert effects.decision.replicas == {P: 1, D: 2}
+
+
+@pytest.mark.parametrize(
+    ("queue", "caches", "expected"),
+    [
+        pytest.param(9000, [(100, 0)] * 2, {P: 2, D: 1}, id="the other shrinks"),
+        pytest.param(9000, [(9000, 0)], {P: 2, D: 2}, id="the other grows"),
+        pytest.param(9000, [(1, 0)], None, id="nothing changes"),
+        pytest.param(0, [(9000, 0)], {P: 1, D: 2}, id="it is not needed any more"),
+    ],
+)
+def test_a_pool_without_room_holds_no_other(queue, caches, expected):
+    policy = ReferencePolicy(load_only(max_gpu_budget=-1, ttft_ms=9000), profile=BOTH)
+    passes = (*prefill_queues(queue), *decode_caches(*caches))
+    observation = observed(passes=passes, decode=len(caches))
+    waiting = PoolCounts(ready=1, expected=2, pending=1)
+    decision = load_tick(policy, replace(observation, workers={**observation.workers, P: waiting})).decision
+    assert (decision and decision.replicas) == expected
 
 
 def test_a_budget_that_is_used_up_holds():

@@ -46,7 +46,7 @@ class LoadScaler:
             or self._verdict(
                 pool,
                 passes[pool],
-                observation.workers[pool].ready,
+                observation.workers[pool],
                 observation.capabilities.get(pool, EngineCapabilities()),
                 kv_hit_rate,
             )
@@ -55,14 +55,29 @@ class LoadScaler:
         return self._limited(verdicts, observation, floors)
 
     def _verdict(
-        self, pool: Pool, passes: Sequence[ForwardPass], ready: int, able: EngineCapabilities, hit_rate: float | None
+        self,
+        pool: Pool,
+        passes: Sequence[ForwardPass],
+        counts: PoolCounts,
+        able: EngineCapabilities,
+        hit_rate: float | None,
+    ) -> Verdict:
+        asked = _asked(counts)
+        verdict = self._of_engines(pool, passes, asked, able, hit_rate)
+        if asked == counts.ready or verdict.replicas < asked:
+            return verdict
+        message = f"{asked - counts.ready} of {asked} replicas wait for room in the cluster"
+        return hold(asked, LoadReason.SCALING_IN_PROGRESS, message, **verdict.figures)
+
+    def _of_engines(
+        self, pool: Pool, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, hit_rate: float | None
     ) -> Verdict:
         config, engines = self._config, self._engines
         aggregated = config.mode is Mode.AGG
         if config.optimization_target is not Target.SLA:
             if pool is Pool.PREFILL:
-                return easy.prefill_verdict(config, passes, ready, able)
-            return easy.decode_verdict(config, passes, ready, able, prompts=aggregated)
+                return easy.prefill_verdict(config, passes, replicas, able)
+            return easy.decode_verdict(config, passes, replicas, able, prompts=aggregated)
         aim = latency.Aim(
             ttft=config.ttft_ms / 1000,
             itl=config.itl_ms / 1000,
@@ -70,15 +85,15 @@ class LoadScaler:
             share=prefill_share(hit_rate),
         )
         if aggregated:
-            return latency.aggregated_verdict(engines.aggregated, passes, ready, able, aim)
+            return latency.aggregated_verdict(engines.aggregated, passes, replicas, able, aim)
         if pool is Pool.PREFILL:
-            return latency.prefill_verdict(engines.prefill, passes, ready, able, aim)
-        return latency.decode_verdict(engines.decode, passes, ready, able, aim)
+            return latency.prefill_verdict(engines.prefill, passes, replicas, able, aim)
+        return latency.decode_verdict(engines.decode, passes, replicas, able, aim)
 
     def _limited(
         self, verdicts: Mapping[Pool, Verdict], observation: Observation, floors: Mapping[Pool, int]
     ) -> LoadPlan:
-        current = {pool: observation.workers[pool].ready for pool in verdicts}
+        current = {pool: _asked(observation.workers[pool]) for pool in verdicts}
         reasons = {verdict.reason for verdict in verdicts.values()}
         messages = "; ".join(filter(None, (verdict.message for verdict in verdicts.values())))
         if not any(verdict.known for verdict in verdicts.values()):
@@ -104,15 +119,22 @@ class LoadScaler:
         return LoadPlan(reason=reason, verdicts=verdicts, message=messages)
 
 
+def _asked(counts: PoolCounts) -> int:
+    """Replicas of a pool that serve, with those that wait for room where no other is on its way, or on its way out."""
+    waits = counts.ready > 0 < counts.pending and counts.ready + counts.pending == counts.expected
+    return counts.ready + counts.pending if waits else counts.ready
+
+
 def _blocked(passes: Sequence[ForwardPass], counts: PoolCounts | None) -> Verdict | None:
     """Why nothing can be said of a pool; None where it can.
 
     Dynamo's planner asks for roll-outs under way in single pools only, and its Kubernetes connector refuses to act for
-    the rest until the graph is ready; here it is asked everywhere.
+    the rest until the graph is ready; here it is asked everywhere. Replicas for which the cluster has no room may never come:
+    for them nothing waits (dynamo#14251).
     """
     if counts is None:
         return hold(0, LoadReason.WORKER_COUNT_MISMATCH, "how many workers there are is not known")
-    if counts.expected is not None and counts.expected != counts.ready:
+    if counts.expected not in (None, counts.ready) and _asked(counts) == counts.ready:
         return hold(
             counts.ready,
             LoadReason.SCALING_IN_PROGRESS,
