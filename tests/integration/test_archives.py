@@ -122,10 +122,10 @@ async def test_the_service_reads_the_password_from_its_file(store: Store, tmp_pa
     (tmp_path / "password").write_text("word\n")
     where = {"endpoint": store.url, "username": "robot", "passwordFile": str(tmp_path / "password"), "secret": "s"}
     archives = Archives(ImageBuilder.model_validate({"store": where}))
-    assert (await archives.find(BentoTag("frontend", "v1"))).digest == DIGEST
+    assert (await archives.find(BentoTag("frontend", "v1"), "ns")).digest == DIGEST
     (tmp_path / "password").unlink()
     with pytest.raises(FetchError, match="passwordFile cannot be read"):
-        await archives.find(BentoTag("frontend", "v1"))
+        await archives.find(BentoTag("frontend", "v1"), "ns")
 
 
 def fetched(store: Store, workspace: Path, **variables: str) -> subprocess.CompletedProcess[str]:

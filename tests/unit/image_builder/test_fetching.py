@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 from dynamo_image_builder import fetch
-from dynamo_image_builder.archives import Archives
+from dynamo_image_builder.archives import AT_ONCE, Archives
 from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find, main
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+
+from tests.building.waiting import turns
 
 LIMIT = 1 << 20
 
@@ -202,14 +204,33 @@ def test_a_store_that_drips_does_not_pass_the_deadline() -> None:
 
 
 async def test_a_registry_that_drips_does_not_pass_the_deadline() -> None:
-    """Its manifest was waited for without end, in one of the four places that all requests share."""
+    """Its manifest was waited for without end, in one of the four places of its namespace."""
     with slow_store(0.02) as (url, ended):
         store = {"endpoint": url.replace("http://", "oci+http://")}
         archives = Archives(ImageBuilder.model_validate({"store": store, "archiveTimeout": 0.1}))
         with pytest.raises(FetchError) as caught:
-            await archives.find(BentoTag("a", "1"))
+            await archives.find(BentoTag("a", "1"), "ns")
         late = ended.is_set()
     assert (caught.value.reason, caught.value.temporary, late) == ("StoreSlow", True, False)
+
+
+async def test_the_archives_of_one_namespace_do_not_hold_up_those_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen requests are worked on at once, and a large archive may take five minutes."""
+    reading: list[str] = []
+
+    async def read(source: ArchiveSource, *_: float) -> None:
+        reading.append(source.name)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("dynamo_image_builder.archives._find_in_thread", read)
+    archives = Archives(ImageBuilder())
+    busy = [asyncio.create_task(archives.find(BentoTag(f"a{number}", "1"), "busy")) for number in range(AT_ONCE + 2)]
+    other = asyncio.create_task(archives.find(BentoTag("other", "1"), "quiet"))
+    await turns()
+    assert reading == [*(f"a{number}" for number in range(AT_ONCE)), "other"]
+    for task in (*busy, other):
+        task.cancel()
+    await asyncio.gather(*busy, other, return_exceptions=True)
 
 
 @pytest.mark.parametrize("pause", [0.02, 60.0])
@@ -220,7 +241,7 @@ def test_a_process_that_ends_does_not_wait_for_a_store(pause: float) -> None:
         archives = Archives(ImageBuilder.model_validate({"store": {"endpoint": url}}))
         with suppress(TimeoutError):
             async with asyncio.timeout(0.3):
-                await archives.find(BentoTag("a", "1"))
+                await archives.find(BentoTag("a", "1"), "ns")
 
     with slow_store(pause) as (url, ended):
         asyncio.run(cancelled(url))

@@ -39,7 +39,7 @@ class Store:
         self.refusal = refusal
         self.asked = 0
 
-    async def find(self, tag: BentoTag) -> Archive:
+    async def find(self, tag: BentoTag, namespace: str) -> Archive:
         self.asked += 1
         if self.refusal is not None:
             raise self.refusal

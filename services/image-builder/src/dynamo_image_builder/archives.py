@@ -3,13 +3,14 @@
 import asyncio
 import threading
 from concurrent.futures import Future
+from weakref import WeakValueDictionary
 
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
 from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import Archive, ArchiveSource, FetchError, find, slow
 
-#: Archives that are read at once.
+#: Archives that are read at once for one namespace: its others wait, and those of others do not.
 AT_ONCE = 4
 
 
@@ -18,12 +19,12 @@ class Archives:
 
     def __init__(self, settings: ImageBuilder) -> None:
         self._settings = settings
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    async def find(self, tag: BentoTag) -> Archive:
-        """The archive of a tag. FetchError where it cannot be had."""
+    async def find(self, tag: BentoTag, namespace: str) -> Archive:
+        """The archive of a tag, for a request of a namespace. FetchError where it cannot be had."""
         settings = self._settings
-        async with self._slots:
+        async with self._slots.setdefault(namespace, asyncio.Semaphore(AT_ONCE)):
             source = ArchiveSource(
                 settings.store.endpoint, tag.name, tag.version, settings.store.username, self._password()
             )

@@ -114,7 +114,7 @@ class NimRequestReconciler:
         generation, uid = objects.generation(request), objects.uid(request)
         known = self._waiting.get(uid)
         if known is None or known[0] != generation:
-            known = self._waiting[uid] = generation, await self.archives.find(tag)
+            known = self._waiting[uid] = generation, await self.archives.find(tag, objects.namespace(request))
         return known[1]
 
     async def _begin(self, request: KubeObject, build: Build) -> Result:
