@@ -79,6 +79,11 @@ class MemoryKube:
             and asked.items() <= (obj["metadata"].get("labels") or {}).items()
         ]
 
+    async def list_page(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", limit: int
+    ) -> KubeObject:
+        return {"items": (await self.list(resource, namespace, label_selector=label_selector))[:limit]}
+
     async def create(
         self, resource: Resource, obj: KubeObject, *, dry_run: bool = False, strict: bool = True
     ) -> KubeObject:

@@ -11,11 +11,13 @@ from dynamo_profiler.profiling.results import (
     ProfilingRequest,
 )
 from dynamo_profiler.requests.reconciler import FINALIZER, POD_INTERVAL
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.request_graphs import marked
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
+    PODS,
 )
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Result
@@ -120,6 +122,19 @@ async def test_a_request_is_profiled_for_the_hardware_that_its_status_has(hardwa
     assert asked.spec.hardware.model_dump(by_alias=True, exclude_none=True) == planned
     assert asked.gpu_product == product
     world.profilings.stop("u-1")
+
+
+@pytest.mark.parametrize(("others", "says"), [(0, "no GPU"), (8, "on its way")])
+async def test_of_pods_that_users_may_label_a_few_are_read(others, says):
+    """Each may have a megabyte, and all were read every ten seconds."""
+    no_node = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no GPU"}]}
+    pods = [stored(PODS, f"pod-{number}") for number in range(others)]
+    pods.append(stored(PODS, "pod-last", status=no_node))
+    for each in pods:
+        each["metadata"]["labels"] = {labels.PROFILER_REQUEST: "qwen"}
+    world = World(measuring(), job(), *pods)
+    await world.reconcile(times=2)
+    assert says in str(await world.status())
 
 
 def no_candidates(_: ProfilingRequest) -> None:

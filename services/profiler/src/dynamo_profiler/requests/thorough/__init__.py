@@ -22,6 +22,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.untrusted.words import quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.kube import KubeClient, get_if_present
+from dynamo_shared.kube.client import page_items
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
 from dynamo_shared.state.cache import ObjectCache
 
@@ -30,6 +31,9 @@ from dynamo_profiler.requests.ownership import NameInUse, is_managed, write
 from dynamo_profiler.requests.thorough import access, names
 from dynamo_profiler.requests.thorough.job import profiling_job
 from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
+
+#: Pods that are read: a Job has one, and others where it tries again. Users may label thousands so, of a megabyte each.
+_MOST_PODS = 8
 
 log = structlog.get_logger("dynamo.planner.profiling")
 
@@ -152,7 +156,8 @@ class ThoroughProfiling:
 
     async def _pods(self, request: ProfilingRequest) -> list[KubeObject]:
         selector = f"{labels.PROFILER_REQUEST}={request.name}"
-        return await self.kube.list(PODS, request.namespace, label_selector=selector)
+        page = await self.kube.list_page(PODS, request.namespace, label_selector=selector, limit=_MOST_PODS)
+        return page_items(page, PODS)
 
     async def _remove_output(self, obj: KubeObject, request: ProfilingRequest) -> None:
         key = ObjectKey(request.namespace, names.output(request.name))
