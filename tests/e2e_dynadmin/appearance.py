@@ -1,11 +1,18 @@
-"""How accessible the page is: axe, keyboard alone, phone width."""
+"""How accessible the page is: axe, keyboard alone, widths of screens."""
 
+from dynamo_shared.api.resources import DYNAMO_MODELS
 from playwright.async_api import expect
+
+from tests.building.objects import object_of
 
 from .browser import Person
 from .deploying import PATIENT
 from .stage import TEAM, Stage
 
+#: From a large text on a phone to a desk; sidebar and tables change in between.
+WIDTHS = (320, 390, 768, 901, 1024, 1140, 1240, 1440)
+#: As long as a name of Kubernetes can be.
+LONGEST = ".".join(("n" * 63, "o" * 63, "p" * 63, "q" * 61))
 VIEWS = {
     "list": f"#/{TEAM}/deployments",
     "requests": f"#/{TEAM}/requests",
@@ -107,16 +114,22 @@ async def the_keyboard_is_enough(stage: Stage) -> None:
     await page.wait_for_selector("dyn-list", timeout=PATIENT)
 
 
-async def the_page_fits_a_phone(stage: Stage) -> None:
-    """On a phone nothing is wider than the screen."""
+async def the_page_fits_every_screen(stage: Stage) -> None:
+    """From a phone to a desk nothing is wider than the screen, and no table is cut; also with the longest names."""
+    spec = {"modelName": "lora", "baseModelName": "Qwen/Qwen3-0.6B"}
+    await stage.kube.create(DYNAMO_MODELS, object_of(DYNAMO_MODELS, LONGEST, TEAM, spec=spec))
     person = await stage.person(stage.engineer)
-    await person.page.set_viewport_size({"width": 390, "height": 844})
+    views = {**VIEWS, "longest": f"#/{TEAM}/models/{LONGEST}"}
     wide = {}
-    for name, place in VIEWS.items():
+    for name, place in views.items():
         await person.go(place)
         await _settled(person)
-        width = await person.page.evaluate("() => document.documentElement.scrollWidth")
-        if width > 390:
-            wide[name] = width
+        for width in WIDTHS:
+            await person.page.set_viewport_size({"width": width, "height": 844})
+            if (taken := await person.page.evaluate("() => document.documentElement.scrollWidth")) > width:
+                wide[f"{name}, {width}"] = [str(taken)]
+            elif result := await person.cut_tables():
+                wide[f"{name}, {width}"] = result
+        await person.page.set_viewport_size({"width": WIDTHS[0], "height": 844})
         await stage.screenshot(person, f"{name}-phone")
     assert not wide, wide

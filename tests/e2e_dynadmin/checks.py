@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from .appearance import every_view_is_accessible, the_keyboard_is_enough, the_page_fits_a_phone
+from .appearance import every_view_is_accessible, the_keyboard_is_enough, the_page_fits_every_screen
 from .deploying import (
     a_graph_by_hand_becomes_successful,
     a_point_of_a_request_is_deployed,
@@ -76,6 +76,6 @@ ALL: tuple[Check, ...] = (
     a_namespace_that_is_created_appears,
     every_view_is_accessible,
     the_keyboard_is_enough,
-    the_page_fits_a_phone,
+    the_page_fits_every_screen,
     nothing_leaves_the_origin,
 )
