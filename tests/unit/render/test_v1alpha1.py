@@ -54,6 +54,25 @@ def test_labels_and_annotations_of_a_service_reach_its_pods(grove) -> None:
     assert pod["annotations"]["note"] == "b"
 
 
+def test_a_component_deployment_keeps_them_out_of_its_pod_template() -> None:
+    """As the reference; but what decides how pods are replaced, and what the graph would say otherwise, is in it."""
+    service = {
+        "labels": {"team": "a", "both": "service"},
+        "annotations": {"note": "b", "nvidia.com/deployment-strategy": "Recreate"},
+        "extraPodMetadata": {"labels": {"tier": "front"}},
+    }
+    result = made(graph(service, labels={"both": "graph"}))
+    component = result["DynamoComponentDeployment/g-frontend"]
+    metadata = component["spec"]["podTemplate"]["metadata"]
+    assert metadata["labels"] == {"both": "service", "tier": "front"}
+    assert "note" not in metadata["annotations"]
+    assert metadata["annotations"]["nvidia.com/deployment-strategy"] == "Recreate"
+    assert "team" not in component["metadata"]["labels"]
+    pods = result["Deployment/g-frontend"]["spec"]["template"]["metadata"]
+    assert {"team": "a", "both": "service", "tier": "front"}.items() <= pods["labels"].items()
+    assert pods["annotations"]["note"] == "b"
+
+
 def test_annotations_of_a_service_decide_what_pod_annotations_decide() -> None:
     result = made(graph({"annotations": {"nvidia.com/deployment-strategy": "Recreate"}}))
     assert result["Deployment/g-frontend"]["spec"]["strategy"] == {"type": "Recreate"}

@@ -40,6 +40,11 @@ class LegacyService:
     shadows: int | None = None
     """Engines that wait for another one to fail, where they are more than v1beta1 has room for"""
 
+    @property
+    def has_metadata(self) -> bool:
+        """Whether it has labels or annotations."""
+        return bool(self.labels or self.annotations)
+
 
 @dataclass(frozen=True, slots=True)
 class LegacyGraph:

@@ -12,7 +12,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, ISTIO_INJECT, WORKLOAD_PROVIDER
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, controller_reference
-from dynamo_shared.api.role_templates import LEADER, own_template, templates, with_templates
+from dynamo_shared.api.role_templates import LEADER, all_templates, own_template, templates, with_templates
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
 
@@ -25,7 +25,7 @@ from dynamo_pod_builder.render.context import WORKERS, namespace_of
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
 from dynamo_pod_builder.render.legacy.deployment_config import ConfiguredComponent, apply_legacy_config, with_routing
-from dynamo_pod_builder.render.legacy.v1alpha1 import handed_down, with_metadata
+from dynamo_pod_builder.render.legacy.v1alpha1 import handed_down, with_metadata, without_metadata
 from dynamo_pod_builder.render.legacy.volume_claims import volume_claims
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.network import picker
@@ -102,14 +102,27 @@ def children_as_given(
         backend = observed.backends.get(name) or engine
         if backend:
             spec["backendFramework"] = backend
-        made = _component_deployment(graph, name, spec, owner)
-        components.append(handed_down(made, legacy.services.get(component.name, NO_SERVICE)))
+        service = legacy.services.get(component.name, NO_SERVICE)
+        own = without_metadata(spec, service, _given(graph, component, config)) if service.has_metadata else spec
+        components.append(handed_down(_component_deployment(graph, name, own, owner), service))
         children += claim_templates(
             graph.metadata.name, component.name, namespace, component, spec.get("podTemplate") or {}, owner=owner
         )
         if component.type is ComponentType.EPP:
             children += _picker(graph, spec, owner)
     return children + (pod_clique_set.children(graph, components, config, observed, owner) if grove else components)
+
+
+def _given(graph: DynamoGraphDeployment, component: Component, config: RenderConfig) -> dict[str, set[str]]:
+    """Names of the labels and annotations that pods of a component have of v1beta1: of the graph, and of its own templates."""
+    own = [*all_templates(to_dict(component))]
+    return {
+        "labels": {*graph.spec.labels, *(name for each in own for name in objects.labels(each))},
+        "annotations": {
+            *graph_annotations(graph, config),
+            *(name for each in own for name in objects.annotations(each)),
+        },
+    }
 
 
 def _start_from_checkpoint(spec: KubeObject, name: str, observed: ObservedGraph, there: RunningPods | None) -> None:
