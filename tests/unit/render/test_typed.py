@@ -63,6 +63,7 @@ def sample(main: KubeObject | None = None, **pod: Any) -> KubeObject:
             {"securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": False}},
             {"securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": False}},
         ),
+        "empty lists": ({"envFrom": [], "volumeDevices": []}, {"envFrom": None, "volumeDevices": None}),
         "a hook": (
             {
                 "lifecycle": {
@@ -132,6 +133,13 @@ def test_a_component_has_no_empty_structs_and_its_own_fields_alike():
     assert in_clique(one)["containers"][0]["resources"] == {}
     (memory,) = (each for each in in_clique(one)["volumes"] if each["name"] == "shared-memory")
     assert memory["emptyDir"]["sizeLimit"] == "16Gi"
+
+
+@pytest.mark.parametrize("place", [in_component, in_clique, in_group])
+def test_a_variable_of_an_amount_has_a_divisor(place: Any) -> None:
+    env = [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]
+    (made,) = (each for each in place(sample({"env": env}))["containers"][0]["env"] if each["name"] == "A")
+    assert made["valueFrom"]["resourceFieldRef"] == {"resource": "limits.cpu", "divisor": "0"}
 
 
 def test_templates_of_roles_are_written_so_too():

@@ -1,5 +1,6 @@
 """Step `desire`: what a graph should become, and what of it is kept as it is."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -143,7 +144,10 @@ def test_a_generation_keeps_its_hash_until_workers_change():
 
 
 AMOUNTS: dict[str, Any] = {
-    "main": {"resources": {"limits": {"cpu": 0.5, "nvidia.com/gpu": 1}}},
+    "main": {
+        "resources": {"limits": {"cpu": 0.5, "nvidia.com/gpu": 1}},
+        "env": [{"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}],
+    },
     "pod": {"hostNetwork": False, "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1.5Gi"}}]},
 }
 
@@ -168,7 +172,9 @@ def test_amounts_on_grove_stay_as_they_were_written_first():
         (volume,) = (each["emptyDir"] for each in pod["volumes"] if each["name"] == "v")
         return pod["containers"][0]["resources"]["limits"], volume
 
+    assert written(graph, there) == written(graph, written(graph, there)) != written(graph)
     assert amounts(written(graph, there)) == ({"cpu": 0.5, "nvidia.com/gpu": 1}, {"sizeLimit": "1.5Gi"})
+    assert "divisor" not in json.dumps(written(graph, there))
     assert amounts(written(graph)) == ({"cpu": "500m", "nvidia.com/gpu": "1"}, {"sizeLimit": "1536Mi"})
     more = stored_graph(component("One", main={"resources": {"limits": {"cpu": "2000m"}}}, pod=AMOUNTS["pod"]))
     assert amounts(written(more, there)) == ({"cpu": "2"}, {"sizeLimit": "1.5Gi"})

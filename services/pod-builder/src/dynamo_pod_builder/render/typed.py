@@ -19,6 +19,8 @@ from dynamo_shared.api.resources import (
 )
 
 _KINDS = {each.kind for each in (DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_CHECKPOINTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS)}
+#: What Go writes where no unit of an amount is given.
+NO_DIVISOR = "0"
 #: Fields that are an amount, and maps of amounts.
 _AMOUNT = frozenset({"divisor", "sharedMemorySize", "sizeLimit"})
 _AMOUNTS = frozenset({"limits", "overhead", "requests"})
@@ -64,6 +66,8 @@ _BY_VALUE_IN = frozenset(
         *(("secret", "secretName"), ("spec", "restartPolicy"), ("spec", "volumeName")),
     }
 )
+#: Lists that are written also where they are empty.
+_LISTS = frozenset({"containers", "monitors", "nodeSelectorTerms", "sources"})
 #: Sources of volumes with nothing but pointers.
 _OF_POINTERS = frozenset({"azureDisk", "csi"})
 #: Structs by value, which Go writes also where they are empty, and the types of v1beta1 do not.
@@ -98,14 +102,19 @@ def _written(node: Any, field: str, structs: Set[tuple[str, str]]) -> Any:
     if field in _AMOUNTS:
         return {name: _amount(value) for name, value in node.items()}
     made = {name: within(value, name) for name, value in node.items()}
+    if field == "resourceFieldRef":
+        # A struct by value, which has a form of its own.
+        made.setdefault("divisor", NO_DIVISOR)
     return {
         name: value
         for name, value in made.items()
-        if value or not (_is_by_value(field, name) or (value == {} and (field, name) in structs))
+        if value or not (_is_by_value(field, name, value) or (value == {} and (field, name) in structs))
     }
 
 
-def _is_by_value(parent: str, field: str) -> bool:
+def _is_by_value(parent: str, field: str, value: Any) -> bool:
+    if value == [] and field not in _LISTS:
+        return True
     return (field in _BY_VALUE and parent not in _OF_POINTERS) or (parent, field) in _BY_VALUE_IN
 
 

@@ -12,6 +12,7 @@ from dynamo_shared.kube import coverage
 
 from dynamo_pod_builder.reconcilers.graph.observed import Place
 from dynamo_pod_builder.render.context import WORKERS
+from dynamo_pod_builder.render.typed import NO_DIVISOR
 
 #: Fields that hold amounts.
 _AMOUNTS = frozenset({"divisor", "limits", "overhead", "requests", "sizeLimit"})
@@ -67,6 +68,7 @@ def _as_there(desired: Any, there: Any, *, amounts: bool = False) -> Any:
         return {
             name: _as_there(value, there.get(name), amounts=amounts or name in _AMOUNTS)
             for name, value in desired.items()
+            if name in there or (name, value) != ("divisor", NO_DIVISOR)
         }
     if isinstance(desired, list) and isinstance(there, list):
         known = {each["name"]: each for each in there if isinstance(each, dict) and "name" in each}
