@@ -83,7 +83,7 @@ async def test_an_authority_is_replaced_in_its_time_while_no_one_does_anything()
     first = served(world.replicas[0])
     try:
         while world.clock.now < START + 2 * TIMING.authority:
-            await world.tick()
+            await world.tick(60.0 if world.idle_for(60.0) else TICK)
         assert len(world.authorities) == 3, "after two thirds of the life of each"
         assert served(world.replicas[0]) != first
         assert world.store.writes < 20, "only what is due is written"
