@@ -12,6 +12,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_DEPLOYMENTS,
+    DYNAMO_NIM_DEPLOYMENTS,
     DYNAMO_NIM_REQUESTS,
     ObjectKey,
 )
@@ -19,7 +20,7 @@ from dynamo_watcher.app import WatcherService
 
 from .archive_store import Store, archive_store
 from .platform import eventually, platform, until_event, until_status
-from .test_image_builder import DIGEST, TAG, builder_settings, jobs, pod_ends
+from .test_image_builder import DIGEST, TAG, ask, builder_settings, jobs, pod_ends
 
 EXAMPLES = Path(__file__).with_name("seed_examples")
 IMAGE = f"registry.example.com/team/yatai-bentos:yatai.frontend.jh2o6dqzpsgfued4@{DIGEST}"
@@ -95,3 +96,21 @@ async def test_the_image_of_an_artifact_is_asked_for_waited_for_and_run(kube, na
     await eventually(asked_again, "the second one asks itself")
     await until_successful(kube, namespace, "second")
     assert len(await jobs(kube, namespace)) == 1
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_request_that_exists_is_used_by_a_service(kube, namespace):
+    await ask(kube, namespace, REQUEST)
+    (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-deployment.yaml").read_text())
+    written["metadata"]["namespace"] = namespace
+    # The page has a placeholder there.
+    del written["spec"]["envs"]
+    await kube.create(DYNAMO_NIM_DEPLOYMENTS, written)
+    name = written["metadata"]["name"]
+    await until_ready_says(kube, DYNAMO_NIM_DEPLOYMENTS, namespace, name, "ImageBuilding")
+    await pod_ends(kube, namespace, f"digest={DIGEST}\n")
+    (deployment,) = await eventually(lambda: kube.list(DEPLOYMENTS, namespace), "its Deployment is created")
+    (main,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert main["image"] == IMAGE
+    stored = await kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, REQUEST))
+    assert objects.controller_of(stored) is None
