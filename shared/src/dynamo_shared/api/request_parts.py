@@ -17,11 +17,13 @@ from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import SETTINGS
-from dynamo_shared.api.untrusted.reading import mapping, text
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 
 ALPHA = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1").api_version
 BASE_GRAPH_KEY = "disagg.yaml"
+#: Containers of the profiling Job.
+PROFILER, RELAY = "profiler", "output-copier"
 #: A prefill and a decode engine, each of the largest size that a request allows.
 _ROLES = 2
 #: Annotations in which the Go operator kept fields of v1alpha1, and the fields.
@@ -182,3 +184,14 @@ def _decoded(text: str) -> Any:
         return json_text.decode(text, SETTINGS)
     except json_text.InvalidJson:
         return text
+
+
+def profiling_containers(pod: KubeObject) -> tuple[KubeObject, KubeObject]:
+    """Of the pod in `overrides.profilingJob`, what is said of the profiler and of the container that relays its output.
+
+    There is one profiler: without one of its name it is the first that is not the other, whatever it is called.
+    """
+    given = [each for each in items(pod.get("containers")) if isinstance(each, dict)]
+    relay = next((each for each in given if each.get("name") == RELAY), {})
+    others = [each for each in given if each.get("name") != RELAY]
+    return next((each for each in others if each.get("name") == PROFILER), others[0] if others else {}), relay

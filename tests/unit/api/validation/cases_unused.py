@@ -57,6 +57,12 @@ overrides:
     backoffLimit: 1
     template: {metadata: {labels: {a: b}}, spec: {priorityClassName: p}}
 """
+CONTAINERS_OF_JOBS = """
+overrides:
+  profilingJob:
+    template:
+      spec: {containers: [{name: output-copier, image: a, resources: {limits: {cpu: 1}}}, {name: mine, image: b}, {name: c}]}
+"""
 LATENCIES = "sla: {optimizationType: latency, ttft: 200, itl: 10}"
 OF_PODS = annotated(enable_metrics="false", deployment_strategy="Recreate", x="y")
 OFF_GROVE = (
@@ -359,6 +365,17 @@ CASES = [
         ),
     ),
     Case("beta: what a simulation does not use (thorough)", request("searchStrategy: thorough", ONLY_OF_JOBS)),
+    Case(
+        "beta: containers that no Job has (thorough)",
+        request("searchStrategy: thorough", CONTAINERS_OF_JOBS),
+        *(
+            f"warning: spec.overrides.profilingJob.template.spec.containers[{at}: has no effect: {why}; leave it out"
+            for at, why in (
+                ("0].image", "this container runs in the image of the profiler, whose Python it needs"),
+                ("2]", "the Job has a profiler and an output-copier, and no other container"),
+            )
+        ),
+    ),
     Case(
         "beta: what to favour next to latencies (rapid)",
         request("searchStrategy: rapid", LATENCIES),

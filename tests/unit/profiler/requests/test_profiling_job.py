@@ -155,6 +155,28 @@ def test_overrides_replace_defaults_and_labels_stay() -> None:
     assert all(mount["name"] != "output-copier-kube-api-access" for mount in profiler["volumeMounts"])
 
 
+COPIER = {"name": "output-copier", "image": "mine/kubectl:1", "resources": {"limits": {"memory": "1Gi"}}}
+
+
+@pytest.mark.parametrize(
+    ("given", "image"),
+    [
+        ((), IMAGE),
+        (({"image": "mine:1"},), "mine:1"),
+        (({"name": "whatever", "image": "mine:1"}, {"name": "another", "image": "other:1"}), "mine:1"),
+        (({"name": "another", "image": "other:1"}, {"name": "profiler", "image": "mine:1"}), "mine:1"),
+    ],
+)
+def test_what_is_said_of_the_output_copier_is_not_said_of_the_profiler(
+    given: tuple[dict[str, Any], ...], image: str
+) -> None:
+    job = made(overrides={"profilingJob": {"template": {"spec": {"containers": [COPIER, *given]}}}})
+    pod = job["spec"]["template"]["spec"]
+    (profiler,), (relay,) = pod["containers"], pod["initContainers"]
+    assert (profiler["image"], relay["image"]) == (image, image)
+    assert (profiler.get("resources"), relay["resources"]) == (None, COPIER["resources"])
+
+
 def test_an_override_may_shorten_the_time_but_not_stretch_the_budget() -> None:
     job = made(overrides={"profilingJob": {"activeDeadlineSeconds": 999_999, "template": {}}})
     assert job["spec"]["activeDeadlineSeconds"] == 14_400

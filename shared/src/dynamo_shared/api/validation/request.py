@@ -7,8 +7,9 @@ from dynamo_shared.api.contracts import contract_errors, contract_warnings
 from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.graph_overrides import unknown_fields
+from dynamo_shared.api.request_parts import profiling_containers
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import mapping, text
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, REQUEST, RuleSet, Violations, broken, listed
 
@@ -237,6 +238,25 @@ def what_a_simulation_does_not_use(spec: dict[str, Any], _facts: Facts) -> Viola
     if not profiling:
         for at in _unused_in_a_simulation(spec):
             yield broken(at, instead="set searchStrategy to thorough to measure them")
+
+
+_ONE_IMAGE = "has no effect: this container runs in the image of the profiler, whose Python it needs; leave it out"
+_NO_CONTAINER = "has no effect: the Job has a profiler and an output-copier, and no other container; leave it out"
+
+
+@ADVICE_FOR_REQUESTS.rule(_ONE_IMAGE, _NO_CONTAINER, versions=(BETA,), added=True)
+def containers_are_those_of_the_job(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """A profiling Job has two containers, which run in one image."""
+    pod = mapping(mapping(mapping(mapping(spec.get("overrides")).get("profilingJob")).get("template")).get("spec"))
+    if _is_simulated(spec):
+        return
+    profiler, relay = profiling_containers(pod)
+    for place, each in enumerate(items(pod.get("containers"))):
+        at = ("spec", "overrides", "profilingJob", "template", "spec", "containers", place)
+        if each is relay and each.get("image"):
+            yield (*at, "image"), _ONE_IMAGE
+        elif each is not relay and each is not profiler:
+            yield at, _NO_CONTAINER
 
 
 _LATENCIES = ("ttft", "itl", "e2eLatency")

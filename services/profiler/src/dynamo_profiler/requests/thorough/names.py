@@ -2,7 +2,9 @@
 
 import hashlib
 
-PROFILER, RELAY = "profiler", "output-copier"
+from dynamo_shared.api import request_parts
+
+PROFILER, RELAY = request_parts.PROFILER, request_parts.RELAY
 SERVICE_ACCOUNT = "dgdr-profiling-job"
 OUTPUT_VOLUME, CACHE_VOLUME, CONFIG_VOLUME, TOKEN_VOLUME = (
     "profiling-output",

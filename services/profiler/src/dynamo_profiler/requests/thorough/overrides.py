@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.request_parts import profiling_containers
 
 from dynamo_profiler.requests.thorough import names
 
@@ -49,12 +50,10 @@ def _merge_pod(pod: KubeObject, override: KubeObject) -> None:
     others = [each for each in override.get("initContainers") or () if each.get("name") != names.RELAY]
     # What the user wants done first is done before the relay begins.
     pod["initContainers"] = [*others, relay]
-    containers = override.get("containers") or ()
-    if containers:
-        # Whatever its name: there is one profiler.
-        _merge_container(pod["containers"][0], containers[0])
-        if containers[0].get("image"):
-            relay["image"] = containers[0]["image"]
+    of_profiler, of_relay = profiling_containers(override)
+    _merge_container(pod["containers"][0], of_profiler)
+    # Whatever image it asks for: that of the profiler has Python, which the relay needs; Dynamo's own runs kubectl.
+    _merge_container(relay, {**of_relay, "image": of_profiler.get("image")})
     if pod.get("automountServiceAccountToken") is False:
         _mount_token(pod, relay)
 
