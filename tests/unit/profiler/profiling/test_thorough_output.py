@@ -187,9 +187,16 @@ def test_both_sides_need_room():
 
 @pytest.mark.parametrize(
     "added",
-    [{**CONFIG_MAP, "metadata": "x"}, {"kind": "ConfigMap", "data": {"a": "b"}}, {**graph(), "metadata": "x"}],
+    [
+        {**CONFIG_MAP, "metadata": "x"},
+        {**CONFIG_MAP, "metadata": {"name": "a/b"}},
+        {**CONFIG_MAP, "metadata": {"name": "a", "labels": "x"}},
+        {**CONFIG_MAP, "metadata": {"name": "a", "annotations": ["x"]}},
+        {"kind": "ConfigMap", "data": {"a": "b"}},
+        {**graph(), "metadata": "x"},
+    ],
 )
-def test_objects_without_names_are_reported(added: dict[str, Any]):
+def test_objects_whose_metadata_are_not_valid_are_reported(added: dict[str, Any]):
     with pytest.raises(ProfilingFailed, match="the profiling job") as failed:
         read_output(request(), output(graph(), added))
     assert failed.value.reason == "GenerationFailed"

@@ -73,6 +73,12 @@ def test_volumes_are_mounted_at_absolute_paths(path: str) -> None:
     assert refused(modelCache={"pvcName": "models", "pvcMountPath": path}) == ["spec.modelCache.pvcMountPath"]
 
 
+@pytest.mark.parametrize("name", ["a/b", "..", "a" * 254])
+def test_a_volume_has_the_name_of_an_object(name: str) -> None:
+    """Asked for one with a slash, the API server does not say that there is none: the request was tried again without end."""
+    assert refused(modelCache={"pvcName": name}) == ["spec.modelCache.pvcName"]
+
+
 def test_a_path_of_a_model_is_in_a_volume() -> None:
     assert refused(modelCache={"pvcModelPath": "qwen"}) == ["spec.modelCache.pvcName"]
 

@@ -17,7 +17,7 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.v1beta1.request import Figures
 
 from dynamo_profiler.profiling.generation.linting import lint
-from dynamo_profiler.profiling.generation.names import desired_name, graph_name
+from dynamo_profiler.profiling.generation.names import desired_name, graph_name, is_object_name
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
@@ -161,8 +161,15 @@ def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingReq
 def _config_map(given: KubeObject, request: ProfilingRequest) -> KubeObject:
     """In the request's namespace, also where its author named another one."""
     metadata = _metadata(given, "name", "labels", "annotations")
-    if not isinstance(metadata.get("name"), str):
-        raise ProfilingFailed("GenerationFailed", f"{FINAL_CONFIG} of the profiling job has a ConfigMap without a name")
+    if not is_object_name(metadata.get("name")):
+        raise ProfilingFailed(
+            "GenerationFailed", f"{FINAL_CONFIG} of the profiling job has a ConfigMap without a valid name"
+        )
+    if not all(isinstance(metadata[each] or {}, dict) for each in ("labels", "annotations") if each in metadata):
+        raise ProfilingFailed(
+            "GenerationFailed",
+            f"{FINAL_CONFIG} of the profiling job has a ConfigMap whose labels or annotations are not an object",
+        )
     return {**given, "apiVersion": "v1", "metadata": {**metadata, "namespace": request.namespace}}
 
 
