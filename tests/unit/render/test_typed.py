@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from dynamo_pod_builder.render.typed import typed
 from dynamo_shared.api.objects import KubeObject
 
 from tests.building.tables import rows
@@ -140,6 +141,11 @@ def test_a_variable_of_an_amount_has_a_divisor(place: Any) -> None:
     env = [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]
     (made,) = (each for each in place(sample({"env": env}))["containers"][0]["env"] if each["name"] == "A")
     assert made["valueFrom"]["resourceFieldRef"] == {"resource": "limits.cpu", "divisor": "0"}
+
+
+def test_requests_of_devices_are_no_amounts() -> None:
+    spec = {"devices": {"requests": [{"name": "1000"}]}}
+    assert typed({"kind": "PodCliqueSet", "spec": spec})["spec"] == spec
 
 
 def test_templates_of_roles_are_written_so_too():

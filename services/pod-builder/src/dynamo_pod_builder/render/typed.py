@@ -94,7 +94,8 @@ def _written(node: Any, field: str, structs: Set[tuple[str, str]]) -> Any:
     """What a field has."""
     within = partial(_written, structs=structs)
     if isinstance(node, list):
-        return [within(each, field) for each in node]
+        # Requests of devices are a list.
+        return [within(each, "" if field in _AMOUNTS else field) for each in node]
     if field in _AMOUNT:
         return _amount(node)
     if not isinstance(node, dict) or field in _FREE:
