@@ -34,11 +34,11 @@ class LegacyService:
     ingress: KubeObject | None = None
     type: str = ""
     """`componentType`, which may be one that v1beta1 does not know, such as `default`"""
-    part: str = ""
-    """`subComponentType`: beyond prefill and decode of a worker, which v1beta1 has as types, a label of the pods"""
     autoscaling: KubeObject = field(default_factory=dict)
     shadows: int | None = None
     """Engines that wait for another one to fail, where they are more than v1beta1 has room for"""
+    part: str = ""
+    """`subComponentType`: beyond prefill and decode of a worker, which v1beta1 has as types, a label of the pods"""
 
     @property
     def has_metadata(self) -> bool:
@@ -146,9 +146,9 @@ def _service(written: Any) -> LegacyService:
         body.get("annotations") or {},
         body.get("ingress"),
         body.get("componentType") or "",
-        body.get("subComponentType") or "",
         body.get("autoscaling") or {},
         _shadows(body.get("failover")),
+        body.get("subComponentType") or "",
     )
 
 
