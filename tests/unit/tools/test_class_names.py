@@ -24,7 +24,3 @@ def test_a_name_of_two_classes_is_reported_unless_versions_or_documents_have_it(
     sources: dict[str, str], names: list[str]
 ) -> None:
     assert list(class_names.duplicates(sources)) == names
-
-
-def test_the_sources_have_no_class_name_twice(capsys: pytest.CaptureFixture[str]) -> None:
-    assert class_names.main() == 0, capsys.readouterr().out
