@@ -95,7 +95,9 @@ JOB = "spec.overrides.profilingJob"
         ({"template": {"spec": {"containers": "x"}}}, "template.spec.containers"),
         ({"template": {"spec": {"containers": [None]}}}, "template.spec.containers"),
         ({"template": {"spec": {"imagePullSecrets": ["s"]}}}, "template.spec.imagePullSecrets"),
+        ({"template": {"spec": {"volumes": [{"name": ["v"]}]}}}, "template.spec.volumes"),
         ({"template": {"spec": {"containers": [{"env": {"A": "b"}}]}}}, "template.spec.containers[0].env"),
+        ({"template": {"spec": {"containers": [{"env": [{"name": {}}]}]}}}, "template.spec.containers[0].env"),
         ({"template": {"metadata": {"labels": "x"}}}, "template.metadata.labels"),
     ],
 )

@@ -72,9 +72,13 @@ def _shapes(value: object, at: str, lists: Sequence[str], objects: Sequence[str]
     given = value or {}
     for name in lists:
         part = given.get(name)
-        if part is not None and not (isinstance(part, list) and all(isinstance(each, dict) for each in part)):
-            yield FieldError(f"{at}.{name}", "must be a list of objects")
+        if part is not None and not (isinstance(part, list) and all(map(_is_entry, part))):
+            yield FieldError(f"{at}.{name}", "must be a list of objects, whose names are texts")
     for name in objects:
         part = given.get(name)
         if part is not None and not isinstance(part, dict):
             yield FieldError(f"{at}.{name}", "must be an object")
+
+
+def _is_entry(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("name", ""), str | None)
