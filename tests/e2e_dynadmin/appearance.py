@@ -114,6 +114,32 @@ async def the_keyboard_is_enough(stage: Stage) -> None:
     await page.wait_for_selector("dyn-list", timeout=PATIENT)
 
 
+#: What is drawn over the middle of what has the focus, if that is something else.
+COVER = """() => {
+  const it = document.activeElement, { left, top, width, height } = it.getBoundingClientRect();
+  const over = document.elementFromPoint(left + Math.min(width / 2, 20), top + Math.min(height / 2, 14));
+  return it === document.body || !over || it.contains(over) || over.contains(it) || it.labels?.[0]?.contains(over)
+    ? "" : `${it.outerHTML.slice(0, 80)} is below ${over.outerHTML.slice(0, 80)}`;
+}"""
+
+
+async def what_has_the_focus_is_in_sight(stage: Stage) -> None:
+    """The summary of the form and the bar of a phone do not cover what the keyboard is at, forwards and backwards."""
+    person = await stage.person(stage.engineer)
+    page = person.page
+    covered = []
+    for width, height in ((1280, 700), (360, 640)):
+        await page.set_viewport_size({"width": width, "height": height})
+        await person.go(f"#/{TEAM}/deploy")
+        await page.get_by_role("button", name="A graph by hand").click()
+        for key in ("Tab", "Shift+Tab"):
+            for _ in range(18):
+                await page.keyboard.press(key)
+                if cover := await page.evaluate(COVER):
+                    covered.append(f"{width}: {cover}")
+    assert not covered, covered
+
+
 async def the_page_fits_every_screen(stage: Stage) -> None:
     """From a phone to a desk nothing is wider than the screen, and no table is cut; also with the longest names."""
     spec = {"modelName": "lora", "baseModelName": "Qwen/Qwen3-0.6B"}

@@ -2,7 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 
-from .appearance import every_view_is_accessible, the_keyboard_is_enough, the_page_fits_every_screen
+from .appearance import (
+    every_view_is_accessible,
+    the_keyboard_is_enough,
+    the_page_fits_every_screen,
+    what_has_the_focus_is_in_sight,
+)
 from .deploying import (
     a_graph_by_hand_becomes_successful,
     a_point_of_a_request_is_deployed,
@@ -13,12 +18,13 @@ from .deploying import (
     every_field_of_an_objective_is_in_the_object,
     refusals_are_at_their_fields,
 )
-from .lists import a_long_list_is_filtered_sorted_and_drawn_in_parts
+from .lists import a_list_that_is_refused_for_a_while_says_why, a_long_list_is_filtered_sorted_and_drawn_in_parts
 from .rights import users_see_and_do_what_their_rights_allow
 from .sessions import (
     a_form_outlives_the_session,
     a_namespace_that_is_created_appears,
     a_session_that_ends_says_why,
+    a_session_that_the_browser_drops_is_explained,
     another_tabs_session_is_taken_over,
     the_list_of_namespaces_keeps_the_keyboard,
 )
@@ -32,6 +38,7 @@ from .watching import (
     events_come_as_they_happen,
     logs_say_why_they_are_missing,
     replicas_are_scaled_and_refused_with_the_reason,
+    the_log_stays_where_it_is_read,
     what_is_typed_stays_while_another_tab_is_open,
     what_is_typed_stays_while_the_manifest_is_read_again,
 )
@@ -64,18 +71,22 @@ ALL: tuple[Check, ...] = (
     a_view_is_of_the_object_of_its_address,
     replicas_are_scaled_and_refused_with_the_reason,
     logs_say_why_they_are_missing,
+    the_log_stays_where_it_is_read,
     a_chat_that_fails_says_why,
     decisions_are_replayed_with_another_price,
     a_killed_service_loses_and_doubles_nothing,
     a_long_list_is_filtered_sorted_and_drawn_in_parts,
+    a_list_that_is_refused_for_a_while_says_why,
     users_see_and_do_what_their_rights_allow,
     a_session_that_ends_says_why,
+    a_session_that_the_browser_drops_is_explained,
     a_form_outlives_the_session,
     another_tabs_session_is_taken_over,
     the_list_of_namespaces_keeps_the_keyboard,
     a_namespace_that_is_created_appears,
     every_view_is_accessible,
     the_keyboard_is_enough,
+    what_has_the_focus_is_in_sight,
     the_page_fits_every_screen,
     nothing_leaves_the_origin,
 )

@@ -1,4 +1,4 @@
-"""Lists of many objects. The browser answers for the service: hundreds of graphs are more than the machine should start."""
+"""Lists of many objects, and lists that are refused for a while. The browser answers for the service."""
 
 import json
 
@@ -57,5 +57,21 @@ async def a_long_list_is_filtered_sorted_and_drawn_in_parts(stage: Stage) -> Non
     await expect(page.get_by_role("heading", name="model-449")).to_be_visible()
     await page.go_back()
     await expect(rows).to_have_count(11, timeout=PATIENT)
+    await page.get_by_role("link", name="model-449").click()
+    await page.get_by_label("Breadcrumbs").get_by_role("link").click()
+    await expect(rows).to_have_count(11, timeout=PATIENT)
     await expect(page.get_by_label("Filter")).to_have_value("model-44")
     assert page.url.endswith(f"{PLACE}?filter=model-44&sort=-State"), page.url
+
+
+async def a_list_that_is_refused_for_a_while_says_why(stage: Stage) -> None:
+    """Too many streams are open: the view says so, and is live as soon as there is room."""
+    person = await stage.person(stage.engineer)
+    problem = {"type": "urn:dynamo:problem:too-many-requests", "detail": "100 streams are open; close one"}
+    refused = f"**/{TEAM}/models?watch=true"
+    await person.page.route(refused, lambda route: route.fulfill(status=429, json=problem))
+    await person.go(PLACE)
+    await expect(person.page.get_by_role("alert")).to_contain_text("close one", timeout=PATIENT)
+    await person.page.unroute(refused)
+    await expect(person.page.locator(".head .line")).to_have_text("live", timeout=PATIENT)
+    await expect(person.page.get_by_role("alert")).to_have_count(0)

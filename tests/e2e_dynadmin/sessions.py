@@ -1,7 +1,7 @@
 """Sessions that end, and that another tab replaces; and the keyboard in the list of namespaces."""
 
 from dynamo_shared.api.resources import NAMESPACES
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.integration.dynadmin import may
 
@@ -25,6 +25,25 @@ async def a_session_that_ends_says_why(stage: Stage) -> None:
     await person.page.get_by_role("button", name="Sign out").click()
     await expect(person.page.get_by_role("heading", name="Sign in")).to_be_focused(timeout=PATIENT)
     await expect(person.page.locator("#token-error")).to_be_empty()
+
+
+async def a_session_that_the_browser_drops_is_explained(stage: Stage) -> None:
+    """Over http a browser drops the cookie without a word: the sign-in says what it needs."""
+    person = await stage.person("")
+    await person.page.goto(person.url)
+    token = person.page.get_by_label("Token")
+    await token.fill(stage.engineer)
+    await person.page.route("**/api/v1/session", _without_cookie)
+    await person.page.get_by_role("button", name="Sign in").click()
+    await expect(person.page.locator("#token-error")).to_contain_text("over https", timeout=PATIENT)
+
+
+async def _without_cookie(route: Route) -> None:
+    answer = await route.fetch()
+    headers = {name: value for name, value in answer.headers.items() if name != "set-cookie"}
+    # The browser's side of the request took the cookie already.
+    await route.request.frame.page.context.clear_cookies()
+    await route.fulfill(response=answer, headers=headers)
 
 
 async def a_form_outlives_the_session(stage: Stage) -> None:

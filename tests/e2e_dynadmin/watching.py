@@ -195,6 +195,39 @@ async def logs_say_why_they_are_missing(stage: Stage) -> None:
     await stage.screenshot(person, "logs")
 
 
+async def the_log_stays_where_it_is_read(stage: Stage) -> None:
+    """Who scrolls up in a log that is followed reads on while lines come; at the end it is followed again."""
+    person = await stage.person(stage.engineer)
+    log = person.page.get_by_role("log")
+    follow = person.page.get_by_label("Follow")
+    more = asyncio.Event()
+
+    async def lines(route: Route) -> None:
+        first = int(route.request.headers.get("last-event-id", 0))
+        if first:
+            await more.wait()
+        if first == 400:
+            return
+        frames = [
+            f"id: {each}\nevent: log\ndata: {json.dumps({'time': '', 'pod': 'pod', 'text': f'line {each}.'})}\n\n"
+            for each in range(first + 1, first + 201)
+        ]
+        await route.fulfill(content_type="text/event-stream", body="".join(frames))
+
+    await person.page.route("**/by-hand/logs?*", lines)
+    await person.go(f"#/{TEAM}/deployments/by-hand/logs")
+    await expect(log.get_by_text("line 200.")).to_be_in_viewport(timeout=PATIENT)
+    await log.evaluate("each => { each.scrollTop = 100 }")
+    await expect(follow).not_to_be_checked()
+    async with person.page.expect_response("**/by-hand/logs?*"):
+        more.set()
+    await person.page.wait_for_timeout(300)
+    assert await log.evaluate("each => each.scrollTop") == 100
+    await log.evaluate("each => { each.scrollTop = each.scrollHeight }")
+    await expect(follow).to_be_checked()
+    await expect(log.get_by_text("line 400.")).to_be_in_viewport(timeout=PATIENT)
+
+
 async def a_chat_that_fails_says_why(stage: Stage) -> None:
     """Simulated pods answer no chat: the reason stands in a bubble that is as high as its text."""
     person = await stage.person(stage.engineer)

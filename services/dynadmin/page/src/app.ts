@@ -31,6 +31,8 @@ class App extends Part {
   private isOpen = false;
   private started = false;
   private asked = 0;
+  /** Address of the list that was shown last, with what was chosen there. */
+  private list = "";
 
   override connectedCallback(): void {
     super.connectedCallback();
@@ -45,7 +47,7 @@ class App extends Part {
       forget();
       void this.begin();
     };
-    window.addEventListener("hashchange", () => this.navigated());
+    window.addEventListener("hashchange", ({ oldURL }) => this.navigated(new URL(oldURL).hash));
     window.addEventListener("beforeunload", (event) => {
       if (unsaved()) event.preventDefault();
     });
@@ -71,6 +73,12 @@ class App extends Part {
     this.started = true;
   }
 
+  private async signedIn(): Promise<void> {
+    await this.begin();
+    if (!this.session && !this.problem) this.problem = "The browser did not keep the session. It keeps one of a page over https, or of localhost, where cookies are allowed.";
+    this.toHeading(true);
+  }
+
   private async load(): Promise<void> {
     const { session } = this;
     this.asked = Date.now();
@@ -89,8 +97,9 @@ class App extends Part {
     if (this.session && this.spaces && Date.now() - this.asked > SOON) return this.load().catch(() => undefined);
   }
 
-  private navigated(): void {
+  private navigated(from: string): void {
     const before = this.route;
+    if (before.view === "list") this.list = from;
     this.route = parse(location.hash);
     this.isOpen = false;
     if (this.route.namespace) localStorage.setItem(LAST, this.route.namespace);
@@ -111,7 +120,7 @@ class App extends Part {
   override render(): TemplateResult {
     if (!this.started) return html`<p class="starting" role="status">${this.problem || "Loading"}</p>`;
     if (!this.session)
-      return html`<dyn-sign-in .problem=${this.problem} @signed-in=${() => void this.begin().then(() => this.toHeading(true))}></dyn-sign-in>`;
+      return html`<dyn-sign-in .problem=${this.problem} @signed-in=${() => void this.signedIn()}></dyn-sign-in>`;
     return html`
       <a class="skip" href="#main" @click=${this.skip}>Skip to the content</a>
       <div class="shell ${this.isOpen ? "open" : ""}">
@@ -167,9 +176,11 @@ class App extends Part {
         ${none ? html`<p class="lead">You may not list graphs in any namespace. Ask for a role there; <code>kubectl auth can-i list dynamographdeployments</code> shows what you have.</p>` : nothing}`;
     }
     if (view === "deploy") return html`<dyn-deploy .namespace=${namespace} .user=${this.session?.user ?? ""}></dyn-deploy>`;
+    const all = format({ namespace, kind });
+    const back = this.list.split("?")[0] === all ? this.list : all;
     // An element for each object: what comes late of one is not shown for another.
     const key = format({ namespace, kind, name });
-    if (view === "detail") return html`${keyed(key, html`<dyn-detail .namespace=${namespace} .kind=${kind} .name=${name} .tab=${tab}></dyn-detail>`)}`;
+    if (view === "detail") return html`${keyed(key, html`<dyn-detail .namespace=${namespace} .kind=${kind} .name=${name} .tab=${tab} .back=${back}></dyn-detail>`)}`;
     return html`<dyn-list .namespace=${namespace} .kind=${kind} .query=${query}></dyn-list>`;
   }
 

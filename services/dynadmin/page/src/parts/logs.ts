@@ -61,6 +61,11 @@ class Logs extends Part {
     if (box && !this.held) box.scrollTop = box.scrollHeight;
   }
 
+  /** Who scrolls up reads: lines go on below, and the text stays where it is, until the person is at the end again. */
+  private scrolled(box: HTMLElement): void {
+    this.held = box.scrollHeight - box.scrollTop - box.clientHeight > 40;
+  }
+
   override render(): TemplateResult {
     const shown = this.log.matching(this.search);
     return html`<div class="tools">
@@ -74,7 +79,7 @@ class Logs extends Part {
         <span class="muted" role="status">${count(shown.length, "line")}, ${this.line === "live" ? "live" : this.line === "broken" ? "connection lost, trying again" : this.line}</span>
       </div>
       ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
-      <div class="log" role="log" aria-label="Log lines" aria-live="off" tabindex="0">
+      <div class="log" role="log" aria-label="Log lines" aria-live="off" tabindex="0" @scroll=${(event: Event) => this.scrolled(event.target as HTMLElement)}>
         ${repeat(
           shown,
           (each) => each.key,

@@ -41,7 +41,7 @@ export class Watched implements ReactiveController {
         onLine: (line, detail) => {
           this.line = line;
           if (line === "live") this.problem = "";
-          else if (line === "ended" && detail) this.problem = detail;
+          else if (detail) this.problem = detail;
           changed();
         },
       },

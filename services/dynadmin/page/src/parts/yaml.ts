@@ -75,7 +75,7 @@ class Yaml extends Part {
     return html`
       ${this.may ? nothing : html`<p class="notice">${this.reason}</p>`}
       <label class="field"><span>Manifest</span>
-        <textarea class="code" rows="28" spellcheck="false" ?readonly=${!this.may || this.busy} .value=${this.text} aria-describedby="yaml-problem"
+        <textarea class="code" rows="28" spellcheck="false" ?readonly=${!this.may || this.busy} .value=${this.text} aria-describedby="yaml-problem" aria-invalid=${this.problem ? "true" : "false"}
           @input=${(event: InputEvent) => this.typed((event.target as HTMLTextAreaElement).value)}></textarea>
       </label>
       <p class="error below" role="alert" id="yaml-problem">${this.problem}</p>

@@ -28,11 +28,13 @@ const TABS: Record<Kind, [tab: string, title: string][]> = {
 };
 
 class Detail extends Part {
-  static override properties = { ...properties("namespace", "kind", "name", "tab"), ...state("rights", "managedBy") };
+  static override properties = { ...properties("namespace", "kind", "name", "tab", "back"), ...state("rights", "managedBy") };
   namespace = "";
   kind: Kind = "deployments";
   name = "";
   tab = "";
+  /** Address of the list that it is in. */
+  back = "";
   private rights: Rights | null = null;
   private managedBy = "";
   private readonly watched = new Watched(this);
@@ -69,11 +71,15 @@ class Detail extends Part {
     return this.rights?.collections[this.kind]?.[verb] ?? false;
   }
 
+  /** The titles of actions that are off need a mouse: where all are off, the view says why. */
+  private isReader(): boolean {
+    return this.rights !== null && !["update", "patch", "delete"].some((verb) => this.may(verb));
+  }
+
   override render(): TemplateResult {
     const object = this.watched.get(this.name);
-    const back = format({ namespace: this.namespace, kind: this.kind });
     return html`
-      <nav class="crumbs" aria-label="Breadcrumbs"><a href=${back}>${KINDS[this.kind].title}</a> ${icon("arrow")} <span>${this.name}</span></nav>
+      <nav class="crumbs" aria-label="Breadcrumbs"><a href=${this.back}>${KINDS[this.kind].title}</a> ${icon("arrow")} <span aria-current="page">${this.name}</span></nav>
       <header class="head">
         <div>
           <h1 tabindex="-1">${this.name} ${object ? badge(stateOf(this.kind, object)) : nothing}</h1>
@@ -83,6 +89,7 @@ class Detail extends Part {
       </header>
       ${problemOf(this.watched.problem)}
       ${this.managedBy ? html`<p class="notice">${this.managedBy} manages this object. A change here is answered with the patch to commit to its repository.</p>` : nothing}
+      ${object && this.tab !== "yaml" && this.isReader() ? html`<p class="notice">You may read this, and not change it.</p>` : nothing}
       ${this.tabs()}
       <section class="tab" aria-label=${TABS[this.kind].find(([tab]) => tab === this.tab)?.[1] ?? "Overview"}>
         ${object ? this.content(object) : this.absent()}
@@ -94,7 +101,7 @@ class Detail extends Part {
     if (this.watched.synced && this.tab === "yaml" && draftOf(this.path)) return this.yaml(null, "It does not exist any more. What you changed is kept here, to be copied.");
     if (this.watched.synced)
       return html`<div class="card empty"><p>${this.watched.gone ? "It was deleted." : `There is no ${KINDS[this.kind].one} of this name.`}</p>
-        <a class="button" href=${format({ namespace: this.namespace, kind: this.kind })}>All ${KINDS[this.kind].title.toLowerCase()}</a></div>`;
+        <a class="button" href=${this.back}>All ${KINDS[this.kind].title.toLowerCase()}</a></div>`;
     return this.watched.problem ? nothing : html`<p class="card muted" role="status">Loading</p>`;
   }
 
@@ -156,7 +163,7 @@ class Detail extends Part {
     };
     if (!(await ask({ title: `Delete ${KINDS[kind].one} ${name}?`, body, act: "Delete", danger: true, run }))) return;
     say(`${name} is being deleted`);
-    location.hash = format({ namespace: this.namespace, kind });
+    location.hash = this.back;
   }
 }
 
