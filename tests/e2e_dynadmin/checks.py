@@ -39,6 +39,7 @@ from .watching import (
     logs_say_why_they_are_missing,
     replicas_are_scaled_and_refused_with_the_reason,
     the_log_stays_where_it_is_read,
+    what_is_refused_keeps_the_focus,
     what_is_typed_stays_while_another_tab_is_open,
     what_is_typed_stays_while_the_manifest_is_read_again,
 )
@@ -70,6 +71,7 @@ ALL: tuple[Check, ...] = (
     events_come_as_they_happen,
     a_view_is_of_the_object_of_its_address,
     replicas_are_scaled_and_refused_with_the_reason,
+    what_is_refused_keeps_the_focus,
     logs_say_why_they_are_missing,
     the_log_stays_where_it_is_read,
     a_chat_that_fails_says_why,

@@ -186,6 +186,49 @@ async def replicas_are_scaled_and_refused_with_the_reason(stage: Stage) -> None:
     assert (await stage.graph("planned"))["spec"]["components"][0]["replicas"] == 1
 
 
+async def what_is_refused_keeps_the_focus(stage: Stage) -> None:
+    """A keyboard goes on where it was after a refusal; who leaves a dialog that works on reads what became of it."""
+    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("refused"))
+    person = await stage.person(stage.engineer)
+    page, keyboard = person.page, person.page.keyboard
+    problem = {"type": "urn:dynamo:problem:forbidden", "detail": "the rules of the cluster forbid it"}
+    answered = asyncio.Event()
+
+    async def refuse(route: Route) -> None:
+        if route.request.method == "GET":
+            await route.continue_()
+            return
+        await answered.wait()
+        await route.fulfill(status=403, json=problem)
+
+    await page.route("**/deployments/refused*", refuse)
+    await page.route("**/deployments/refused/scale", refuse)
+    answered.set()
+    await person.go(f"#/{TEAM}/deployments/refused")
+    await page.get_by_label("Replicas of Frontend").fill("2")
+    await page.get_by_role("button", name="Scale", exact=True).press("Enter")
+    await expect(page.locator(".refusal")).to_contain_text("forbid it", timeout=PATIENT)
+    assert await page.evaluate("() => document.activeElement.closest('dyn-replicas') !== null")
+    await page.get_by_role("button", name="Delete").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_role("textbox").fill("refused")
+    await dialog.get_by_role("button", name="Delete").press("Enter")
+    await expect(dialog.get_by_role("alert")).to_contain_text("forbid it", timeout=PATIENT)
+    await expect(dialog.get_by_role("button", name="Delete")).to_be_focused()
+    answered.clear()
+    await keyboard.press("Enter")
+    await keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+    answered.set()
+    await expect(page.locator(".toast")).to_contain_text("forbid it", timeout=PATIENT)
+    await person.go(f"#/{TEAM}/deployments/refused/yaml")
+    area = page.get_by_label("Manifest", exact=True)
+    await area.fill((await area.input_value()).replace("replicas: 1", "replicas: 2"))
+    await page.get_by_role("button", name="Save", exact=True).press("Enter")
+    await expect(page.locator("#yaml-problem")).to_contain_text("forbid it", timeout=PATIENT)
+    assert await page.evaluate("() => document.activeElement.closest('dyn-yaml') !== null")
+
+
 async def logs_say_why_they_are_missing(stage: Stage) -> None:
     """Simulated pods have no kubelet: the view of logs stays up and says of each container why it has none."""
     person = await stage.person(stage.engineer)

@@ -202,6 +202,7 @@ class Deploy extends Part {
       this.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
     } finally {
       this.busy = false;
+      this.goOnAt(".summary button");
     }
   }
 }

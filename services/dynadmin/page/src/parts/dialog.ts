@@ -1,6 +1,7 @@
 // Questions before something is done: a dialog of the browser, with the keyboard and focus that it brings.
 import { html, render, type TemplateResult } from "lit";
 import { words } from "../api/client.ts";
+import { say } from "./toasts.ts";
 
 export interface Question {
   title: string;
@@ -11,7 +12,7 @@ export interface Question {
   run: (dialog: HTMLDialogElement) => Promise<void>;
 }
 
-/** Ask; resolves when the dialog is closed, with whether it was done. */
+/** Ask; resolves when the dialog is closed and what it began has ended, with whether it was done. */
 export function ask(question: Question): Promise<boolean> {
   const dialog = document.createElement("dialog");
   dialog.setAttribute("aria-labelledby", "dialog-title");
@@ -19,22 +20,27 @@ export function ask(question: Question): Promise<boolean> {
   let done = false;
   let busy = false;
   let problem = "";
+  let begun = Promise.resolve();
   const draw = (): void => {
     render(
-      html`<form method="dialog" @submit=${submit}>
+      html`<form method="dialog" @submit=${(event: Event) => submit(event)}>
         <h2 id="dialog-title">${question.title}</h2>
         ${question.body}
         <p class="error" role="alert">${problem}</p>
         <div class="actions">
           <button type="button" class="button" @click=${() => dialog.close()}>Cancel</button>
-          <button class="button ${question.danger ? "danger" : "accent"}" ?disabled=${busy}>${question.act}</button>
+          <button class="button ${question.danger ? "danger" : "accent"}" aria-disabled=${busy}>${question.act}</button>
         </div>
       </form>`,
       dialog,
     );
   };
-  const submit = async (event: Event): Promise<void> => {
+  // The button is not disabled meanwhile: it would lose the focus.
+  const submit = (event: Event): void => {
     event.preventDefault();
+    if (!busy) begun = act();
+  };
+  const act = async (): Promise<void> => {
     busy = true;
     problem = "";
     draw();
@@ -53,7 +59,12 @@ export function ask(question: Question): Promise<boolean> {
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
       dialog.remove();
-      resolve(done);
+      const wasBusy = busy;
+      void begun.then(() => {
+        // No one sees it in the dialog.
+        if (wasBusy && !done) say(problem, true);
+        resolve(done);
+      });
     });
   });
 }

@@ -41,6 +41,14 @@ export class Part extends LitElement {
     }, DRAWN_WITHIN);
   }
 
+  /** A button that is off loses the focus: who pressed it goes on there, unless the person is elsewhere by now. */
+  protected goOnAt(selector: string): void {
+    void this.updateComplete.then(() => {
+      const at = document.activeElement;
+      if (at === document.body || at?.matches(":disabled")) this.querySelector<HTMLElement>(selector)?.focus();
+    });
+  }
+
   /** Call now, and again and again until the element goes; errors are the callee's. Milliseconds. */
   protected every(period: number, act: () => Promise<void> | void): void {
     const signal = this.stop;

@@ -88,7 +88,10 @@ class ReplayForm extends Part {
       const others = otherProblems(this.errors);
       this.problem = this.errors.length ? others.join("; ") : words(error);
     } finally {
-      if (!stop.aborted) this.busy = false;
+      if (!stop.aborted) {
+        this.busy = false;
+        this.goOnAt("button");
+      }
     }
   }
 }

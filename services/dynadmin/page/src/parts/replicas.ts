@@ -44,7 +44,7 @@ class Replicas extends Part {
         <td data-title="Set by">${this.owner(each)}</td>
         <td data-title="Change">
           <form class="scale" @submit=${(event: Event) => this.scale(event, each)}>
-            <input type="number" min="0" max="1000" required aria-label=${`Replicas of ${each.name}`} .value=${String(asked)} ?disabled=${!this.may}
+            <input type="number" name=${each.name} min="0" max="1000" required aria-label=${`Replicas of ${each.name}`} .value=${String(asked)} ?disabled=${!this.may}
               @input=${(event: InputEvent) => (this.asked = { ...this.asked, [each.name]: (event.target as HTMLInputElement).valueAsNumber })} />
             <button class="button" ?disabled=${!this.may || asked === each.desired || this.busy === each.name} title=${this.may ? nothing : "You may not change graphs here"}>Scale</button>
           </form>
@@ -73,6 +73,7 @@ class Replicas extends Part {
       this.refusals = { ...this.refusals, [each.name]: words(error) + patch };
     } finally {
       this.busy = "";
+      this.goOnAt(`input[name="${each.name}"]`);
     }
   }
 }

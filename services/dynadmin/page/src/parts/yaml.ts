@@ -136,6 +136,7 @@ class Yaml extends Part {
         await this.read().then((stored) => (this.conflict = stored), (unread: unknown) => (this.problem = words(unread)));
     } finally {
       this.busy = false;
+      this.goOnAt("textarea");
     }
   }
 }
