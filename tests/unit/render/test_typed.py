@@ -143,7 +143,7 @@ def test_a_variable_of_an_amount_has_a_divisor(place: Any) -> None:
     assert made["valueFrom"]["resourceFieldRef"] == {"resource": "limits.cpu", "divisor": "0"}
 
 
-def test_requests_of_devices_are_no_amounts() -> None:
+def test_requests_of_devices_stay_as_they_are() -> None:
     spec = {"devices": {"requests": [{"name": "1000"}]}}
     assert typed({"kind": "PodCliqueSet", "spec": spec})["spec"] == spec
 
