@@ -7,11 +7,6 @@ from .building import GROVE, Case, alpha, annotated, beta, component, components
 
 CASES = [
     Case(
-        "beta: an autoscaler up to more replicas than any cluster has pods for",
-        beta("a: {scalingAdapter: {}}", metadata=annotated(dynamo_autoscaling='{"a": {"maxReplicas": 10000000}}')),
-        'error: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: 10000000 replicas are more than the 150000 pods that Kubernetes supports in a cluster: write a smaller number',
-    ),
-    Case(
         "beta: keys of an autoscaler that are misspelt",
         beta(
             "a: {scalingAdapter: {}}",

@@ -9,7 +9,6 @@ from .building import (
     alone,
     alpha,
     beta,
-    beta_pod,
     both,
     component,
     components,
@@ -113,23 +112,6 @@ CASES = [
         alone("v1alpha1", **service(multinode={}, roles=[{"name": "leader"}, OWN[1]])),
     ),
     Case(
-        "beta: workers with a template of their own have no default probes",
-        components(
-            component(
-                "a",
-                multinode={},
-                roles=[
-                    {"name": "leader"},
-                    {
-                        "name": "worker",
-                        "podTemplate": beta_pod("w", {"readinessProbe": {"periodSeconds": 5}})["podTemplate"],
-                    },
-                ],
-            )
-        ),
-        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].readinessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
-    ),
-    Case(
         "beta: templates of roles that are not whole",
         components(
             {"name": "a", "type": "worker", "multinode": {}, "roles": [OWN[0], {"name": "worker"}]},
@@ -144,58 +126,6 @@ CASES = [
         "error: spec.components[3].experimental.gpuMemoryService: not together with pod templates of roles, whose commands stay as they are written: leave it out, or write podTemplate of the component for all",
         "error: spec.components[3].experimental.failover: not together with pod templates of roles, whose commands stay as they are written: leave it out, or write podTemplate of the component for all",
         facts=GROVE,
-    ),
-    Case(
-        "alpha: fields of a service whose roles have templates",
-        services({"a": service(gpus="1", multinode={}, roles=OWN)}),
-        "error: spec.services.a.extraPodSpec: not together with templates of all roles, which take its place: leave it out",
-        "error: spec.services.a.resources: not together with templates of all roles, which take its place: leave it out",
-    ),
-    Case(
-        "beta: templates of roles are checked as others are",
-        components(
-            {
-                "name": "a",
-                "type": "worker",
-                "multinode": {},
-                "frontendSidecar": "front",
-                "roles": [
-                    {
-                        "name": "leader",
-                        "podTemplate": {
-                            "spec": {
-                                "containers": [
-                                    {**MAIN, "ports": [{"containerPort": 1}]},
-                                    {"name": "front", "image": "f"},
-                                ]
-                            }
-                        },
-                    },
-                    {
-                        "name": "worker",
-                        "podTemplate": {
-                            "spec": {
-                                "containers": [
-                                    {
-                                        **MAIN,
-                                        "env": [
-                                            {
-                                                "name": "A",
-                                                "value": "1",
-                                                "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
-                                            }
-                                        ],
-                                    }
-                                ]
-                            }
-                        },
-                    },
-                ],
-            }
-        ),
-        "error: spec.components[0].roles[1].podTemplate.spec.containers: lacks 'front', which frontendSidecar makes a container of the pods of all roles: add it, or leave frontendSidecar out",
-        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].env[0].valueFrom: must not stand next to a value; keep one of them",
-        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
     ),
     Case(
         "alpha: mounts",

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from .building import GROVE, MULTINODE, Case, alpha, alpha_pod, beta, beta_pod, component, components, services
+from .building import GROVE, Case, alpha, alpha_pod, beta, beta_pod, component, components, services
 
 CLAIM: dict[str, Any] = {
     "name": "models",
@@ -22,15 +22,6 @@ def drain(seconds: str) -> dict[str, str]:
 
 CASES: list[Case] = [
     Case(
-        "alpha: ports of the node that the engine's container has already",
-        alpha("""
-            a:
-              main: {ports: [{name: system, containerPort: 9090, hostPort: 80}]}
-              pod: {containers: [{name: log, image: x, ports: [{containerPort: 2, hostPort: 80}]}]}
-        """),
-        "error: spec.services.a.extraPodSpec.containers[0].ports[0].hostPort: 80 is another port's already",
-    ),
-    Case(
         "alpha: probes and claims of services that no container can have",
         alpha("""
             a: {livenessProbe: {successThreshold: 2}, readinessProbe: {terminationGracePeriodSeconds: 5, successThreshold: 2}}
@@ -43,11 +34,6 @@ CASES: list[Case] = [
         "error: spec.services.c.resources.claims[0].name: 'gpu' is not a claim of the pod: add it to spec.services.c.extraPodSpec.resourceClaims",
         "error: spec.services.d.extraPodSpec.mainContainer.resources.claims[0].name: 'other' is not a claim of the pod: add it to its resourceClaims",
         "warning: spec.services.d.resources.claims: has no effect: spec.services.d.extraPodSpec.mainContainer.resources.claims takes its place; write all of it there",
-    ),
-    Case(
-        "beta: pods that end, of several nodes",
-        components({**beta_pod("a", activeDeadlineSeconds=0), "multinode": MULTINODE}, backendFramework="sglang"),
-        "error: spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
     ),
     Case(
         "beta: pods that end, with Grove",
@@ -74,15 +60,6 @@ CASES: list[Case] = [
         ),
         "error: spec.services.a.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
         "error: spec.services.b.frontendSidecar.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-    ),
-    Case(
-        "alpha: claims that a service's pods lack",
-        alpha(
-            "a: {resources: {claims: [{name: channel}]}}",
-            "b: {resources: {claims: [{name: x}, {name: y}]}, pod: {resourceClaims: [{name: y, resourceClaimName: y}]}}",
-        ),
-        "error: spec.services.a.resources.claims[0].name: 'channel' is not a claim of the pod: add it to spec.services.a.extraPodSpec.resourceClaims",
-        "error: spec.services.b.resources.claims[0].name: 'x' is not a claim of the pod: add it to spec.services.b.extraPodSpec.resourceClaims",
     ),
     Case(
         "alpha: probes that ask nothing",

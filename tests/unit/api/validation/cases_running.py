@@ -87,16 +87,6 @@ CASES: list[Case] = [
         facts=GROVE,
     ),
     Case(
-        "alpha: no place for the flags of an engine",
-        alpha(
-            "a: {multinode: {nodeCount: 2}, main: {command: [/bin/sh, -c]}}",
-            "b: {multinode: {nodeCount: 2}, main: {args: [python3 -m dynamo.sglang]}}",
-            backendFramework="sglang",
-        ),
-        "error: spec.services.a.extraPodSpec.mainContainer: starts a shell without a script, into which the flags for multinode cannot be put: set command to python3 -m dynamo.sglang, or to a shell with a script that does so",
-        facts=GROVE,
-    ),
-    Case(
         "beta: no place for the flags of an engine",
         beta(
             """
