@@ -30,8 +30,8 @@ P, D = Pool.PREFILL, Pool.DECODE
 def test_case_3_disaggregated():
     effects = throughput_tick(ReferencePolicy(config(), profile=BOTH), observed(traffic=requests(100)))
     assert effects.decision is not None
-    # Prefill: two engines serve the load, three are what 1002 ms against 500 ms asks for.
-    assert effects.decision.replicas == {P: 3, D: 3}
+    assert effects.decision.replicas == {P: 2, D: 3}
+    assert "a prompt alone takes 1002 ms to its first token, and ttft_ms is 500" in effects.explanation.message
     assert effects.decision.reason == effects.explanation.throughput_reason == ThroughputReason.SCALE
     assert effects.explanation.load_reason == LoadReason.DISABLED
     predictions = effects.explanation.predictions
@@ -45,17 +45,17 @@ def test_case_4_with_reactive_scaling_it_is_a_lower_bound():
     effects = throughput_tick(policy, observed(traffic=requests(100)))
     assert effects.decision is None
     assert effects.explanation.throughput_reason == ThroughputReason.SET_LOWER_BOUND
-    assert effects.explanation.inputs["lower_bounds"] == {"prefill": 3, "decode": 3}
+    assert effects.explanation.inputs["lower_bounds"] == {"prefill": 2, "decode": 3}
 
 
 ALONE = {"mode": "prefill", "max_gpu_budget": -1}
 #: What is configured, what engines do, what was observed, and how many replicas there are to be.
 PLANNED = {
-    "case 5: a time to the first token that one engine cannot keep": (
+    "case 5: a time to the first token that one engine cannot keep, nor several": (
         {"mode": "prefill", "ttft_ms": 200},
         PM,
         {"traffic": requests(1)},
-        {P: 6},
+        {P: 1},
     ),
     "case 6: without cache hits": (ALONE, PM, {"traffic": requests(500, isl=4000, hits=0.0)}, {P: 34}),
     "case 6: cache hits need fewer replicas": (ALONE, PM, {"traffic": requests(500, isl=4000, hits=0.8)}, {P: 7}),
@@ -72,7 +72,7 @@ PLANNED = {
         {"traffic": requests(0, isl=0, osl=0)},
         {P: 2, D: 2},
     ),
-    "the budget is kept": ({"max_gpu_budget": 4}, BOTH, {"traffic": requests(100)}, {P: 2, D: 2}),
+    "the budget is kept": ({"max_gpu_budget": 4}, BOTH, {"traffic": requests(100)}, {P: 1, D: 3}),
     "each pool may have a minimum of its own": (
         {"ttft_ms": 2000, "prefill_min_endpoint": 2, "decode_min_endpoint": 3},
         BOTH,
@@ -175,7 +175,7 @@ def test_the_lower_bound_raises_replicas_at_the_same_tick():
     )
     effects = merged_tick(policy, observed(traffic=requests(100), passes=passes))
     assert effects.decision is not None
-    assert effects.decision.replicas == {P: 3, D: 3}
+    assert effects.decision.replicas == {P: 2, D: 3}
     assert effects.decision.reason == LoadReason.SCALE_UP
 
 

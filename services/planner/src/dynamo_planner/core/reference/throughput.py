@@ -124,20 +124,20 @@ class Throughput:
                 predictions=predictions,
                 message=f"too little is known of the {names} engines: no profile, or too few measured iterations",
             )
+        known = {pool: capacity for pool, capacity in capacities.items() if capacity}
         return ReplicaPlan(
             reason=ThroughputReason.SCALE,
-            replicas={pool: self._replicas(load, capacity) for pool, capacity in capacities.items() if capacity},
+            replicas={pool: ceil(load.rate / capacity.requests_per_second) for pool, capacity in known.items()},
             pool_reasons=dict.fromkeys(pools, ThroughputReason.SCALE),
             predictions=predictions,
+            message="".join(self._too_slow(pool, capacity) for pool, capacity in known.items()),
         )
 
-    def _replicas(self, load: PredictedLoad, capacity: EngineCapacity) -> int:
-        needed = ceil(load.rate / capacity.requests_per_second)
-        target = self._config.ttft_ms / 1000
-        if self._config.mode is Mode.AGG or capacity.ttft <= target:
-            return needed
-        # An engine that is too slow alone does not become faster by company; the rule is that of the release followed.
-        return max(needed, ceil(capacity.ttft / target))
+    def _too_slow(self, pool: Pool, capacity: EngineCapacity) -> str:
+        """That a prompt alone takes longer than it may, which no further engine changes; empty where it does not."""
+        if pool is not Pool.PREFILL or capacity.ttft <= self._config.ttft_ms / 1000:
+            return ""
+        return f"a prompt alone takes {capacity.ttft * 1000:.0f} ms to its first token, and ttft_ms is {self._config.ttft_ms:g}"
 
     def _capacity(self, pool: Pool, load: PredictedLoad, able: EngineCapabilities) -> EngineCapacity | None:
         config, engines, share = self._config, self._engines, prefill_share(load.kv_hit_rate)
