@@ -11,9 +11,11 @@ from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.runtime.unexpected import UnexpectedFailures
 
 from dynamo_image_builder import reconciler
 from dynamo_image_builder.archives import Archives
+from dynamo_image_builder.events import reconcile_failed
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.reconciler import NimRequestReconciler
 
@@ -39,11 +41,15 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
     controller = Controller(context, NAME, READS)
     cache, settings = controller.cache, context.settings.platform.image_builder
     reconciler.index(cache)
+    statuses = StatusWriter(controller.kube, cache, context.clock)
+    unexpected = UnexpectedFailures(
+        NAME, cache, statuses, controller.announcer, now, {DYNAMO_NIM_REQUESTS: reconcile_failed}
+    )
     requests = NimRequestReconciler(
         kube=controller.kube,
         cache=cache,
         archives=Archives(settings),
-        statuses=StatusWriter(controller.kube, cache, context.clock),
+        statuses=statuses,
         announcer=controller.announcer,
         metrics=metrics,
         settings=settings,
@@ -56,7 +62,11 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
 
     context.metrics.of_namespaces(DYNAMO_NIM_REQUESTS.plural, metrics.answers)
     controller.wire(
-        {DYNAMO_NIM_REQUESTS.plural: Reconciler(requests.reconcile, partial(cache.keys, DYNAMO_NIM_REQUESTS))},
+        {
+            DYNAMO_NIM_REQUESTS.plural: Reconciler(
+                unexpected.reported(DYNAMO_NIM_REQUESTS, requests.reconcile), partial(cache.keys, DYNAMO_NIM_REQUESTS)
+            )
+        },
         (TaskRoute(DYNAMO_NIM_REQUESTS), TaskRoute(JOBS, to=of_job)),
         counted={DYNAMO_NIM_REQUESTS: _phase},
     )

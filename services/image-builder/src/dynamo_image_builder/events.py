@@ -1,12 +1,14 @@
 """What is reported about DynamoNimRequests: reasons of Kubernetes Events, and CloudEvents."""
 
+from datetime import datetime
+
 from dynamo_shared.api import objects
 from dynamo_shared.api.legacy import BuildPhase
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.runtime.facts import EventReason, Fact
 from dynamo_shared.wire.specifications.image import ImageData
 
-from dynamo_image_builder.status import BuildProgress
+from dynamo_image_builder.status import BuildProgress, status_of
 
 BUILDING = EventReason("ImageBuilding", "A Job builds the image of a DynamoNimRequest.", action="Build")
 READY = EventReason("ImageReady", "The image of a DynamoNimRequest is pushed; or it was before.", action="Build")
@@ -22,6 +24,13 @@ def changed(request: KubeObject, status: KubeObject, state: BuildProgress) -> Fa
     """A request entered a phase, or is in it for another reason now; `status` is about to be written."""
     reason = _ORDERLY.get(state.reason) or OBSTACLE.named(state.reason)
     return reason(state.message, _EVENTS.get(state.phase), image_data(request, status, state), state.reason)
+
+
+def reconcile_failed(request: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
+    """What a request says of a reconcile that raised an error, and what is reported. It begins again."""
+    state = BuildProgress(BuildPhase.FAILED, "ReconcileFailed", message)
+    status = status_of(request, state, now)
+    return status, changed(request, status, state)
 
 
 def image_data(request: KubeObject, status: KubeObject, state: BuildProgress) -> ImageData:

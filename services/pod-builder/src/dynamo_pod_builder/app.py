@@ -29,6 +29,7 @@ from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.runtime.unexpected import Reconcile, UnexpectedFailures
 
 from dynamo_pod_builder import artifact_images, checkpoints, children, claims, cohorts, indexes, node_labels
 from dynamo_pod_builder.applying import Applier
@@ -47,7 +48,7 @@ from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.pod import PodReconciler
 from dynamo_pod_builder.reconcilers.pod_snapshot import PodSnapshotReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
-from dynamo_pod_builder.reconcilers.unexpected import Reconcile, UnexpectedFailures
+from dynamo_pod_builder.reconcilers.unexpected import REPORTS
 from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.routing import routes
@@ -112,7 +113,7 @@ class _PodBuilder(Controller):
         components = ComponentReconciler(
             cache, applier, statuses, announcer, config, now, pull_secrets, pod_events, large, keys
         )
-        unexpected = UnexpectedFailures(cache, statuses, announcer, now)
+        unexpected = UnexpectedFailures(NAME, cache, statuses, announcer, now, REPORTS)
         of_objects: dict[Resource, Reconcile] = {
             DYNAMO_GRAPH_DEPLOYMENTS: GraphReconciler(
                 GraphObserver(

@@ -4,6 +4,7 @@ from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact
 from dynamo_shared.wire.specifications.planning import RequestData
+from msgspec.structs import replace
 
 INITIALIZED = EventReason("Initialized", "The hardware to plan for is known.")
 VALIDATION_FAILED = EventReason("ValidationFailed", "A request cannot be profiled as it is.", "Warning")
@@ -28,6 +29,9 @@ DEPLOYMENT_REJECTED = EventReason("DeploymentRejected", "The graph of a request 
 DEPLOYMENT_READY = EventReason("DeploymentReady", "The graph of a request serves.")
 DEPLOYMENT_DEGRADED = EventReason("DeploymentDegraded", "The graph of a request no longer serves.", "Warning")
 DEPLOYMENT_DELETED = EventReason("DeploymentDeleted", "The graph of a request was deleted.", "Warning")
+RECONCILE_FAILED = EventReason(
+    "ReconcileFailed", "A reconcile of a request failed, which no one foresaw; it is tried again.", "Warning"
+)
 IMAGE_PULL_FAILED = EventReason("ImagePullFailed", "Images of a request's graph cannot be pulled.", "Warning")
 
 
@@ -38,6 +42,12 @@ def request_changed(obj: KubeObject, status: KubeObject) -> Fact:
     if (data.phase, data.profiling_phase, data.reason) == (before.phase, before.profiling_phase, before.reason):
         return NOTHING
     return Fact(event=data.phase.lower(), data=data, identity=f"{data.reason}.{data.profiling_phase}")
+
+
+def reconcile_failed(obj: KubeObject, status: KubeObject, message: str) -> Fact:
+    """A reconcile failed; the request stays in its phase."""
+    data = replace(request_data(obj, status), reason=RECONCILE_FAILED.name, message=message)
+    return RECONCILE_FAILED(message, data.phase.lower(), data, data.reason)
 
 
 def request_gone(obj: KubeObject) -> Fact:

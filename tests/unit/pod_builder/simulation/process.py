@@ -14,7 +14,7 @@ from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
-from dynamo_pod_builder.reconcilers.unexpected import UnexpectedFailures
+from dynamo_pod_builder.reconcilers.unexpected import REPORTS
 from dynamo_pod_builder.registrations import Registrations
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.routing import routes
@@ -38,6 +38,7 @@ from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.runtime.unexpected import UnexpectedFailures
 
 from tests.building.clock import ManualClock
 from tests.unit.announced import Announced
@@ -118,7 +119,7 @@ class Process:
             cache, applier, statuses, announced, lambda: config, now, secrets, pod_events, large, keys
         )
         of_objects = {DYNAMO_GRAPH_DEPLOYMENTS: graphs.reconcile, DYNAMO_COMPONENT_DEPLOYMENTS: components.reconcile}
-        unexpected = UnexpectedFailures(cache, statuses, announced, now)
+        unexpected = UnexpectedFailures("pod-builder", cache, statuses, announced, now, REPORTS)
         self._reconcilers = {
             **{each.plural: unexpected.reported(each, reconcile) for each, reconcile in of_objects.items()},
             DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural: ScalingReconciler(cache, applier).reconcile,

@@ -22,7 +22,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Result
 
-from tests.building.tables import table
+from tests.building.tables import conditions, table
 
 from .request_world import (
     CHANGED,
@@ -135,6 +135,18 @@ async def test_of_pods_that_users_may_label_a_few_are_read(others, says):
     world = World(measuring(), job(), *pods)
     await world.reconcile(times=2)
     assert says in str(await world.status())
+
+
+@pytest.mark.parametrize(
+    "obj", [pending, profiling, ready, partial(request, "Failed", REFUSAL.removeprefix("Failed "))]
+)
+async def test_that_a_reconcile_failed_is_taken_back_by_one_that_does_not(obj):
+    failed = obj()
+    failed["status"]["conditions"] += conditions("Reconciled-ReconcileFailed")
+    world = World(failed)
+    await world.reconcile(times=2)
+    assert "Reconciled" not in str((await world.status())["conditions"])
+    world.profilings.stop("u-1")
 
 
 def no_candidates(_: ProfilingRequest) -> None:

@@ -15,6 +15,7 @@ const ADVICE: Record<string, string> = {
   PodFailed: "Its node ended the pod. The events say why; another pod takes its place where the node has room.",
   PodNotStarted: "Check that a scheduler runs, and that volumes and devices of the pod are there. The events name them.",
   NotDeployable: "Correct what the message names.",
+  ReconcileFailed: "The platform tries again by itself. Where it stays so, report it with the log that the message names.",
   RefusedByApiServer: "Correct what the message names, or ask for the right that is missing. The platform tries again by itself.",
   PredecessorRemains: "Nothing to do yet: what has this name is being deleted.",
   StartupProbeFailing: "The engine is still loading, or hangs. Watch its log; large models take many minutes.",

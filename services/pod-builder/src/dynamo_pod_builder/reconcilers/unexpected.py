@@ -1,29 +1,17 @@
-"""What no one foresaw: an object on which a reconcile fails says so in its status, and does not just wait.
+"""What the pod-builder reports of objects on which a reconcile fails, whatever it was that no one foresaw."""
 
-Schemas and admission check what is stored. But a schema leaves pod templates open, admission may be off, and what other
-controllers write into an object of a graph is theirs to get right. The work queue logs such a failure and tries again, later each
-time.
-"""
-
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TypeAlias
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    ObjectKey,
     Resource,
 )
-from dynamo_shared.api.untrusted.words import quoted
-from dynamo_shared.kube.errors import KubeError
-from dynamo_shared.runtime import Result
-from dynamo_shared.runtime.facts import Announcer, Fact
-from dynamo_shared.runtime.status_writer import StatusWriter
-from dynamo_shared.state.cache import ObjectCache
+from dynamo_shared.runtime.facts import Fact
+from dynamo_shared.runtime.unexpected import Report
 
 from dynamo_pod_builder import events
 from dynamo_pod_builder.artifact_images import LEGACY, artifact_of
@@ -33,85 +21,49 @@ from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import Failure, component_status
 from dynamo_pod_builder.status.graph import GraphOutcome, graph_status
 
-Reconcile: TypeAlias = Callable[[ObjectKey], Awaitable[Result]]
-StatusOf: TypeAlias = Callable[[KubeObject, Failure, datetime], KubeObject]
-FactOf: TypeAlias = Callable[[KubeObject, KubeObject, Failure], Fact]
+
+def _failure(message: str) -> Failure:
+    return Failure("NotDeployable", message)
 
 
-@dataclass(frozen=True, slots=True)
-class UnexpectedFailures:
-    """Reports what reconciles raise, but for answers of the API server: these are over when they are tried again."""
-
-    cache: ObjectCache
-    statuses: StatusWriter
-    announcer: Announcer
-    now: Callable[[], datetime]
-
-    def reported(self, resource: Resource, reconcile: Reconcile) -> Reconcile:
-        """The same reconcile, which reports what it raises before it does."""
-
-        async def reporting(key: ObjectKey) -> Result:
-            try:
-                return await reconcile(key)
-            except KubeError:
-                raise
-            except Exception as error:
-                if (obj := self.cache.get(resource, key)) is not None:
-                    await self._report(resource, obj, _failure_of(error))
-                raise
-
-        return reporting
-
-    async def _report(self, resource: Resource, obj: KubeObject, failure: Failure) -> None:
-        status_of, fact_of = _WORDS[resource]
-        status = {**obj.get("status", {}), **status_of(obj, failure, self.now())}
-        await self.statuses.write(
-            resource,
-            obj,
-            status,
-            urgent=True,
-            report=lambda: self.announcer.announce(obj, fact_of(obj, status, failure)),
-        )
+def _with(obj: KubeObject, part: KubeObject) -> KubeObject:
+    """Its status with the part that says it; all else stays as it was."""
+    return {**obj.get("status", {}), **part}
 
 
-def _failure_of(error: Exception) -> Failure:
-    why = quoted(f"{type(error).__name__}: {error}")
-    words = f"its reconcile failed, and is tried again: {why}; the log of the pod-builder says where"
-    return Failure("NotDeployable", words)
+def _of_graph(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
+    status = _with(obj, graph_status(obj, GraphOutcome({}, failure=_failure(message)), now))
+    return status, events.graph_changed(obj, status)
 
 
-def _of_checkpoint(obj: KubeObject, failure: Failure, _now: datetime) -> KubeObject:
-    """Its Job goes on, if it has one."""
-    return {"phase": obj.get("status", {}).get("phase", PENDING), "message": failure.message}
-
-
-def _of_component(obj: KubeObject, status: KubeObject, failure: Failure) -> Fact:
+def _of_component(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
     """To programs its graph reports it, where it has one."""
+    failure = _failure(message)
+    status = _with(obj, component_status(obj, None, failure, now))
     if graph_uid(obj):
-        return events.COMPONENT_FAILED.named(failure.reason)(failure.message)
-    return events.component_changed(obj, status)
+        return status, events.COMPONENT_FAILED.named(failure.reason)(message)
+    return status, events.component_changed(obj, status)
 
 
-def _of_legacy(resource: Resource) -> tuple[StatusOf, FactOf]:
-    return (
-        lambda obj, failure, now: legacy.status_of(resource, obj, None, failure, now),
-        lambda obj, _, failure: events.legacy_held_up(obj, artifact_of(obj), failure),
-    )
+def _of_checkpoint(obj: KubeObject, message: str, _now: datetime) -> tuple[KubeObject, Fact]:
+    """Its Job goes on, if it has one."""
+    phase = obj.get("status", {}).get("phase", PENDING)
+    fact = events.CHECKPOINT_HELD_UP.named(_failure(message).reason)(message)
+    return _with(obj, {"phase": phase, "message": message}), fact
 
 
-#: By kind, the part of a status that says it, all else stays as it was; and what users and programs are sent.
-_WORDS: dict[Resource, tuple[StatusOf, FactOf]] = {
-    DYNAMO_GRAPH_DEPLOYMENTS: (
-        lambda obj, failure, now: graph_status(obj, GraphOutcome({}, failure=failure), now),
-        lambda obj, status, _: events.graph_changed(obj, status),
-    ),
-    DYNAMO_COMPONENT_DEPLOYMENTS: (
-        lambda obj, failure, now: component_status(obj, None, failure, now),
-        _of_component,
-    ),
-    DYNAMO_CHECKPOINTS: (
-        _of_checkpoint,
-        lambda _obj, _status, failure: events.CHECKPOINT_HELD_UP.named(failure.reason)(failure.message),
-    ),
+def _of_legacy(resource: Resource) -> Report:
+    def of_artifact(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
+        failure = _failure(message)
+        status = _with(obj, legacy.status_of(resource, obj, None, failure, now))
+        return status, events.legacy_held_up(obj, artifact_of(obj), failure)
+
+    return of_artifact
+
+
+REPORTS: Mapping[Resource, Report] = {
+    DYNAMO_GRAPH_DEPLOYMENTS: _of_graph,
+    DYNAMO_COMPONENT_DEPLOYMENTS: _of_component,
+    DYNAMO_CHECKPOINTS: _of_checkpoint,
     **{each: _of_legacy(each) for each in LEGACY},
 }

@@ -22,6 +22,7 @@ from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.runtime.unexpected import UnexpectedFailures
 
 from dynamo_profiler import events
 from dynamo_profiler.profiling.results import ProfileRequest, ProfilingRequest
@@ -29,7 +30,7 @@ from dynamo_profiler.requests import deploying
 from dynamo_profiler.requests.dcgm import DcgmExporters
 from dynamo_profiler.requests.deploying import GraphDeployer
 from dynamo_profiler.requests.finding import HardwareFinder
-from dynamo_profiler.requests.reconciler import RequestReconciler
+from dynamo_profiler.requests.reconciler import RequestReconciler, reconcile_failed
 from dynamo_profiler.requests.thorough import MeasuringBudget, Reader, RequireCandidates, ThoroughProfiling
 from dynamo_profiler.requests.work import Profilings
 
@@ -73,10 +74,14 @@ class RequestController(Controller):
             require_candidates,
             now,
         )
+        statuses = StatusWriter(self.kube, self.cache, context.clock)
+        unexpected = UnexpectedFailures(
+            name, self.cache, statuses, self.announcer, now, {DYNAMO_GRAPH_DEPLOYMENT_REQUESTS: reconcile_failed}
+        )
         requests = RequestReconciler(
             self.kube,
             self.cache,
-            StatusWriter(self.kube, self.cache, context.clock),
+            statuses,
             self.announcer,
             self._profilings,
             thorough,
@@ -89,7 +94,8 @@ class RequestController(Controller):
         self.wire(
             {
                 DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.plural: Reconciler(
-                    requests.reconcile, lambda: self.cache.keys(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS)
+                    unexpected.reported(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, requests.reconcile),
+                    lambda: self.cache.keys(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS),
                 )
             },
             (

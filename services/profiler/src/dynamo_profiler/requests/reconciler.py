@@ -30,7 +30,7 @@ from dynamo_shared.api.validation import Facts
 from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
-from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.runtime.facts import Announcer, Fact
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
@@ -41,7 +41,14 @@ from dynamo_profiler.requests.finding import HardwareFinder
 from dynamo_profiler.requests.hardware import HardwareUnknown, planned_product
 from dynamo_profiler.requests.ownership import NameInUse
 from dynamo_profiler.requests.results import results_status
-from dynamo_profiler.requests.status import OBJECTIVE_MET, PROFILING, SPEC_GENERATED, VALIDATION, StatusDraft
+from dynamo_profiler.requests.status import (
+    OBJECTIVE_MET,
+    PROFILING,
+    RECONCILED,
+    SPEC_GENERATED,
+    VALIDATION,
+    StatusDraft,
+)
 from dynamo_profiler.requests.thorough import ThoroughProfiling, names
 from dynamo_profiler.requests.validating import problems
 from dynamo_profiler.requests.work import Profilings
@@ -258,7 +265,7 @@ class RequestReconciler:
 
     async def _ready(self, obj: KubeObject, draft: StatusDraft) -> Result:
         await self.deploying.share(obj, draft)
-        return Result()
+        return await self._write(obj, draft) if draft.recovers else Result()
 
     async def _deploying(self, obj: KubeObject, draft: StatusDraft) -> Result:
         if not spec_of(obj).auto_apply:
@@ -272,7 +279,8 @@ class RequestReconciler:
 
     async def _failed(self, obj: KubeObject, draft: StatusDraft) -> Result:
         """Nothing is done of itself. A graph that a user made of the result since then is followed."""
-        return await self._write(obj, draft) if await self.deploying.resume(obj, draft) else Result()
+        resumed = await self.deploying.resume(obj, draft)
+        return await self._write(obj, draft) if resumed or draft.recovers else Result()
 
     async def _write(self, obj: KubeObject, draft: StatusDraft, *, urgent: bool = True) -> Result:
         status = draft.done()
@@ -284,6 +292,14 @@ class RequestReconciler:
             report=lambda: self.announcer.announce(obj, events.request_changed(obj, status)),
         )
         return Result(wait)
+
+
+def reconcile_failed(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
+    """What a request says of a reconcile that raised an error, and what is reported."""
+    draft = StatusDraft(obj, now)
+    draft.put(phase=draft.phase.value).say(RECONCILED, False, events.RECONCILE_FAILED.name, message)
+    status = draft.done()
+    return status, events.reconcile_failed(obj, status, message)
 
 
 def _is_approved(obj: KubeObject, draft: StatusDraft) -> bool:

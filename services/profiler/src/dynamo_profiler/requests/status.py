@@ -13,6 +13,8 @@ VALIDATION, PROFILING, SPEC_GENERATED = "Validation", "Profiling", "SpecGenerate
 DEPLOYMENT_READY, SUCCEEDED = "DeploymentReady", "Succeeded"
 #: Reports what the user has to know of a result, such as an objective that nothing meets.
 OBJECTIVE_MET = "ObjectiveMet"
+#: Says that a reconcile failed; gone with the next one that does not.
+RECONCILED = "Reconciled"
 
 _IN_ORDER = (VALIDATION, PROFILING, SPEC_GENERATED, OBJECTIVE_MET, DEPLOYMENT_READY, SUCCEEDED)
 
@@ -35,6 +37,8 @@ class StatusDraft:
         self._now = now
         self.status: KubeObject = dict(obj.get("status") or {})
         self._conditions = {entry["type"]: entry for entry in self.status.pop("conditions", [])}
+        #: Whether the last reconcile failed, and the status says so: this one takes that back.
+        self.recovers = self._conditions.pop(RECONCILED, None) is not None
 
     @property
     def phase(self) -> RequestPhase:

@@ -3,14 +3,16 @@
 from typing import Any, cast
 
 import pytest
-from dynamo_pod_builder.artifact_images import LEGACY
-from dynamo_pod_builder.reconcilers.unexpected import UnexpectedFailures
+from dynamo_image_builder import events as image_builder
+from dynamo_pod_builder.reconcilers.unexpected import REPORTS
+from dynamo_profiler.requests.reconciler import reconcile_failed
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
-    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_NIM_REQUESTS,
     ObjectKey,
     Resource,
 )
@@ -18,18 +20,25 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.runtime.unexpected import UnexpectedFailures
 
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
 from tests.building.objects import object_of
 from tests.unit.announced import Announced
 
-from .graph.building import NOW
-from .indexed import indexed
+from .pod_builder.graph.building import NOW
+from .pod_builder.indexed import indexed
 
 KEY = ObjectKey("ns", "one")
 WORDS = "its reconcile failed, and is tried again: KeyError: 'labels'; the log of the pod-builder says where"
-KINDS = (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_CHECKPOINTS, *LEGACY)
+KINDS = {
+    **REPORTS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS: reconcile_failed,
+    DYNAMO_NIM_REQUESTS: image_builder.reconcile_failed,
+}
+#: Kinds of which programs do not hear that they failed, but what phase they are in.
+OTHER_EVENTS = {DYNAMO_CHECKPOINTS: None, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS: "pending"}
 
 
 class World:
@@ -41,9 +50,9 @@ class World:
         self.kube.publish(self.cache)
         self.resource, self.announced = resource, Announced()
         statuses = StatusWriter(cast("KubeClient", self.kube), self.cache, ManualClock())
-        self.reconcile = UnexpectedFailures(self.cache, statuses, self.announced, lambda: NOW).reported(
-            resource, self._reconcile
-        )
+        self.reconcile = UnexpectedFailures(
+            "pod-builder", self.cache, statuses, self.announced, lambda: NOW, KINDS
+        ).reported(resource, self._reconcile)
 
     async def _reconcile(self, _: ObjectKey) -> Result:
         raise self.error
@@ -63,7 +72,8 @@ async def test_a_reconcile_that_fails_is_reported_once_and_raises_for_the_queue(
     assert await world.fails() == failed
     (fact,) = world.announced.facts
     assert (fact.type, WORDS in fact.message) == ("Warning", True)
-    assert fact.event == (None if resource == DYNAMO_CHECKPOINTS else "failed")
+    assert fact.event == OTHER_EVENTS.get(resource, "failed")
+    assert fact.data is None or WORDS in str(fact.data)
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.kind)
