@@ -31,8 +31,10 @@ NAMES = ("demo", "up", "run", "render", "convert", "get", "events", "scale", "cr
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In a folder in which no platform runs, with no variables of its own."""
+    """In a folder in which no platform runs, with no cluster and no variables of its own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.delenv(cli.DEBUG, raising=False)
     monkeypatch.delenv("DYNAMO_SERVER_URL", raising=False)
 
@@ -84,7 +86,14 @@ WRONG: list[tuple[list[str], str]] = [
     (["get", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server; leave it out"),
     (["dgdr", "plot", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
     (["dgdr", "apply", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
-    (["deploy"], "dynamoctl: missing: NAME, --model MODEL; or give an intent with -f FILE"),
+    (
+        ["deploy"],
+        "dynamoctl: missing: NAME, --model MODEL, --backend NAME (or --ttft MS); or give an intent with -f FILE",
+    ),
+    (
+        ["deploy", "q", "--model", "m", "--dry-run", "client"],
+        "dynamoctl: missing: --backend NAME (or --ttft MS); or give",
+    ),
     (["estimate"], "dynamoctl: missing: --model MODEL; or give an intent with -f FILE"),
     (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
 ]
@@ -94,9 +103,13 @@ NO_SERVER: list[tuple[list[str], str]] = [
         "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this",
     ),
     (["logs", "llama"], "where dynamoctl up or demo runs\n"),
-    (["deploy", "llama", "--model", "m"], "where dynamoctl up or demo runs; --dry-run client needs none\n"),
+    (
+        ["deploy", "llama", "--model", "m", "--backend", "vllm"],
+        "where dynamoctl up or demo runs; --dry-run client needs none\n",
+    ),
     (["events"], "dynamoctl: no NATS server known: give --nats URL or --config FILE, or call this"),
     (["scale", "llama", "Decode=1"], "dynamoctl: no NATS server known"),
+    (["get"], "or run in a pod with a service account; or call this where dynamoctl up or demo runs\n"),
 ]
 
 

@@ -12,7 +12,7 @@ from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.bus.permissions import PEOPLE
 from dynamo_shared.bus.protocol import Bus, BusHealth
 from dynamo_shared.bus.streams import StreamSpec
-from dynamo_shared.kube import KubeClient, KubeError
+from dynamo_shared.kube import ConfigError, KubeClient, KubeError
 from dynamo_shared.runtime.connections import nats_options
 
 from dynamo_ctl import running
@@ -34,9 +34,14 @@ class ClusterOptions(NamedTuple):
 
     async def client(self) -> KubeClient:
         """A connection to it."""
-        return await KubeClient.open(
-            kubeconfig=self.kubeconfig, context=self.context, field_manager="dynamoctl", on_retry=asking_again()
-        )
+        try:
+            return await KubeClient.open(
+                kubeconfig=self.kubeconfig, context=self.context, field_manager="dynamoctl", on_retry=asking_again()
+            )
+        except ConfigError as error:
+            if self.kubeconfig is not None or self.context is not None:
+                raise
+            raise CtlError(f"{error}; or call this where dynamoctl up or demo runs", ExitCode.UNREACHABLE) from error
 
 
 def cluster(kubeconfig: Path | None, context: str | None) -> ClusterOptions:

@@ -52,11 +52,13 @@ class IntentOptions:
         from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
         from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
-        required = {"NAME": self.name or name, "--model MODEL": self.model}
+        objective = self.ttft is not None or self.itl is not None
+        # An estimate, which has a name of its own, is also one of every backend.
+        chosen = self.backend or objective or name
+        required = {"NAME": self.name or name, "--model MODEL": self.model, "--backend NAME (or --ttft MS)": chosen}
         missing = [each for each, value in required.items() if not value]
         if self.file is None and missing:
             raise CtlError(f"missing: {', '.join(missing)}; or give an intent with -f FILE", ExitCode.USAGE)
-        objective = self.ttft is not None or self.itl is not None
         # Without a file it is an objective where times are given.
         mode = ("objective" if objective else "graph") if self.file is None or objective else None
         hardware = (
