@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from contextvars import Context
 
 import structlog
 
@@ -20,7 +21,8 @@ class GainLog:
     def add(self, service: str, partitions: Iterable[int]) -> None:
         """Write these partitions of a service soon."""
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(WITHIN, self.write)
+            # Without the fields that lines of the first service have.
+            self._timer = asyncio.get_running_loop().call_later(WITHIN, self.write, context=Context())
         self._gained.setdefault(service, set()).update(partitions)
 
     def write(self) -> None:
