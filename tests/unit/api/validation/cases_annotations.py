@@ -149,12 +149,6 @@ CASES = [
         "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
         facts=GROVE,
     ),
-    Case(
-        "beta: what runs a graph is written later",
-        components(component("a"), metadata=annotated(workload_provider="grove")),
-        old=components(component("a")),
-        facts=GROVE,
-    ),
     *(
         Case(
             f"{version}: what runs a graph is no longer said",

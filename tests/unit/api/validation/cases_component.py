@@ -227,11 +227,6 @@ CASES = [
         "warning: spec.components[1].podTemplate.spec.containers[1].image: the container main has no image yet, and pods cannot be made without one",
     ),
     Case(
-        "beta: the container that runs the component has another name",
-        components({"name": "a", "podTemplate": {"spec": {"containers": [{"name": "worker", "image": "x"}]}}}),
-        "warning: spec.components[0].podTemplate.spec.containers: none is called main, which runs the component; there is 'worker': rename the one that does, or pods cannot be made",
-    ),
-    Case(
         "beta: a component alone",
         manifest(
             "DynamoComponentDeployment",

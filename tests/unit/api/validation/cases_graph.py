@@ -30,14 +30,6 @@ CASES = [
         components(component("a"), **policy(labelKey="zone", enforcement="preferred", preferredWeight=0)),
     ),
     Case(
-        "beta: a scaling group without Grove",
-        beta(
-            "a: {experimental: {grove: {forceScalingGroup: true}}}",
-            "b: {experimental: {grove: {forceScalingGroup: false}}}",
-        ),
-        "warning: spec.components[0].experimental.grove.forceScalingGroup: has no effect: only Grove has scaling groups, and it does not run this graph",
-    ),
-    Case(
         "beta: more start together than there are",
         beta("a: {replicas: 3, minAvailable: 4}", "c: {minAvailable: 2, scalingAdapter: {}}"),
         "error: spec.components[0].minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",

@@ -223,13 +223,6 @@ CASES = [
         "sweep.useAiConfigurator, and name a backend, to measure them",
     ),
     Case(
-        "alpha: a configuration that cannot be read",
-        _old_request(profilingConfig={"profilerImage": "x", "config": {"engine": {"backend": "tgi"}}}),
-        *_OF_PROFILING,
-        "warning: spec.profilingConfig.config.engine.backend: 'tgi' is not allowed; one of 'vllm', 'sglang', 'trtllm'",
-        "warning: spec.profilingConfig.config: nothing of hardware, sweep, engine and deployment counts until this is set right",
-    ),
-    Case(
         "beta: a Job that does not run",
         _request(
             BETA, overrides={"profilingJob": {"template": {"spec": {"tolerations": [], "nodeSelector": {"a": "b"}}}}}

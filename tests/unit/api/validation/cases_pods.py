@@ -170,12 +170,6 @@ CASES: list[Case] = [
         facts=GROVE,
     ),
     Case(
-        "beta: pods that Grove does not place",
-        components(beta_pod("a", topologySpreadConstraints=[{"maxSkew": 1}])),
-        "warning: spec.components[0].podTemplate.spec.topologySpreadConstraints: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
-        facts=GROVE,
-    ),
-    Case(
         "beta: workers that leave before, or after, their requests",
         components(
             {**beta_pod("a", terminationGracePeriodSeconds=600), "type": "worker"},

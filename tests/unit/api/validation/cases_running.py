@@ -140,12 +140,6 @@ CASES: list[Case] = [
         "warning: spec.components[0].podTemplate.spec.containers[0].args[0]: '--model' is run as the script of /bin/sh -c, which has the place of a command that is not written, also of the image's: set command to the program that takes these args, such as python3 -m dynamo.vllm",
     ),
     Case(
-        "beta: a program that must connect its nodes itself",
-        beta("a: {multinode: {nodeCount: 2}, main: {command: [./start]}}", backendFramework="sglang"),
-        "warning: spec.components[0].podTemplate.spec.containers[0]: starts './start', into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.sglang",
-        facts=GROVE,
-    ),
-    Case(
         "beta: mpirun starts any program",
         beta("a: {gpus: '8', multinode: {nodeCount: 2}, main: {command: [./start]}}", backendFramework="trtllm"),
         facts=GROVE,
