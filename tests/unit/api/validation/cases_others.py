@@ -179,7 +179,7 @@ CASES = [
         _request(BETA, backend="vlm", searchStrategy="fast", hardware={"gpuSku": "H100_SXM"}),
         "error: spec.backend: 'vlm' is not allowed; one of 'auto', 'vllm', 'sglang', 'trtllm'; did you mean vllm?",
         "error: spec.searchStrategy: 'fast' is not allowed; one of 'rapid', 'thorough'",
-        "error: spec.hardware.gpuSku: 'H100_SXM' is not allowed; one of 'vr_nvl72', 'gb300', 'gb200', 'gb200_sxm', 'gb10', 'b300_sxm', 'b200_sxm', 'h200_sxm', 'h100_sxm', 'h100_pcie', 'a100_sxm', 'a100_pcie', 'a30', 'l40s', 'l40', 'l4', 'v100_sxm', 'v100_pcie', 't4', 'mi200', 'mi300'; did you mean h100_sxm?",
+        "error: spec.hardware.gpuSku: 'H100_SXM' is not allowed; one of 'vr_nvl72', 'gb300', 'gb200', 'gb200_sxm', 'gb10', 'b300_sxm', 'b200_sxm', 'h200_sxm', 'h100_sxm', 'h100_pcie', 'a100_sxm', 'a100_pcie', 'a30', 'rtx_pro_6000_server', 'l40s', 'l40', 'l4', 'v100_sxm', 'v100_pcie', 't4', 'mi200', 'mi300'; did you mean h100_sxm?",
     ),
     Case(
         "beta: a request for nothing",

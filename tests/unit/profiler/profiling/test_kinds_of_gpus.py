@@ -28,9 +28,10 @@ def test_memory_is_as_drivers_report_it():
 
 def test_each_kind_that_a_request_may_name_is_known():
     assert tuple(GPUS) == GPU_SKUS
-    assert [system_of(sku) for sku in ("gb200", "gb200_sxm", "b300_sxm", "gb10")] == [
+    assert [system_of(sku) for sku in ("gb200", "gb200_sxm", "b300_sxm", "rtx_pro_6000_server", "gb10")] == [
         "gb200",
         "gb200",
         "b300_sxm",
+        "rtx_pro_6000_server",
         None,
     ]

@@ -37,6 +37,8 @@ from dynamo_shared.state.cache import ObjectCache
         ("NVIDIA-B300-SXM6-AC", "b300_sxm"),
         ("NVIDIA-B200", "b200_sxm"),
         ("NVIDIA-RTX-A1000", ""),
+        ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", "rtx_pro_6000_server"),
+        ("NVIDIA-RTX-PRO-6000-Blackwell-Max-Q-Workstation-Edition", ""),
         ("NVIDIA-A100-SXM4-80GB", "a100_sxm"),
         ("NVIDIA-A100-PCIE-40GB", "a100_pcie"),
         ("NVIDIA-DGX-A100", "a100_sxm"),

@@ -32,6 +32,7 @@ GPUS: dict[str, GpuKind] = {
     "a100_sxm": GpuKind(81_920, "a100_sxm"),
     "a100_pcie": GpuKind(81_920, "a100_pcie"),
     "a30": GpuKind(24_576, "a30"),
+    "rtx_pro_6000_server": GpuKind(97_887, "rtx_pro_6000_server"),
     "l40s": GpuKind(46_068, "l40s"),
     "l40": GpuKind(46_068),
     "l4": GpuKind(23_034, "l4"),

@@ -19,7 +19,7 @@ from dynamo_profiler.profiling.gpus import same_kind, vram_of
 
 SPEC, NODE_LABELS, SLICES, DCGM = "spec", "nodeLabels", "resourceSlices", "dcgm"
 
-#: Tokens of product names, and the kinds that they mean, in the order in which they are looked for.
+#: Tokens of product names, as regular expressions, and the kinds that they mean, in the order in which they are looked for.
 _TOKENS = (
     ("GB300", "gb300"),
     ("GB200", "gb200"),
@@ -30,6 +30,8 @@ _TOKENS = (
     ("H100", "h100"),
     ("A100", "a100"),
     ("A30", "a30"),
+    # Workstations have it with less power, and figures are of servers.
+    ("RTX.PRO.6000.BLACKWELL.SERVER", "rtx_pro_6000_server"),
     ("L40S", "l40s"),
     ("L40", "l40"),
     ("L4", "l4"),

@@ -22,7 +22,8 @@ CHANGES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when updated")
 _BACKENDS = ("auto", *BACKENDS)
 STRATEGIES = ("rapid", "thorough")
 OPTIMIZATIONS = ("latency", "throughput")
-#: Kinds of GPUs that a request may name, as in Dynamo 1.6, which has no gb300. `gb200` is the newer name of `gb200_sxm`.
+#: Kinds of GPUs that a request may name, as in Dynamo 1.6, which has no gb300 nor rtx_pro_6000_server. `gb200`
+#: is the newer name of `gb200_sxm`.
 GPU_SKUS = (
     "vr_nvl72",
     "gb300",
@@ -37,6 +38,7 @@ GPU_SKUS = (
     "a100_sxm",
     "a100_pcie",
     "a30",
+    "rtx_pro_6000_server",
     "l40s",
     "l40",
     "l4",
