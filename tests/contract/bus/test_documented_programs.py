@@ -12,7 +12,7 @@ import pytest
 from dynamo_devcluster import NatsServer, NatsServerOptions, Programs
 from dynamo_shared.bus import EventPublisher, NatsBus, server_config
 from dynamo_shared.bus.commands import Answered, CommandConsumer
-from dynamo_shared.bus.permissions import INTEGRATOR, PEOPLE, USERS
+from dynamo_shared.bus.permissions import COMMANDER, INTEGRATOR, USERS
 from dynamo_shared.bus.streams import ALL
 from dynamo_shared.wire import cloudevents, subjects
 from dynamo_shared.wire.specifications.scaling import ScaleData
@@ -86,7 +86,7 @@ async def test_a_scale_command_is_answered(server: NatsServer, tmp_path: Path) -
         async with (
             in_background(publisher.run()),
             in_background(consumer.run()),
-            program("scale-commands.md", PEOPLE, server, tmp_path, *arguments) as process,
+            program("scale-commands.md", COMMANDER, server, tmp_path, *arguments) as process,
         ):
             out, _ = await process.communicate()
     assert out.decode() == "com.nvidia.dynamo.command.completed.v1 Applied Decode 2 -> 4\n"

@@ -1,11 +1,9 @@
 """The users of the platform's NATS, on a real server: each can do its work, and nothing else."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import nats
 import pytest
@@ -218,18 +216,6 @@ async def test_a_command_is_sent_carried_out_and_answered(server: NatsServer) ->
         data = {"graphDeployment": "g", "targets": []}
         completed, answer = await sender.ask("scaler", "scale", "ns", data, request="1", timeout=20)
         assert (completed, answer.message) == (True, "done")
-
-
-async def test_a_program_sends_commands_as_the_page_shows(server: NatsServer) -> None:
-    """Its user reads no stream, so that it can have none emptied."""
-    page = (ROOT / "docs" / "scale-commands.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    scope: dict[str, Any] = {}
-    exec(shown.partition("\nprint(")[0], scope)
-    login = {"user": COMMANDER, "password": f"pw-{COMMANDER}", "servers": server.url}
-    async with scaler(server):
-        answer = await asyncio.wait_for(scope["scale"](login, TOKEN, "ns", "g", {"Decode": 4}), 60)
-    assert (answer["type"], answer["data"]["message"]) == ("com.nvidia.dynamo.command.completed.v1", "done")
 
 
 async def test_an_integrator_reads_events(server: NatsServer) -> None:
