@@ -29,6 +29,7 @@ from yarl import URL
 from dynamo_shared.aio import Randomness, delay
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.config import Connection
+from dynamo_shared.kube.warning_header import text_of
 
 # One process talks to one API server: more connections than this only queue on its side
 # (max-requests-inflight 400, mutating 200).
@@ -71,7 +72,7 @@ _NETWORK_FAILURES = (aiohttp.ClientError, OSError)
 RequestObserver = Callable[[str, str, int, float], None]
 # Called before a request is sent again, with the failure before it.
 RetryObserver = Callable[[errors.KubeError], None]
-# Called with each Warning header of an answer, as the server wrote it.
+# Called with each warning of an answer, its text.
 WarningObserver = Callable[[str], None]
 
 
@@ -242,7 +243,7 @@ class Transport:
                 content = await self._read(response, path, outgoing.most)
                 if outgoing.warned is not None:
                     for warning in response.headers.getall("Warning", ()):
-                        outgoing.warned(warning)
+                        outgoing.warned(text_of(warning))
                 if status < 300:
                     return content
             raise _refusal(response, content, str(outgoing))

@@ -72,7 +72,7 @@ class Cluster:
             page = await call.kube.list_page(NAMESPACES, limit=_NAMESPACES)
             names = {each["metadata"]["name"] for each in page.get("items") or ()}
             if (page.get("metadata") or {}).get("continue"):
-                call.warnings.append(f'299 - "only the first {_NAMESPACES} namespaces are checked"')
+                call.warnings.append(f"only the first {_NAMESPACES} namespaces are checked")
         except Forbidden:
             # A caller who may not list them gets those with something that the caller may list.
             names = set().union(*(self._hub.entries(kind.resource).namespaces() for kind in KINDS))

@@ -12,6 +12,7 @@ import structlog
 from aiohttp import web
 from dynamo_shared.aio import Offload
 from dynamo_shared.kube import Identity, KubeClient, KubeError
+from dynamo_shared.kube.warning_header import header_of
 from dynamo_shared.newest import Newest
 from dynamo_shared.runtime.ratelimit import RateLimit
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
@@ -323,7 +324,7 @@ class HttpServer:
 
     def _finish(self, request: web.Request, answer: web.StreamResponse, identifier: str) -> None:
         self._stamp(answer, identifier)
-        answer.headers.extend(("Warning", each) for each in dict.fromkeys(request[TURN].warnings))
+        answer.headers.extend(("Warning", header_of(each)) for each in dict.fromkeys(request[TURN].warnings))
         if isinstance(answer, web.Response) and answer.content_type in _COMPRESSED:
             length = answer.content_length or 0
             if length > _WORTH_COMPRESSING:

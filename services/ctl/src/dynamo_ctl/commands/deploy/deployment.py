@@ -1,7 +1,6 @@
 """`dynamoctl deploy`, `estimate`, `logs`: what they do."""
 
 import json
-import re
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,6 @@ from dynamo_ctl.remote import Remote, ServerSentEvent, field_error, path_of
 _CREATED = 201
 #: As the API takes it: a header.
 _LONGEST_KEY = 128
-#: A warning of the API server, as its header has it (RFC 7234): code, agent, text.
-_WARNING = re.compile(r'\d{3} \S+ "(.*)"')
 
 
 def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
@@ -98,9 +95,7 @@ async def deploy(
     for each in answer["unexpressed"]:
         remark(f"not expressed: {field_error(each['pointer'], each['detail'])}")
     for warning in answer["warnings"]:
-        header = _WARNING.fullmatch(warning)
-        text = re.sub(r"\\(.)", r"\1", header[1]) if header else warning
-        remark(f"warning: {text}")
+        remark(f"warning: {warning}")
     if (gpus := answer.get("gpus")) is not None:
         missing = "; ".join(
             f"{each['component']}: {gpu_words(each['gpus'])} missing ({each['why']})" for each in gpus["missing"]
