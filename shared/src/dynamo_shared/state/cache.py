@@ -112,8 +112,8 @@ class _Table:
         if self.packer is None or observed is None:
             return cast("KubeObject | None", observed)
         if isinstance(observed, bytes):
-            obj = self.packer.unpack(observed)
-            self._use(key, obj, observed)
+            obj, size = self.packer.unpack_sized(observed)
+            self._use(key, obj, size, observed)
             return obj
         self._recent.touch((self, key))
         return observed
@@ -133,7 +133,7 @@ class _Table:
             self.count += old is None
             names[key.name] = obj
             if self.packer is not None:
-                self._use(key, obj)
+                self._use(key, obj, size_of(obj))
         if not names:
             del self.namespaces[key.namespace]
 
@@ -146,9 +146,9 @@ class _Table:
         for observed in self.namespaces.get(namespace, {}).values():
             yield self.packer.unpack(observed) if self.packer is not None and isinstance(observed, bytes) else observed  # type: ignore[misc]
 
-    def _use(self, key: ObjectKey, obj: KubeObject, packed: bytes | None = None) -> None:
+    def _use(self, key: ObjectKey, obj: KubeObject, size: int, packed: bytes | None = None) -> None:
         self.namespaces[key.namespace][key.name] = obj
-        for (table, idle), known in self._recent.use((self, key), size_of(obj), packed):
+        for (table, idle), known in self._recent.use((self, key), size, packed):
             table._pack(idle, known)
 
     def _pack(self, key: ObjectKey, packed: bytes | None) -> None:

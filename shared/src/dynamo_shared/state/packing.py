@@ -6,7 +6,6 @@ takes some 10 microseconds, unpacking 20 to 70.
 
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -51,10 +50,14 @@ class Packer:
 
     def unpack(self, packed: bytes) -> KubeObject:
         """The object again: equal, and not the same."""
-        content = memoryview(packed)[1:]
-        if packed[:1] == _PLAIN:
-            return _decode(content)
-        return _decode(zlib.decompressobj(_WINDOW, zdict=self._dictionary).decompress(content))
+        return self.unpack_sized(packed)[0]
+
+    def unpack_sized(self, packed: bytes) -> tuple[KubeObject, int]:
+        """The object, and its bytes as JSON."""
+        content: bytes | memoryview = memoryview(packed)[1:]
+        if packed[:1] != _PLAIN:
+            content = zlib.decompressobj(_WINDOW, zdict=self._dictionary).decompress(content)
+        return _decode(content), len(content)
 
     def _sample(self, content: bytes) -> None:
         self._samples.append(content[-_LARGEST_DICTIONARY // _SAMPLES :])
@@ -73,18 +76,20 @@ class Recent(Generic[Slot]):
         self._used: OrderedDict[Slot, tuple[int, bytes | None]] = OrderedDict()
         self._bytes = 0
 
-    def use(self, slot: Slot, size: int, packed: bytes | None = None) -> Iterator[tuple[Slot, bytes | None]]:
+    def use(self, slot: Slot, size: int, packed: bytes | None = None) -> list[tuple[Slot, bytes | None]]:
         """An object of a size is unpacked now. `packed`: its packed form, where that is known.
 
-        Yields those that were used longest ago, where there is too much now: they are to be packed.
+        Returns those that were used longest ago, where there is too much now: they are to be packed.
         """
         self.forget(slot)
         self._used[slot] = size, packed
         self._bytes += size
+        idle = []
         while len(self._used) > 1 and (len(self._used) > UNPACKED or self._bytes > UNPACKED_BYTES):
             oldest, (freed, known) = self._used.popitem(last=False)
             self._bytes -= freed
-            yield oldest, known
+            idle.append((oldest, known))
+        return idle
 
     def touch(self, slot: Slot) -> None:
         """An object that is unpacked was read."""
