@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.conversion import NotConvertible, convert
+from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.engines import MODULE
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.gpus import of_replica
@@ -17,7 +18,7 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.v1beta1.request import Figures
 
 from dynamo_profiler.profiling.generation.linting import lint
-from dynamo_profiler.profiling.generation.names import desired_name, graph_name, is_object_name
+from dynamo_profiler.profiling.generation.names import desired_name, graph_name
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
@@ -161,7 +162,8 @@ def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingReq
 def _config_map(given: KubeObject, request: ProfilingRequest) -> KubeObject:
     """In the request's namespace, also where its author named another one."""
     metadata = _metadata(given, "name", "labels", "annotations")
-    if not is_object_name(metadata.get("name")):
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name or wrong_object_name(name):
         raise ProfilingFailed(
             "GenerationFailed", f"{FINAL_CONFIG} of the profiling job has a ConfigMap without a valid name"
         )

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.errors import FieldError
-from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.reading import items
 from dynamo_shared.api.validation import Facts, validate
-
-from dynamo_profiler.profiling.generation.names import is_object_name
 
 _JOB = "spec.overrides.profilingJob"
 #: Numbers of a Job, and the least of each.
@@ -38,8 +36,8 @@ def _values(spec: KubeObject) -> Iterator[FieldError]:
         yield FieldError(
             "spec.modelCache.pvcName", "is missing next to pvcModelPath: name the volume that has the model"
         )
-    if (claim := cache.get("pvcName")) and not is_object_name(claim):
-        yield FieldError("spec.modelCache.pvcName", f"{shown(claim)} is not the name of a PersistentVolumeClaim")
+    if wrong := wrong_object_name(cache.get("pvcName") or ""):
+        yield FieldError("spec.modelCache.pvcName", wrong)
     if not str(spec.get("model", "")).strip():
         yield FieldError("spec.model", "is blank; name a model, or the path of one")
 

@@ -1,7 +1,6 @@
 """Names of what is generated, within the limits of what is made of them later."""
 
 import hashlib
-import re
 from collections.abc import Iterable
 
 from dynamo_shared.api.component_names import LEADERS
@@ -15,13 +14,7 @@ MAX_TOGETHER = 45
 #: What a multi-node component adds: its leader's clique is named after it, too.
 _LEADER = f"-{LEADERS}"
 _SUFFIX = "-dgd"
-_OBJECT, _LONGEST = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"), 253
 _LETTER = "dgdr-"
-
-
-def is_object_name(name: object) -> bool:
-    """Whether the API server can be asked for an object of this name: of one with a slash it says nothing."""
-    return isinstance(name, str) and len(name) <= _LONGEST and _OBJECT.fullmatch(name) is not None
 
 
 def desired_name(spec: DynamoGraphDeploymentRequestSpec) -> str | None:
