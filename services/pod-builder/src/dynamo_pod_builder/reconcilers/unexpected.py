@@ -21,9 +21,7 @@ from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import Failure, component_status
 from dynamo_pod_builder.status.graph import GraphOutcome, graph_status
 
-
-def _failure(message: str) -> Failure:
-    return Failure("NotDeployable", message)
+_REASON = "NotDeployable"
 
 
 def _with(obj: KubeObject, part: KubeObject) -> KubeObject:
@@ -32,29 +30,28 @@ def _with(obj: KubeObject, part: KubeObject) -> KubeObject:
 
 
 def _of_graph(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
-    status = _with(obj, graph_status(obj, GraphOutcome({}, failure=_failure(message)), now))
+    status = _with(obj, graph_status(obj, GraphOutcome({}, failure=Failure(_REASON, message)), now))
     return status, events.graph_changed(obj, status)
 
 
 def _of_component(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
     """To programs its graph reports it, where it has one."""
-    failure = _failure(message)
-    status = _with(obj, component_status(obj, None, failure, now))
+    status = _with(obj, component_status(obj, None, Failure(_REASON, message), now))
     if graph_uid(obj):
-        return status, events.COMPONENT_FAILED.named(failure.reason)(message)
+        return status, events.COMPONENT_FAILED.named(_REASON)(message)
     return status, events.component_changed(obj, status)
 
 
 def _of_checkpoint(obj: KubeObject, message: str, _now: datetime) -> tuple[KubeObject, Fact]:
     """Its Job goes on, if it has one."""
     phase = obj.get("status", {}).get("phase", PENDING)
-    fact = events.CHECKPOINT_HELD_UP.named(_failure(message).reason)(message)
+    fact = events.CHECKPOINT_HELD_UP.named(_REASON)(message)
     return _with(obj, {"phase": phase, "message": message}), fact
 
 
 def _of_legacy(resource: Resource) -> Report:
     def of_artifact(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
-        failure = _failure(message)
+        failure = Failure(_REASON, message)
         status = _with(obj, legacy.status_of(resource, obj, None, failure, now))
         return status, events.legacy_held_up(obj, artifact_of(obj), failure)
 
