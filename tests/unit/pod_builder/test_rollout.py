@@ -17,6 +17,7 @@ from hypothesis import strategies as st
         (3, "0", "1", (0, 1)),
         (5, "0", "0%", (1, 0)),
         (0, None, None, (1, 0)),
+        (4, "", "", (1, 1)),
     ],
 )
 def test_margins_round_in_favour_of_movement_and_of_service(desired, surge, unavailable, expected):
@@ -28,7 +29,7 @@ def test_margins_round_in_favour_of_movement_and_of_service(desired, surge, unav
     assert margins("Worker", desired, given_annotations) == expected
 
 
-@pytest.mark.parametrize("value", ["", "half", "-1", "25 %", "%", "9" * 400 + "%", "9" * 5000])
+@pytest.mark.parametrize("value", ["half", "-1", "25 %", "%", "9" * 400 + "%", "9" * 5000])
 def test_margin_that_is_not_a_number_is_refused(value):
     with pytest.raises(RenderError, match="neither a number of pods nor a percentage"):
         margins("Worker", 4, {DEPLOYMENT_MAX_SURGE: value})

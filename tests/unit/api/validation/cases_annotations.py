@@ -58,6 +58,13 @@ CASES = [
         "warning: spec.services.a.annotations is deprecated since v0.11.0, and is removed in v1.0: write extraPodMetadata.annotations, or podTemplate.metadata.annotations in v1beta1",
     ),
     Case(
+        "beta: margins of an update that are left empty",
+        beta(
+            "a: {main: {image: x}, metadata: {annotations: {nvidia.com/deployment-rolling-update-max-surge: ''}}}",
+            **annotated(deployment_rolling_update_max_unavailable=" "),
+        ),
+    ),
+    Case(
         "alpha: how Deployments are updated, on Grove",
         alpha(
             "a: {extraPodMetadata: {annotations: {nvidia.com/deployment-strategy: Recreate}}}",

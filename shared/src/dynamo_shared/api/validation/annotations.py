@@ -337,9 +337,10 @@ def _margins(values: dict[str, Any], at: Location) -> Violations:
         return
     for name in (DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE):
         value = annotation(values, name)
-        if value is None:
-            continue
-        if _MARGIN.fullmatch(value.strip()) is None:
+        text = (value or "").strip()
+        if not text:
+            continue  # The default, as with the reference.
+        if _MARGIN.fullmatch(text) is None:
             yield (*at, name), _NO_MARGIN.format(value=shown(value))
-        elif name == DEPLOYMENT_MAX_UNAVAILABLE and value.strip().endswith("%") and int(value.strip()[:-1]) > 100:
+        elif name == DEPLOYMENT_MAX_UNAVAILABLE and text.endswith("%") and int(text[:-1]) > 100:
             yield (*at, name), _ABOVE_ALL.format(value=shown(value))

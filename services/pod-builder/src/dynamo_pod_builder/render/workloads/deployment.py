@@ -60,8 +60,8 @@ def strategy(component: str, annotations: Mapping[str, str]) -> KubeObject:
 
 
 def margin(component: str, annotation: str, annotations: Mapping[str, str]) -> int | str:
-    """Pods or percentage of a rollout annotation. RenderError where it is neither."""
-    text = annotations.get(annotation, _DEFAULT_MARGIN).strip()
+    """Pods or percentage of a rollout annotation, which may be empty. RenderError where it is neither."""
+    text = annotations.get(annotation, "").strip() or _DEFAULT_MARGIN
     if _MARGIN.fullmatch(text) is None:
         raise RenderError(
             component,
