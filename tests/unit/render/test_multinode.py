@@ -424,11 +424,20 @@ def test_roles_change_no_pod(*, grove: bool) -> None:
     assert made[0] == made[1]
 
 
-def groups(name: str) -> KubeObject:
-    wide = component("vllm", ["--model", "m", "-tp", "8"])
+def groups(name: str, **changed: Any) -> KubeObject:
+    wide = component("vllm", ["--model", "m", "-tp", "8"], **changed)
     wide["metadata"]["name"] = name
     children = render.component_children(parse_component(wide), CONFIG, NEW_COMPONENT)
     return next(each for each in children if each["kind"] == "LeaderWorkerSet")
+
+
+def test_annotations_are_those_of_pods_and_not_of_their_groups() -> None:
+    """As with the reference."""
+    result = groups("g", annotations={EXECUTOR: "mp"}, modelRef={"name": "m"})
+    assert "annotations" not in result["metadata"]
+    for role in ("leaderTemplate", "workerTemplate"):
+        of_pods = result["spec"]["leaderWorkerTemplate"][role]["metadata"]["annotations"]
+        assert of_pods == {EXECUTOR: "mp", "nvidia.com/dynamo-base-model": "m"}
 
 
 @pytest.mark.parametrize("length", [10, 48, 49, 63])

@@ -18,7 +18,6 @@ from dynamo_pod_builder.render.pod.pod import pod_spec
 def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
     """LeaderWorkerSet of a component: each replica is a leader and its workers, replaced together."""
     group, nodes = placement.leader_worker_set(context.nodes), context.nodes
-    annotations = object_annotations(context)
     spec: KubeObject = {
         "replicas": context.replicas,
         "startupPolicy": "LeaderCreated",
@@ -35,7 +34,7 @@ def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner:
             context.observed.leader_worker_set or names.leader_worker_set(context.name),
             context.namespace,
             object_labels(context, own_labels),
-            annotations,
+            {},
             owner,
         ),
         "spec": spec,
