@@ -243,7 +243,7 @@ IS_DELETED = "Failed Profiling-JobDeleted Succeeded-JobDeleted; ProfilingCheckFa
         ),
         "the status has no room for the result": (
             World.of(profiling(spec={"image": "x" * 900_000}), ends=result(size=900_000)),
-            "Failed SpecGenerated-GenerationFailed Succeeded-Failed; SpecGenerated ProfilingCheckFailed",
+            "Failed SpecGenerated-GenerationFailed Succeeded-Failed; ProfilingCheckFailed",
         ),
         "a ConfigMap of another author has the name": (
             World.of(profiling(), config_map(""), ends=result(reads=True)),
@@ -318,6 +318,7 @@ async def test_profiling_ends(given, outcome):
     is_polled = status["phase"] == "Profiling" and not world.asked
     assert reconciled == Result(POD_INTERVAL if is_polled else None)
     assert (world.profilings.step("u-1") is not None) is (status["phase"] == "Profiling" and not is_polled)
+    assert {*world.announced.events} <= {"profiling", status["phase"].lower()}
     assert world.announced.events[-1] == status["phase"].lower()
     if "SpecGenerated+" in outcome:
         assert (status["dgdName"], status["profilingPhase"]) == ("qwen-dgd", "Done")

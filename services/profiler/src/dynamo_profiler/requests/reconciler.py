@@ -242,26 +242,31 @@ class RequestReconciler:
                 obj, draft.put(profilingPhase=None).fail(SPEC_GENERATED, "GenerationFailed", str(error))
             )
         message = f"DynamoGraphDeployment {name}: {_summary(result)}"
-        draft.at(ProfilingPhase.DONE, message).say(PROFILING, True, "ProfilingCompleted", message)
+        phase, sum_up = RequestPhase.READY, f"{message}; spec.autoApply is false: apply it when it suits"
+        if spec.auto_apply:
+            phase, sum_up = RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way"
+        draft.at(ProfilingPhase.DONE, sum_up).say(PROFILING, True, "ProfilingCompleted", message)
         draft.say(SPEC_GENERATED, True, "SpecGenerated", message)
         results = await self.large.run(objects.size_of(obj), partial(results_status, obj, result))
         draft.put(dgdName=name, profilingResults=results)
         for remark in result.remarks:
-            self.announcer.announce(obj, events.REMARK.named(remark.reason)(in_own_words(remark.message, obj)))
             draft.say(remark.reason, True, remark.reason, remark.message)
         draft.say(OBJECTIVE_MET, *_objective(result, message))
-        self.announcer.announce(obj, events.SPEC_GENERATED(message))
-        if spec.auto_apply:
-            draft.enter(RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way")
-        else:
-            draft.enter(RequestPhase.READY, f"{message}; spec.autoApply is false: apply it when it suits")
         try:
-            return await self._write(obj, draft)
+            # Still profiling: that there is a result is news once the API server has it, and another phase takes no more room.
+            await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj, draft.done(), urgent=True)
         except Invalid as error:
             # Large overrides are in the spec and in the result, and an object has no room for both.
             why = f"the result cannot be written into the status: {error}; make spec.overrides smaller in a new request"
             self.announcer.announce(obj, events.PROFILING_FAILED(in_own_words(why, obj)))
             return await self._write(obj, StatusDraft(obj, self.now()).fail(SPEC_GENERATED, "GenerationFailed", why))
+        written = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj))
+        if written is None or objects.uid(written) != objects.uid(obj):
+            return Result()
+        for remark in result.remarks:
+            self.announcer.announce(obj, events.REMARK.named(remark.reason)(in_own_words(remark.message, obj)))
+        self.announcer.announce(obj, events.SPEC_GENERATED(message))
+        return await self._write(written, StatusDraft(written, self.now()).enter(phase, sum_up))
 
     async def _ready(self, obj: KubeObject, draft: StatusDraft) -> Result:
         await self.deploying.share(obj, draft)
