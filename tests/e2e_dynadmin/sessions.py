@@ -16,7 +16,7 @@ async def a_session_that_ends_says_why(stage: Stage) -> None:
     await person.go(f"#/{TEAM}/deployments")
     await person.page.context.clear_cookies()
     await person.go(f"#/{TEAM}/requests")
-    await expect(person.page.locator("#token-error")).to_contain_text("begin a session", timeout=PATIENT)
+    await expect(person.page.locator("#token-error")).to_contain_text("log in again", timeout=PATIENT)
     await expect(person.page.get_by_role("heading", name="Sign in")).to_be_focused()
     await person.page.get_by_label("Token").fill(stage.engineer)
     await person.page.get_by_role("button", name="Sign in").click()

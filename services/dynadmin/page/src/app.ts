@@ -41,6 +41,8 @@ class App extends Part {
       if (!this.session) return;
       [this.session, this.spaces, this.problem] = [null, null, why];
       forget();
+      // A dialog would lie over the sign-in.
+      document.querySelectorAll("dialog").forEach((each) => each.close());
       this.toHeading(true);
     };
     hooks.replaced = () => {

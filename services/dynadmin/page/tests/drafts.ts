@@ -1,4 +1,4 @@
-import { begin, draftOf, drop, dropAll, keep, unsaved } from "../src/logic/drafts.ts";
+import { begin, draftOf, drop, dropAll, keep, keepMessage, messageOf, unsaved } from "../src/logic/drafts.ts";
 import { deepEqual, equal, test } from "./check.ts";
 
 const draft = (text) => ({ text, original: "a: 1\n", etag: '"1"' });
@@ -30,8 +30,9 @@ test("what was saved is dropped, and what was typed since then stays", () => {
 
 test("drafts outlive a session that ends, and are not shown to another person", () => {
   begun();
+  keepMessage("/x", "Hello");
   begin("ann");
-  equal(unsaved(), 2);
+  deepEqual([unsaved(), messageOf("/x"), messageOf("/y")], [2, "Hello", ""]);
   begin("bob");
-  equal(unsaved(), 0);
+  deepEqual([unsaved(), messageOf("/x")], [0, ""]);
 });

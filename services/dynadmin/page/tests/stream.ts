@@ -1,4 +1,4 @@
-import { get, hooks, send, words } from "../src/api/client.ts";
+import { ENDED, get, hooks, send, words } from "../src/api/client.ts";
 import { forget, rights } from "../src/api/session.ts";
 import { follow } from "../src/api/stream.ts";
 import { deepEqual, equal, test } from "./check.ts";
@@ -35,6 +35,12 @@ test("the end of a session says why", async () => {
   await send("GET", "/a").catch(() => {});
   await send("GET", "/session").catch(() => {});
   deepEqual(observed.ends, [why, why]);
+});
+
+test("a person whose session is gone reads what to do, not the words for programs", async () => {
+  const observed = world(refused(401, "unidentified", "send a bearer token, or begin a session"));
+  equal(words(await send("POST", "/a").catch((each) => each)), ENDED);
+  deepEqual(observed.ends, [ENDED]);
 });
 
 test("a right that is lost does not end the session, whatever the names", async () => {

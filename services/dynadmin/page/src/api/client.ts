@@ -44,6 +44,11 @@ export interface Options {
   signal?: AbortSignal;
 }
 
+/** What a person reads who has no session any more. The service's own words for it are for programs. */
+export const ENDED = "Your session has ended: log in again. What you typed is kept.";
+/** The service's reasons that a person can use, too. */
+const LOG_IN = "log in again";
+
 let csrf = "";
 export const hooks = {
   /** Called when the service does not know the caller any more, with the reason; without one the person ended the session. */
@@ -106,12 +111,14 @@ export async function send(method: string, path: string, options: Options = {}):
   } catch {
     problem = { detail: text.slice(0, 500) };
   }
+  const isOut = response.status === 401 && path !== "/session";
+  if (isOut && !problem.detail?.endsWith(LOG_IN)) problem.detail = ENDED;
   const refusal = new ApiProblem(response.status, problem);
   if (refusal.kind === "csrf") {
     hooks.replaced();
     throw new Error("Another tab of this browser began a session; this tab is in it now. Try again.");
   }
-  if (response.status === 401 && path !== "/session") hooks.signedOut(refusal.message);
+  if (isOut) hooks.signedOut(refusal.message);
   throw refusal;
 }
 

@@ -8,11 +8,13 @@ export interface ManifestDraft {
 }
 
 const drafts = new Map<string, ManifestDraft>();
+/** Messages to models that were typed and not sent, by the paths of their chats. */
+const messages = new Map<string, string>();
 let whose = "";
 
 /** A session begins: drafts of another person are dropped. */
 export function begin(user: string): void {
-  if (user !== whose) drafts.clear();
+  if (user !== whose) dropAll();
   whose = user;
 }
 
@@ -33,6 +35,16 @@ export function drop(path: string, text?: string): void {
 
 export function dropAll(): void {
   drafts.clear();
+  messages.clear();
+}
+
+export function messageOf(path: string): string {
+  return messages.get(path) ?? "";
+}
+
+/** Keep a message that is not sent, which may be empty. */
+export function keepMessage(path: string, text: string): void {
+  messages.set(path, text);
 }
 
 /** How many there are. */

@@ -1,7 +1,8 @@
 // A chat with the graph's model, through its frontend: streamed, with the times that a user gets.
 import { html, nothing, type TemplateResult } from "lit";
-import { get, passes, words, type Any } from "../api/client.ts";
+import { ApiProblem, get, passes, words, type Any } from "../api/client.ts";
 import { follow } from "../api/stream.ts";
+import { keepMessage, messageOf } from "../logic/drafts.ts";
 import { figure } from "../logic/format.ts";
 import type { State } from "../logic/kinds.ts";
 import { Part, properties, state } from "./part.ts";
@@ -59,6 +60,15 @@ class Chat extends Part {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.answering.abort();
+    if (this.hasUpdated) keepMessage(this.path, this.area.value);
+  }
+
+  override firstUpdated(): void {
+    this.area.value = messageOf(this.path);
+  }
+
+  private get area(): HTMLTextAreaElement {
+    return this.querySelector<HTMLTextAreaElement>("textarea[name=message]")!;
   }
 
   override render(): TemplateResult {
@@ -107,7 +117,7 @@ class Chat extends Part {
 
   private async send(event: SubmitEvent): Promise<void> {
     event.preventDefault();
-    const area = this.querySelector<HTMLTextAreaElement>("textarea[name=message]")!;
+    const { area } = this;
     const content = area.value.trim();
     if (!content || this.busy) return;
     area.value = "";
@@ -126,6 +136,8 @@ class Chat extends Part {
       if (!answer.figures && !answer.problem) answer.problem = this.answering.signal.aborted ? "Stopped." : "The answer broke off.";
     } catch (error) {
       answer.problem = words(error);
+      // Without a session nothing was sent, and the view may be gone.
+      if (error instanceof ApiProblem && error.status === 401) keepMessage(this.path, (area.value ||= content));
     } finally {
       this.busy = false;
       this.messages = [...this.messages];
