@@ -78,6 +78,14 @@ NODE = {**NODES.type_meta, "metadata": {"name": "a", "labels": NODE_LABELS}}
             "ValidationFailed",
             "no node has mi300: the cluster has h100_sxm (1 node of 8)",
         ),
+        (
+            {"searchStrategy": "thorough", "hardware": {**HARDWARE, "gpuSku": "gb300"}},
+            (),
+            REFUSAL,
+            "ValidationFailed",
+            "does not know gb300: choose nodes with one of vr_nvl72, gb200,",
+        ),
+        ({"hardware": {**HARDWARE, "gpuSku": "gb300"}}, (), f"Pending {VALID}", "Initialized", ""),
     ],
 )
 async def test_a_new_request_is_validated(spec, others, becomes, event, says):

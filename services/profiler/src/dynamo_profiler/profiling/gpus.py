@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from dynamo_shared.api.validation.request import GPU_SKUS
+
 _SMALLER = 0.9
 """Drivers do not all report the same; below this share it is another model: 40 GB of an A100's 80."""
 
@@ -42,6 +44,8 @@ GPUS: dict[str, GpuKind] = {
     "mi200": GpuKind(65_536),
     "mi300": GpuKind(196_592),
 }
+#: Kinds that Dynamo's profiler, which measures engines, has as of release 1.6: it reads no others.
+MEASURABLE = tuple(sku for sku in GPU_SKUS if sku not in ("gb300", "rtx_pro_6000_server"))
 _TODAYS = {"gb200_sxm": "gb200"}
 """Newer names of kinds. Profilers before Dynamo 1.6 know the older ones alone, so nodes are reported by these."""
 

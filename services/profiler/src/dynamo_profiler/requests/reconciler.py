@@ -35,6 +35,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_profiler import events
+from dynamo_profiler.profiling.gpus import MEASURABLE
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
 from dynamo_profiler.requests.deploying import GraphDeployer
 from dynamo_profiler.requests.finding import HardwareFinder
@@ -61,6 +62,10 @@ _AFTER_VALIDATION = frozenset(RequestPhase) - {RequestPhase.PENDING}
 _CHANGE_REJECTED = "SpecChangeRejected"
 _CHANGED = (
     "the spec was changed after profiling had begun, and that has no effect: delete the request and create it again"
+)
+_NOT_MEASURABLE = (
+    "spec.hardware.gpuSku: Dynamo's profiler, which measures where searchStrategy is thorough, does not know {sku}: choose "
+    "nodes with one of {known}, or searchStrategy rapid"
 )
 
 
@@ -146,6 +151,8 @@ class RequestReconciler:
             hardware = await self.hardware.find(spec.hardware, discover=parts_of(obj).discovers_gpus)
         except HardwareUnknown as unknown:
             return await self._refuse(obj, draft, str(unknown))
+        if spec.search_strategy == "thorough" and (sku := hardware.planned.gpu_sku) not in MEASURABLE:
+            return await self._refuse(obj, draft, _NOT_MEASURABLE.format(sku=sku, known=", ".join(MEASURABLE)))
         message = "the hardware to plan for is known"
         draft.put(hardware=hardware.status.model_dump(mode="json", by_alias=True, exclude_none=True))
         draft.say(VALIDATION, True, "Valid", "the request can be profiled")
