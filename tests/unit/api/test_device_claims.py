@@ -6,6 +6,7 @@ import pytest
 from dynamo_shared.api import device_claims, gpus
 from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.gpus import ReplicaGpus
+from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 
 
 def exactly(class_name: str = "gpu.nvidia.com", **fields: Any) -> dict[str, Any]:
@@ -203,9 +204,10 @@ def test_a_claim_that_does_not_exist_may_have_gpus() -> None:
 
 
 def test_which_graphs_a_claim_concerns() -> None:
-    graph = {"spec": {"components": [{"name": "f"}, component(by_template("t"), by_name("c"))]}}
-    assert [device_claims.names_template(graph, name) for name in "tc"] == [True, False]
-    assert [device_claims.names_claim(graph, name) for name in "tc"] == [False, True]
+    components = [{"name": "f"}, component(by_template("t"), by_name("c"))]
+    graph = {"metadata": {"namespace": "ns"}, "spec": {"components": components}}
+    assert device_claims.keys_named(RESOURCE_CLAIM_TEMPLATES, graph) == ["ns/t"]
+    assert device_claims.keys_named(RESOURCE_CLAIMS, graph) == ["ns/c"]
 
 
 def uses(*claims: dict[str, str]) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.api.role_templates import all_templates, templates
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.role_templates import templates
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
@@ -27,8 +26,8 @@ from dynamo_pod_builder.render.config import NO_CLAIMS, RoleClaims
 
 #: An object of a namespace; None where there is none.
 Get = Callable[[Resource, ObjectKey], KubeObject | None]
-#: The field by which pods name each.
-_NAMED_BY = {RESOURCE_CLAIM_TEMPLATES: "resourceClaimTemplateName", RESOURCE_CLAIMS: "resourceClaimName"}
+#: What pods name.
+_NAMED = (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
 
 
 def claimed(get: Get, namespace: str, component: KubeObject) -> RoleClaims:
@@ -61,13 +60,10 @@ def _lookups(get: Get, namespace: str) -> tuple[Lookup, Lookup]:
 
 
 def index(cache: ObjectCache) -> None:
-    """Index graphs and component deployments by the claims, and the templates of claims, that their pods name.
-
-    A tenant may have thousands of graphs, and create claims as fast as the API server takes them.
-    """
+    """Index graphs and component deployments by the claims, and the templates of claims, that their pods name."""
     for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
-        for field in _NAMED_BY.values():
-            cache.add_index(resource, field, partial(_named, field))
+        for named in _NAMED:
+            cache.add_index(resource, named.id, partial(device_claims.keys_named, named))
 
 
 def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
@@ -75,22 +71,13 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
     def users(change: CacheChange) -> Iterator[Task]:
         for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
-            for key in cache.keys_by_index(resource, _NAMED_BY[change.resource], str(change.key)):
+            for key in cache.keys_by_index(resource, change.resource.id, str(change.key)):
                 yield Task.of(resource, key)
 
-    return tuple(TaskRoute(each, to=users, when=_asks_for_others) for each in _NAMED_BY)
+    return tuple(TaskRoute(each, to=users, when=_asks_for_others) for each in _NAMED)
 
 
 def _asks_for_others(change: CacheChange) -> bool:
     """Whether what is asked for changed, as allocations come and go; no pod template names claims that are one pod's."""
     asks = (change.old or {}).get("spec") != (change.new or {}).get("spec")
     return asks and (objects.controller_of(change.obj) or {}).get("kind") != PODS.kind
-
-
-def _named(field: str, obj: KubeObject) -> Iterator[str]:
-    spec = mapping(obj.get("spec"))
-    for component in map(mapping, (spec, *items(spec.get("components")))):
-        for template in all_templates(component):
-            for claim in map(mapping, items(mapping(template.get("spec")).get("resourceClaims"))):
-                if name := text(claim.get(field)):
-                    yield f"{objects.namespace(obj)}/{name}"

@@ -15,8 +15,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from dynamo_shared.api.role_templates import templates
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
+from dynamo_shared.api.role_templates import all_templates
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 
+#: The field by which pods name an object of each resource.
+_NAMED_BY = {RESOURCE_CLAIM_TEMPLATES: "resourceClaimTemplateName", RESOURCE_CLAIMS: "resourceClaimName"}
 #: An object of the pods' namespace by its name; None where there is none.
 Lookup = Callable[[str], Mapping[str, Any] | None]
 
@@ -78,14 +84,19 @@ def shared_names(pod: Mapping[str, Any]) -> Iterator[str]:
     return (name for _, name in _named(pod, "resourceClaimName"))
 
 
-def names_template(graph: Mapping[str, Any], name: str) -> bool:
-    """Whether pods of a v1beta1 graph claim by a template."""
-    return any(name in template_names(pod) for pod in _pod_specs(graph))
+def keys_named(resource: Resource, obj: KubeObject) -> list[str]:
+    """Keys of the claims, or of the templates of claims, that pods of a graph or a component deployment name. Reads any junk.
 
-
-def names_claim(graph: Mapping[str, Any], name: str) -> bool:
-    """Whether pods of a v1beta1 graph share a ResourceClaim."""
-    return any(name in shared_names(pod) for pod in _pod_specs(graph))
+    For an index: a tenant may have thousands of graphs, and create claims as fast as the API server takes them.
+    """
+    spec = mapping(obj.get("spec"))
+    return [
+        f"{objects.namespace(obj)}/{name}"
+        for component in map(mapping, (spec, *items(spec.get("components"))))
+        for template in all_templates(component)
+        for claim in map(mapping, items(mapping(template.get("spec")).get("resourceClaims")))
+        if (name := text(claim.get(_NAMED_BY[resource])))
+    ]
 
 
 def made_for(pod: Mapping[str, Any]) -> dict[str, str]:
@@ -190,12 +201,6 @@ def device_of(result: Mapping[str, Any]) -> tuple[str, str, str]:
 def is_gpu_class(name: str) -> bool:
     """Whether a DeviceClass is one of GPUs, by its name; what its selectors choose is known to drivers alone."""
     return not _WORDS.isdisjoint(_BOUNDARY.split(name.lower()))
-
-
-def _pod_specs(graph: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for component in (graph.get("spec") or {}).get("components") or ():
-        for template, _ in templates(component):
-            yield template.get("spec") or {}
 
 
 def _named(pod: Mapping[str, Any], by: str) -> Iterator[tuple[str, str]]:

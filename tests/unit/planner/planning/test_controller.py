@@ -30,6 +30,7 @@ from dynamo_shared.api.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     ObjectKey,
+    Resource,
 )
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusUnavailableError, StreamNotFoundError
@@ -390,7 +391,8 @@ async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for
     sharing["metadata"]["name"] = "sharing"
     claims = [{"name": "gpus", "resourceClaimName": "four"}]
     sharing["spec"]["components"] = [{"name": "Worker", "podTemplate": {"spec": {"resourceClaims": claims}}}]
-    for each in (graph(), sharing):
+    unplanned = {**sharing, "metadata": {**sharing["metadata"], "name": "unplanned", "uid": "n", "annotations": {}}}
+    for each in (graph(), sharing, unplanned):
         controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, each)
     controller.cache.put(PODS, _pod("p", "g", "p-gpus"))
 
@@ -403,18 +405,37 @@ async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for
     waiting, allocated = _claim("p-gpus", pod="p"), _claim("p-gpus", 2, pod="p", allocated=4)
     assert concerned(waiting, allocated) == ["g"]
     assert concerned(allocated, allocated) == []
+    # Each pod has a claim, a tenant may create claims at will, and a namespace may have many graphs, which are kept packed.
+    read = _reads(controller, monkeypatch)
     assert concerned(None, _claim("four")) == ["sharing"]
     assert concerned(_claim("four"), None) == ["sharing"]
-
-    def all_of_them(*_: object) -> None:
-        raise AssertionError("each pod has a claim, and each graph of its namespace is unpacked")
-
-    monkeypatch.setattr(controller, "_asking", all_of_them)
+    assert concerned(None, _claim("other")) == concerned(None, _claim("other", pod="away")) == []
+    assert not read
     assert concerned(waiting, allocated) == ["g"]
-    assert concerned(None, _claim("other", pod="away")) == []
+    assert read == {"g"}
 
 
-def test_a_config_map_concerns_graphs_that_name_it_and_no_other_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def _reads(controller: Plans, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of the graphs that are unpacked from now on."""
+    read: set[str] = set()
+    get, by_index = controller.cache.get, controller.cache.by_index
+
+    def reading(resource: Resource, key: ObjectKey) -> KubeObject | None:
+        obj = get(resource, key)
+        read.update({key.name} if obj and resource == DYNAMO_GRAPH_DEPLOYMENTS else ())
+        return obj
+
+    def listing(resource: Resource, name: str, value: str) -> list[KubeObject]:
+        listed = by_index(resource, name, value)
+        read.update(each["metadata"]["name"] for each in listed if resource == DYNAMO_GRAPH_DEPLOYMENTS)
+        return listed
+
+    monkeypatch.setattr(controller.cache, "get", reading)
+    monkeypatch.setattr(controller.cache, "by_index", listing)
+    return read
+
+
+def test_a_config_map_concerns_graphs_that_name_it_and_none_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     controller, _ = plans()
     for number in range(3):
         other = graph(f"o{number}", **({} if number else {"unrelated": "x"}))
@@ -423,11 +444,8 @@ def test_a_config_map_concerns_graphs_that_name_it_and_no_other_is_read(monkeypa
             other["metadata"]["annotations"] = {PLANNER_CONFIG: f"plan-{number}"}
         controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, other)
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
-
-    def all_of_them(*_: object) -> None:
-        raise AssertionError("a namespace may have many graphs, and each is unpacked")
-
-    monkeypatch.setattr(controller.cache, "list", all_of_them)
+    # Thousands may name one ConfigMap, and are kept packed.
+    read = _reads(controller, monkeypatch)
 
     def concerned(name: str, namespace: str = "ns") -> list[str]:
         change = CacheChange(CONFIG_MAPS, ObjectKey(namespace, name), None, {"metadata": {}})
@@ -437,6 +455,7 @@ def test_a_config_map_concerns_graphs_that_name_it_and_no_other_is_read(monkeypa
     assert concerned("plan") == concerned("planner-profile-data-plan") == ["g"]
     assert concerned("plan-1") == ["other-1"]
     assert concerned("unrelated") == concerned("plan", "elsewhere") == []
+    assert not read
 
 
 def _newer(controller: Plans, obj: KubeObject) -> KubeObject:

@@ -11,7 +11,7 @@ import structlog
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import PLANNING
-from dynamo_shared.api.device_claims import KnownClaims, names_claim, names_template, of_claim
+from dynamo_shared.api.device_claims import KnownClaims, keys_named, of_claim
 from dynamo_shared.api.gpus import ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.planner_names import profile_data_name
@@ -24,6 +24,7 @@ from dynamo_shared.api.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     ObjectKey,
+    Resource,
     key_of,
 )
 from dynamo_shared.bus.commands import CommandSender
@@ -56,7 +57,8 @@ T = TypeVar("T")
 
 OF_SHARE = (PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
-#: Index of graphs that ask for planning: `<namespace>/<ConfigMap>`, and `<namespace>/` of all. Many of a namespace do not ask.
+#: Index of graphs that ask for planning, by the ConfigMaps that they read. Others have the names of resources: by the claims, and
+#: the templates of claims, that their pods name.
 PLANNED_BY = "planned-by"
 #: Names the reconciler of planning.
 CONCERN = "plans"
@@ -91,6 +93,8 @@ class Plans(Controller):
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS, RESOURCE_CLAIMS)
         gathering.index(self.cache)
         self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, PLANNED_BY, _planned_by)
+        for named in (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS):
+            self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, named.id, partial(_claiming_by, named))
         self._metrics = metrics
         self._listener = listener
         self._condition = ConditionWriter(self.kube, now)
@@ -115,8 +119,8 @@ class Plans(Controller):
                     to=lambda change: (_task(change.key),),
                     when=lambda change: _asked(change.old) != _asked(change.new),
                 ),
-                TaskRoute(CONFIG_MAPS, to=self._of_config_map),
-                TaskRoute(RESOURCE_CLAIM_TEMPLATES, to=self._of_template),
+                TaskRoute(CONFIG_MAPS, to=partial(self._asking, PLANNED_BY)),
+                TaskRoute(RESOURCE_CLAIM_TEMPLATES, to=partial(self._asking, RESOURCE_CLAIM_TEMPLATES.id)),
                 TaskRoute(
                     RESOURCE_CLAIMS,
                     to=self._of_claim,
@@ -128,15 +132,6 @@ class Plans(Controller):
         )
         self.ownership.on_loss(lambda: self._stop_where(lambda key: not self.ownership.owns(key)))
         self.ownership.before_release(self._release)
-
-    def _of_config_map(self, change: CacheChange) -> Iterator[Task]:
-        for graph in self._asking(change.key):
-            yield _task(key_of(graph))
-
-    def _of_template(self, change: CacheChange) -> Iterator[Task]:
-        for graph in self._asking(ObjectKey(change.key.namespace, "")):
-            if names_template(graph, change.key.name):
-                yield _task(key_of(graph))
 
     def _of_claim(self, change: CacheChange) -> Iterator[Task]:
         """Of graphs that name the claim, or of the one whose pod it was made for."""
@@ -150,13 +145,11 @@ class Plans(Controller):
             if graph is not None and config_map_of(graph):
                 yield _task(made_for)
             return
-        for graph in self._asking(ObjectKey(namespace, "")):
-            if names_claim(graph, change.key.name):
-                yield _task(key_of(graph))
+        yield from self._asking(RESOURCE_CLAIMS.id, change)
 
-    def _asking(self, config_map: ObjectKey) -> list[KubeObject]:
-        """Graphs that ask for planning by a ConfigMap; of no name: all of the namespace."""
-        return self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, PLANNED_BY, f"{config_map.namespace}/{config_map.name}")
+    def _asking(self, index: str, change: CacheChange) -> Iterator[Task]:
+        """Graphs that ask for planning, and name what changed. There may be thousands: none of them is read for it."""
+        return map(_task, self.cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, index, str(change.key)))
 
     def _graph_changed(self, change: CacheChange) -> None:
         """Planning ends with the graph."""
@@ -372,7 +365,11 @@ def _task(graph: ObjectKey) -> Task:
 
 def _planned_by(graph: KubeObject) -> list[str]:
     name, namespace = config_map_of(graph), graph["metadata"]["namespace"]
-    return [f"{namespace}/{each}" for each in ("", name, profile_data_name(name))] if name else []
+    return [f"{namespace}/{each}" for each in (name, profile_data_name(name))] if name else []
+
+
+def _claiming_by(resource: Resource, graph: KubeObject) -> list[str]:
+    return keys_named(resource, graph) if config_map_of(graph) else []
 
 
 def _asked(graph: KubeObject | None) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
 """Whose GPUs come by a ResourceClaim, or by a template of claims: many claims change that no graph counts."""
 
-from collections.abc import Callable
+from functools import partial
 
 from dynamo_shared.api import device_claims, objects
 from dynamo_shared.api.objects import KubeObject
@@ -12,20 +12,15 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.api.role_templates import all_templates
-from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler.adapters import pods
 
-_FIELDS = {RESOURCE_CLAIM_TEMPLATES: "resourceClaimTemplateName", RESOURCE_CLAIMS: "resourceClaimName"}
-"""what names an object of a resource in a pod's spec"""
-
 
 def index(cache: ObjectCache) -> None:
     """Keep graphs, and pods with claims of their own, findable by what they claim by."""
-    for resource, named in _FIELDS.items():
-        cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, resource.id, _claiming_by(named))
+    for resource in (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS):
+        cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, resource.id, partial(device_claims.keys_named, resource))
     cache.add_index(PODS, RESOURCE_CLAIMS.id, _made_for)
 
 
@@ -35,19 +30,6 @@ def graphs_of(cache: ObjectCache, resource: Resource, key: ObjectKey) -> set[Obj
     if resource == RESOURCE_CLAIMS:
         graphs.update(map(pods.graph_of, cache.by_index(PODS, resource.id, str(key))))
     return graphs
-
-
-def _claiming_by(field: str) -> Callable[[KubeObject], list[str]]:
-    def named(graph: KubeObject) -> list[str]:
-        specs = [
-            mapping(template.get("spec"))
-            for component in items(mapping(graph.get("spec")).get("components"))
-            for template in all_templates(mapping(component))
-        ]
-        names = [mapping(claim).get(field) for spec in specs for claim in items(spec.get("resourceClaims"))]
-        return [str(ObjectKey(objects.namespace(graph), str(name))) for name in names if name]
-
-    return named
 
 
 def _made_for(pod: KubeObject) -> list[str]:
