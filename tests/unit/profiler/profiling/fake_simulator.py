@@ -89,9 +89,9 @@ def act(job: dict[str, object]) -> None:
         HELD.append(bytearray(b"x" * 40 * 1024 * 1024))
         time.sleep(0.6)
         send({"answer": answer(job)})
-    elif system == "l4":
-        send({"answer": {"outcome": "unsupported", "message": "no figures of vllm on l4"}})
-    elif system == "l40s" or (system == "h100_pcie" and job.get("serving") == "disagg"):
+    elif system == "rtx_pro_6000_server":
+        send({"answer": {"outcome": "unsupported", "message": "no figures of vllm on rtx_pro_6000_server"}})
+    elif system == "l40s" or (system == "gb300" and job.get("serving") == "disagg"):
         send({"answer": {"outcome": "too-small", "message": "does not fit"}})
     else:
         send({"answer": answer(job)})

@@ -1,4 +1,7 @@
-"""Memory of GPUs, and smaller models of a kind."""
+"""Memory of GPUs, smaller models of a kind, and of which AI Configurator has figures."""
+
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from dynamo_profiler.profiling.gpus import GPUS, smaller_vram, system_of, vram_of
@@ -35,3 +38,13 @@ def test_each_kind_that_a_request_may_name_is_known():
         "rtx_pro_6000_server",
         None,
     ]
+
+
+def test_ai_configurator_has_figures_of_each_system_that_is_named():
+    """It has folders of others, which are empty: a request for such GPUs was answered as if its model were the reason."""
+    package = find_spec("aiconfigurator_core")
+    assert package is not None
+    assert package.origin is not None
+    data = Path(package.origin).parent / "systems" / "data"
+    named = {kind.system for kind in GPUS.values() if kind.system}
+    assert [system for system in sorted(named) if not any((data / system).glob("*/*"))] == []

@@ -199,7 +199,14 @@ async def test_a_model_of_the_same_architecture_stands_in():
         ({"model": "Qwen/Qwen2.5-0.5B"}, "does not know the model"),
         ({"hardware": {"gpuSku": "t4", "totalGpus": 8, "numGpusPerNode": 8}}, "no figures of GPUs t4"),
         ({"hardware": {"gpuSku": "l40s", "totalGpus": 4, "numGpusPerNode": 4}}, "no engine that AI Configurator knows"),
-        ({"hardware": {"gpuSku": "l4", "totalGpus": 8, "numGpusPerNode": 8}}, "no figures of vllm on l4"),
+        (
+            {"hardware": {"gpuSku": "rtx_pro_6000_server", "totalGpus": 8, "numGpusPerNode": 8}},
+            "no figures of vllm on rtx_pro_6000_server",
+        ),
+        (
+            {"hardware": {"gpuSku": "h100_pcie", "totalGpus": 8, "numGpusPerNode": 8}},
+            "no figures of GPUs h100_pcie, but of gb300, gb200,",
+        ),
     ],
 )
 async def test_what_cannot_be_simulated_is_chosen_by_memory(spec: dict[str, Any], why: str):
@@ -261,8 +268,8 @@ async def test_a_planner_of_one_pool():
 
 
 async def test_a_planner_whose_engines_fit_as_one_pool_alone_gets_the_closest_of_that():
-    pcie = {"gpuSku": "h100_pcie", "totalGpus": 8, "numGpusPerNode": 8}
-    result = await profile(hardware=pcie, sla={"ttft": 600, "itl": 5}, features={"planner": {"mode": "disagg"}})
+    hardware = {"gpuSku": "gb300", "totalGpus": 8, "numGpusPerNode": 8}
+    result = await profile(hardware=hardware, sla={"ttft": 600, "itl": 5}, features={"planner": {"mode": "disagg"}})
     assert result.source == "aiconfigurator"
     assert result.selected.figures.serving == "agg"
     assert result.selected.figures.itl == 10
@@ -270,10 +277,10 @@ async def test_a_planner_whose_engines_fit_as_one_pool_alone_gets_the_closest_of
 
 
 async def test_one_gpu_has_no_pair_of_engines_and_the_reason_is_that_of_one_pool():
-    hardware = {"gpuSku": "l4", "totalGpus": 1, "numGpusPerNode": 1, "vramMb": 200_000}
+    hardware = {"gpuSku": "rtx_pro_6000_server", "totalGpus": 1, "numGpusPerNode": 1, "vramMb": 200_000}
     planner = {"enable_throughput_scaling": False, "enable_load_scaling": True}
     result = await profile(hardware=hardware, features={"planner": planner})
-    assert "(no figures of vllm on l4)" in result.remarks[0].message
+    assert "(no figures of vllm on rtx_pro_6000_server)" in result.remarks[0].message
 
 
 async def test_the_planners_budget_bounds_the_graph():

@@ -18,8 +18,8 @@ class GpuKind:
     """what AI Configurator has figures for; None: it has none"""
 
 
-#: By `hardware.gpuSku`. AI Configurator knows no L40, V100, T4, GB10, Vera Rubin nor AMD system; figures of a sibling would
-#: mislead.
+#: By `hardware.gpuSku`. AI Configurator knows no L40, V100, T4, GB10, Vera Rubin nor AMD system, and of PCIe boards, A30 and
+#: L4 it has a description without figures; figures of a sibling would mislead.
 GPUS: dict[str, GpuKind] = {
     "vr_nvl72": GpuKind(None),
     "gb300": GpuKind(284_208, "gb300"),
@@ -30,14 +30,14 @@ GPUS: dict[str, GpuKind] = {
     "b200_sxm": GpuKind(183_359, "b200_sxm"),
     "h200_sxm": GpuKind(143_771, "h200_sxm"),
     "h100_sxm": GpuKind(81_559, "h100_sxm"),
-    "h100_pcie": GpuKind(81_559, "h100_pcie"),
+    "h100_pcie": GpuKind(81_559),
     "a100_sxm": GpuKind(81_920, "a100_sxm"),
-    "a100_pcie": GpuKind(81_920, "a100_pcie"),
-    "a30": GpuKind(24_576, "a30"),
+    "a100_pcie": GpuKind(81_920),
+    "a30": GpuKind(24_576),
     "rtx_pro_6000_server": GpuKind(97_887, "rtx_pro_6000_server"),
     "l40s": GpuKind(46_068, "l40s"),
     "l40": GpuKind(46_068),
-    "l4": GpuKind(23_034, "l4"),
+    "l4": GpuKind(23_034),
     "v100_sxm": GpuKind(32_768),
     "v100_pcie": GpuKind(32_768),
     "t4": GpuKind(15_360),
@@ -54,6 +54,11 @@ def system_of(sku: str) -> str | None:
     """What AI Configurator calls a system of such GPUs; None where it has no figures."""
     known = GPUS.get(sku)
     return known.system if known else None
+
+
+def with_figures() -> str:
+    """Kinds that AI Configurator has figures of, in words."""
+    return ", ".join(sku for sku, kind in GPUS.items() if kind.system)
 
 
 def vram_of(sku: str, stated_mib: float | None) -> float | None:

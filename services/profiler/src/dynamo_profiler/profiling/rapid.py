@@ -19,7 +19,7 @@ from dynamo_shared.runtime.settings.planner import Planner
 from dynamo_profiler.metrics import ProfilingMetrics
 from dynamo_profiler.profiling.generation.candidates import candidate_of, unmeasured
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
-from dynamo_profiler.profiling.gpus import smaller_vram, system_of
+from dynamo_profiler.profiling.gpus import smaller_vram, system_of, with_figures
 from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture, known_model
 from dynamo_profiler.profiling.naive import naive
 from dynamo_profiler.profiling.objective import AGG, DISAGG, Picking, ServingObjective, objective_of
@@ -88,7 +88,9 @@ class RapidProfiler:
         objective, model = run.objective, run.model
         system = system_of(objective.gpu_sku)
         if system is None:
-            return await self._naive(run, f"AI Configurator has no figures of GPUs {objective.gpu_sku}")
+            return await self._naive(
+                run, f"AI Configurator has no figures of GPUs {objective.gpu_sku}, but of {with_figures()}"
+            )
         if model.path is None:
             return await self._naive(run, f"AI Configurator does not know the model {model.name}")
         run.step.phase(ProfilingPhase.SWEEPING_PREFILL, f"simulating {model.path} on {objective.total_gpus} {system}")
