@@ -143,6 +143,24 @@ async def test_a_full_outbox_drops_its_oldest(rig: Any) -> None:
     assert [int(event.resourceversion) for _, event in await stored(rig.bus)] == list(range(21, 31))
 
 
+async def test_of_a_full_outbox_the_namespace_with_most_events_loses_some(rig: Any) -> None:
+    await rig.bus.declare(streams.EVENTS)
+    async with publishing(rig.bus, capacity=10) as publisher:
+        await rig.stop()
+        await rig.until_degraded()
+        for version in range(1, 31):
+            for namespace in ("tenant",) if version > 2 else ("quiet", "tenant"):
+                obj = graph(version=version)
+                obj["metadata"]["namespace"] = namespace
+                publisher.publish(kind="DynamoGraphDeployment", obj=obj, event="ready", data=deployment_data(graph()))
+        assert publisher.waiting == 10
+        await rig.start()
+        assert await publisher.flush(20)
+    events = [(event.source.rpartition("/")[2], int(event.resourceversion)) for _, event in await stored(rig.bus)]
+    assert events[:4] == [("quiet", 1), ("tenant", 23), ("quiet", 2), ("tenant", 24)]
+    assert len(events) == 10
+
+
 async def test_a_lost_stream_is_declared_again(rig: Any) -> None:
     await rig.bus.declare(streams.EVENTS)
     async with publishing(rig.bus) as publisher:

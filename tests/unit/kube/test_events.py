@@ -281,6 +281,22 @@ async def test_an_event_that_a_bug_kept_from_its_write_is_tried_again_next_time(
     assert events.outcomes == {"dropped": 1, "written": 1}
 
 
+async def test_events_of_one_namespace_neither_hold_up_nor_displace_those_of_others(
+    server: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynamo_shared.kube.events.CAPACITY", 3)
+    events = recorder(server, clock)
+    for number in range(5):
+        own = {"namespace": "tenant", "uid": f"t{number}", "name": f"t{number}"}
+        record(events, involved={**OBJECT, "metadata": own})
+    record(events)
+    server.then(*[steps.answer({})] * 3)
+    async with events:
+        await events._queue.join()
+    assert [each.json["regarding"]["name"] for each in server.requests] == ["t0", "llm", "t1"]
+    assert events.outcomes == {"written": 3, "dropped": 3}
+
+
 async def test_the_queue_is_bounded(server: Any, clock: ManualClock) -> None:
     events = recorder(server, clock)
     for number in range(CAPACITY + 10):

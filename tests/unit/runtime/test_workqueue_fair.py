@@ -3,9 +3,9 @@
 import asyncio
 from collections import Counter, defaultdict
 
-from dynamo_shared.aio import ended
+from dynamo_shared.aio import Turns, ended
 from dynamo_shared.runtime.metrics import Metrics
-from dynamo_shared.runtime.turns import Budgets, Turns
+from dynamo_shared.runtime.ratelimit import Budgets
 from dynamo_shared.runtime.workqueue import HOLD_WITHIN, RETRIES_AT_ONCE, Result, WorkQueue
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,5 @@
-"""What all asynchronous code here stands on: back-off, jitter, tasks together, work shared by many, restarts of tasks,
-programs that it starts.
+"""What all asynchronous code here stands on: back-off, jitter, tasks together, work shared by many, work in turns,
+restarts of tasks, programs that it starts.
 
 The lowest layer: it imports nothing of the project.
 """
@@ -13,6 +13,7 @@ from dynamo_shared.aio.processes import Process
 from dynamo_shared.aio.signal import Signal
 from dynamo_shared.aio.supervision import supervised
 from dynamo_shared.aio.together import EndedByItselfError, all_of, both, cancellable, either, ended, endless, while_held
+from dynamo_shared.aio.turns import Turns
 
 __all__ = [
     "Backoff",
@@ -23,6 +24,7 @@ __all__ = [
     "Process",
     "Randomness",
     "Signal",
+    "Turns",
     "all_of",
     "both",
     "cancellable",

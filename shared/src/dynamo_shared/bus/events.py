@@ -1,12 +1,12 @@
 """Publishing events without ever holding up who publishes: an outbox, emptied by a task of its own.
 
-Events wait in order until NATS has acknowledged them. While it is away up to `capacity` wait; then the oldest one is
-dropped and counted (`dynamo_events_dropped_total`): the newest say most about how things are. Events of one object are
-never overtaken by later ones of the same object.
+Events wait until NATS has acknowledged them; those of namespaces leave in turn. While it is away up to `capacity` wait; then the
+oldest one of the namespace with most of them is dropped and counted (`dynamo_events_dropped_total`): the newest say most
+about how things are. Events of one object are never overtaken by later ones of the same object.
 """
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -44,6 +44,8 @@ log = structlog.get_logger("dynamo.bus.events")
 
 
 class _QueuedEvent(NamedTuple):
+    source: str
+    """Cluster and namespace."""
     about: str
     """The subject of the events of its object."""
     message: OutgoingMessage
@@ -64,7 +66,8 @@ class EventPublisher:
         self._cluster = cluster
         self._capacity = capacity
         self._now = now
-        self._outbox: deque[_QueuedEvent] = deque()
+        #: By source; the one that waits for its turn longest comes first.
+        self._outbox: OrderedDict[str, deque[_QueuedEvent]] = OrderedDict()
         self._wake = asyncio.Event()
         self._sending = asyncio.Lock()
         metrics.EVENT_PUBLISHERS.add(self)
@@ -72,7 +75,7 @@ class EventPublisher:
     @property
     def waiting(self) -> int:
         """Events that have not been acknowledged yet."""
-        return len(self._outbox)
+        return sum(map(len, self._outbox.values()))
 
     def publish(
         self,
@@ -116,13 +119,14 @@ class EventPublisher:
 
     def put(self, subject: str, event: cloudevents.CloudEvent[Any]) -> None:
         """Queues an event that is complete already."""
-        if len(self._outbox) >= self._capacity:
-            self._outbox.popleft()
-            metrics.DROPPED_BY_CAUSE["full"].inc()
         message = OutgoingMessage(
             subject, cloudevents.encode(event), headers=cloudevents.mirrored_headers(event), msg_id=event.id
         )
-        self._outbox.append(_QueuedEvent(subject.rpartition(".")[0], message))
+        queued = _QueuedEvent(event.source, subject.rpartition(".")[0], message)
+        self._outbox.setdefault(event.source, deque()).append(queued)
+        if self.waiting > self._capacity:
+            max(self._outbox.values(), key=len).popleft()
+            metrics.DROPPED_BY_CAUSE["full"].inc()
         self._wake.set()
 
     async def flush(self, timeout: float) -> bool:
@@ -130,12 +134,12 @@ class EventPublisher:
         with suppress(TimeoutError, BusClosedError):
             async with asyncio.timeout(timeout):
                 await self.flushed()
-        return not self._outbox
+        return not self.waiting
 
     async def flushed(self) -> None:
         """Sends what is queued, with or without `run`, and returns when all has left. BusClosedError."""
         backoff = Backoff(FIRST_RETRY, LAST_RETRY)
-        while self._outbox:
+        while self.waiting:
             await self._step(backoff)
 
     async def run(self) -> None:
@@ -162,14 +166,15 @@ class EventPublisher:
             await asyncio.sleep(backoff.next())
 
     def _batch(self) -> list[_QueuedEvent]:
-        """The oldest events, no two about the same object: a retry cannot reorder one object's events."""
+        """The oldest events of each source, no two about the same object: a retry cannot reorder one object's events."""
         batch: list[_QueuedEvent] = []
         about: set[str] = set()
-        for outgoing in self._outbox:
-            if outgoing.about in about or len(batch) == WINDOW:
-                break
-            about.add(outgoing.about)
-            batch.append(outgoing)
+        sources = list(self._outbox.values())
+        for position in range(WINDOW):
+            sources = [each for each in sources if position < len(each) and each[position].about not in about]
+            oldest = [each[position] for each in sources[: WINDOW - len(batch)]]
+            batch += oldest
+            about.update(each.about for each in oldest)
         return batch
 
     async def _send(self, outgoing: _QueuedEvent) -> asyncio.Future[Ack]:
@@ -207,9 +212,11 @@ class EventPublisher:
             else:
                 metrics.EVENTS_PUBLISHED.inc()
             done.add(id(outgoing))
-        if done:
-            # While this waited, a full outbox may have dropped its oldest: take out by identity, never by position.
-            self._outbox = deque(outgoing for outgoing in self._outbox if id(outgoing) not in done)
+        # While this waited, a full outbox may have dropped its oldest: take out by identity, never by position.
+        for source in dict.fromkeys(outgoing.source for outgoing in batch if id(outgoing) in done):
+            left = deque(each for each in self._outbox.pop(source) if id(each) not in done)
+            if left:
+                self._outbox[source] = left
         if trouble is not None:
             raise trouble
 

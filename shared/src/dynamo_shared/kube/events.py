@@ -2,7 +2,8 @@
 
 One API write an Event and no read: we name the Event and create it at the first occurrence; later ones patch its series, and
 create it again where it has expired. Within two minutes of its last occurrence a series is complete.
-What cannot be written within a few attempts is dropped, with a log line: Events are news, not state.
+What cannot be written within a few attempts is dropped, with a log line: Events are news, not state. Those of namespaces are
+written in turn, and where too many wait, it is one of the namespace with most of them that is dropped.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from typing import Any, Self
 
 import structlog
 
-from dynamo_shared.aio import delay, ended, endless
+from dynamo_shared.aio import Turns, delay, ended, endless
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS, ObjectKey
 from dynamo_shared.api.untrusted.words import redacted
@@ -34,7 +35,7 @@ from dynamo_shared.kube.event_series import (
 
 log = structlog.get_logger("dynamo.kube")
 
-# A thousand waiting Events are a minute of writing; what comes on top is dropped.
+# A thousand waiting Events are a minute of writing.
 CAPACITY = 1000
 # What a stopping service spends on the Events that still wait.
 FLUSH_SECONDS = 5.0
@@ -69,7 +70,9 @@ class EventRecorder:
         self._sleep = sleep
         self._correlator = EventCorrelator(clock, new_suffix)
         self._clock = clock
-        self._queue: asyncio.Queue[Series] = asyncio.Queue(CAPACITY)
+        self._waiting = Turns[Series](lambda series: series.namespace)
+        #: An entry for each that waits.
+        self._queue: asyncio.Queue[None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._count = count
 
@@ -94,13 +97,22 @@ class EventRecorder:
         self._enqueue(series)
 
     def _enqueue(self, series: Series) -> None:
-        try:
-            self._queue.put_nowait(series)
-            series.queued = True
-        except asyncio.QueueFull:
+        self._waiting.add(series, self._clock())
+        self._queue.put_nowait(None)
+        series.queued = True
+        if len(self._waiting) > CAPACITY:
+            last = self._waiting.last_of_longest()
+            self._waiting.discard(last)
+            self._queue.get_nowait()
             self._count("dropped")
-            if series.written_at is None:
-                self._correlator.forget(series)
+            self._settled(last)
+
+    def _settled(self, series: Series) -> None:
+        """A series waits no longer, written or not."""
+        series.queued = False
+        if series.written_at is None:
+            self._correlator.forget(series)
+        self._queue.task_done()
 
     async def __aenter__(self) -> Self:
         if self._task is not None:
@@ -130,17 +142,15 @@ class EventRecorder:
 
     async def _write_all(self) -> None:
         while True:
-            series = await self._queue.get()
+            await self._queue.get()
+            series, _ = self._waiting.pop()
             try:
                 await self._write(series)
             except Exception:
                 log.exception("an Event was not written", reason=series.identity.reason)
                 self._count("dropped")
             finally:
-                series.queued = False
-                if series.written_at is None:
-                    self._correlator.forget(series)
-                self._queue.task_done()
+                self._settled(series)
 
     async def _write(self, series: Series) -> None:
         for attempt in range(1, _ATTEMPTS + 1):

@@ -1,7 +1,10 @@
-"""A limit on how often something may happen."""
+"""Limits on how often something may happen."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
+
+from dynamo_shared.aio.turns import Lane
 
 
 class RateLimit:
@@ -28,3 +31,26 @@ class RateLimit:
     def give_back(self) -> None:
         """Take back the last count: what was refused does not delay what comes after it."""
         self._tokens += 1
+
+
+class Budgets:
+    """A rate limit for each lane, so that one lane's failures delay no other's. Lanes that are within it are forgotten."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._limits: OrderedDict[Lane, RateLimit] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._limits)
+
+    def take(self, lane: Lane) -> float:
+        """Count one more of a lane; returns how many seconds it has to wait for its turn."""
+        limit = self._limits.pop(lane, None) or RateLimit(self._rate, self._burst, self._clock)
+        self._limits[lane] = limit
+        # The one that was used longest ago, so that what is kept stays as much as is in use.
+        oldest = next(iter(self._limits))
+        if oldest != lane and self._limits[oldest].is_full():
+            del self._limits[oldest]
+        return limit.take()

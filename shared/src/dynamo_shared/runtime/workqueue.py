@@ -20,10 +20,10 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from dynamo_shared.aio import Randomness, delay, ended, spread
+from dynamo_shared.aio import Randomness, Turns, delay, ended, spread
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.runtime.metrics import QueueMetrics
-from dynamo_shared.runtime.turns import Budgets, Turns
+from dynamo_shared.runtime.ratelimit import Budgets
 
 K = TypeVar("K", bound=Hashable)
 

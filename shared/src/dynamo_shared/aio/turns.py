@@ -3,19 +3,19 @@
 A lane is a namespace. However many keys one lane has, another lane's first key is taken within one round of all lanes.
 """
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeAlias, TypeVar
-
-from dynamo_shared.runtime.ratelimit import RateLimit
 
 K = TypeVar("K", bound=Hashable)
 Lane: TypeAlias = str
 
 
 class Turns(Generic[K]):
-    """Keys in order of adding within their lane. Every operation takes constant time; state is kept of waiting keys only."""
+    """Keys in order of adding within their lane. Of waiting keys only is state kept.
+
+    Every operation takes constant time, but for `last_of_longest`, which takes that of the lanes.
+    """
 
     def __init__(self, lane: Callable[[K], Lane]) -> None:
         self._lane = lane
@@ -63,6 +63,10 @@ class Turns(Generic[K]):
             del self._keys[lane]
         return key, at
 
+    def last_of_longest(self) -> K:
+        """The key that was added last to the lane that has most keys: of what has to go, the first. ValueError without one."""
+        return next(reversed(max(self._keys.values(), key=len)))
+
     def discard(self, key: K) -> bool:
         """Forget a key; whether it was waiting."""
         lane = self._lane(key)
@@ -84,26 +88,3 @@ class Turns(Generic[K]):
             self._parked.discard(lane)
             if lane in self._keys:
                 self._order[lane] = None
-
-
-class Budgets:
-    """A rate limit for each lane, so that one lane's failures delay no other's. Lanes that are within it are forgotten."""
-
-    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate = rate
-        self._burst = burst
-        self._clock = clock
-        self._limits: OrderedDict[Lane, RateLimit] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._limits)
-
-    def take(self, lane: Lane) -> float:
-        """Count one more of a lane; returns how many seconds it has to wait for its turn."""
-        limit = self._limits.pop(lane, None) or RateLimit(self._rate, self._burst, self._clock)
-        self._limits[lane] = limit
-        # The one that was used longest ago, so that what is kept stays as much as is in use.
-        oldest = next(iter(self._limits))
-        if oldest != lane and self._limits[oldest].is_full():
-            del self._limits[oldest]
-        return limit.take()
