@@ -105,6 +105,15 @@ def test_services_select_the_pods_of_their_component(type_: str | None, grove: b
     assert service["spec"]["selector"].items() <= pods["labels"].items()
 
 
+def test_a_component_deployment_has_the_labels_of_its_template_and_not_those_of_its_graph() -> None:
+    """As the reference: all that it makes has both."""
+    own = component("Worker", labels={"own": "a", "both": "own"})
+    (dcd,) = component_deployments(graph(own, labels={"cost": "1", "both": "graph"})).values()
+    assert {"own": "a", "both": "own"}.items() <= dcd["metadata"]["labels"].items()
+    assert "cost" not in dcd["metadata"]["labels"]
+    assert dcd["spec"]["podTemplate"]["metadata"]["labels"].items() >= {"cost": "1", "own": "a", "both": "own"}.items()
+
+
 def test_labels_of_the_platform_override_those_of_the_user() -> None:
     labels = {"team": "a", "nvidia.com/dynamo-component": "mine", "nvidia.com/selector": "mine"}
     made = deployment(component("Decode", "decode", labels=labels), labels={"team": "graph", "cost": "1"})

@@ -21,7 +21,7 @@ from dynamo_pod_builder.render.access.rbac import PICKER_RULES, PLANNER_RULES, d
 from dynamo_pod_builder.render.backends import engine_of_graph
 from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
 from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig, RunningPods
-from dynamo_pod_builder.render.context import WORKERS, namespace_of
+from dynamo_pod_builder.render.context import WORKERS, namespace_of, templates_of
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
 from dynamo_pod_builder.render.legacy.deployment_config import ConfiguredComponent, apply_legacy_config, with_routing
@@ -96,7 +96,8 @@ def children_as_given(
     for component, unlabelled in zip(graph.spec.components, specs, strict=True):
         is_worker = component.type in WORKERS
         name = names.component_deployment(graph.metadata.name, component.name, named if is_worker else "")
-        spec = _each_template(unlabelled, partial(with_labels, label_set=worker_labels)) if is_worker else unlabelled
+        added = worker_labels if is_worker else {}
+        spec = _each_template(unlabelled, partial(with_labels, label_set=added)) if added else unlabelled
         # Not before the hash: it is of the workers alone, and no pod is replaced when its checkpoint comes.
         _start_from_checkpoint(spec, component.name, observed, observed.running.get(component.name if grove else name))
         backend = observed.backends.get(name) or engine
@@ -104,7 +105,9 @@ def children_as_given(
             spec["backendFramework"] = backend
         service = legacy.services.get(component.name, NO_SERVICE)
         own = without_metadata(spec, service, _given(graph, component, config)) if service.has_metadata else spec
-        components.append(handed_down(_component_deployment(graph, name, own, owner), service))
+        # Those of the graph are in the template alone, as with the reference.
+        label_set = {**objects.labels(templates_of(component)[0]), **added}
+        components.append(handed_down(_component_deployment(graph, name, own, label_set, owner), service))
         children += claim_templates(
             graph.metadata.name, component.name, namespace, component, spec.get("podTemplate") or {}, owner=owner
         )
@@ -290,11 +293,13 @@ def _dynamo_namespace(graph: DynamoGraphDeployment, spec: KubeObject) -> str:
     return dynamo_namespace(namespace_of(graph), graph.metadata.name, shared=is_shared)
 
 
-def _component_deployment(graph: DynamoGraphDeployment, name: str, spec: KubeObject, owner: KubeObject) -> KubeObject:
+def _component_deployment(
+    graph: DynamoGraphDeployment, name: str, spec: KubeObject, own: Mapping[str, str], owner: KubeObject
+) -> KubeObject:
     space = _dynamo_namespace(graph, spec)
     names.check(spec["name"], name, space)
     label_set = {
-        **objects.labels(spec.get("podTemplate") or {}),
+        **own,
         labels.COMPONENT: spec["name"],
         labels.DYNAMO_NAMESPACE: space,
         labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name,
