@@ -4,6 +4,7 @@ import asyncio
 import random
 import socket
 import time
+from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +17,7 @@ from dynamo_dynadmin.http import connection
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON
 from dynamo_dynadmin.http.server import HttpServer
-from dynamo_dynadmin.http.streaming import Stream, Streams
+from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
 from dynamo_dynadmin.identity.access import AccessVerdict, ResourceAttributes
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
@@ -171,6 +172,34 @@ async def test_a_stream_that_begins_while_the_replica_ends_is_ended_too(monkeypa
     async with server_of([route_of(watch, "GET", "/x", public=False)], Named()) as client:
         answer = await client.get("/x", headers={"Authorization": "Bearer mine"})
         assert (await answer.text()).endswith('data: {"detail":"this replica ends; open the stream again"}\n\n')
+
+
+@pytest.mark.parametrize("may", [True, False])
+async def test_a_slow_line_takes_a_snapshot_in_its_own_time_as_long_as_the_reader_may(may: bool) -> None:
+    """30 seconds were allowed for each write: a line that took longer for a namespace began again, without end."""
+    taken, cut_off, checks = asyncio.Event(), asyncio.Event(), iter(range(3))
+
+    class Slow:
+        def get_write_buffer_size(self) -> int:
+            return 1 << 20
+
+        abort = cut_off.set
+
+        async def write(self, _: bytes) -> None:
+            await taken.wait()
+
+    async def check() -> None:
+        if next(checks) == 2:
+            taken.set()
+            if not may:
+                raise StreamEnded("unauthorized", "ann may no longer watch graphs")
+
+    slow: Any = Slow()
+    call: Any = SimpleNamespace(request=SimpleNamespace(transport=slow), caller=Caller(Identity("ann")))
+    async with asyncio.timeout(10):
+        with nullcontext() if may else pytest.raises(ConnectionError, match="may no longer"):
+            await Stream(slow, call, check, 0, 1).write(b"x")
+    assert cut_off.is_set() is not may
 
 
 async def test_where_too_much_waits_for_slow_readers_the_user_with_most_of_it_is_cut_off(

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import structlog
-from aiohttp import web
+from aiohttp import ClientConnectionError, web
 from dynamo_shared.aio import spread
 from dynamo_shared.kube import Forbidden, KubeError
 
@@ -22,9 +22,7 @@ from dynamo_dynadmin.identity.who import Disallowed, Unidentified, of_whom
 from dynamo_dynadmin.metrics import DynadminMetrics
 
 _encode = msgspec.json.Encoder().encode
-#: For a reader to take what was sent. One that does not is gone, or too slow. Seconds.
-SEND_WITHIN = 30.0
-#: Bytes that a connection buffers at once: no reader is waited for, and no timer is needed.
+#: Bytes that a connection buffers at once: no reader is waited for, and no task is needed.
 NEVER_WAITS = 32 * 1024
 #: When a client should come back, at the latest. Half of it is spread: all streams of a replica end at once. Seconds.
 RETRY = 3.0
@@ -122,7 +120,7 @@ class Streams:
             except KubeError as error:
                 event = "unauthorized" if isinstance(error, Forbidden) else "error"
                 await stream.send(event, {"detail": error.message[:1000]})
-            except ConnectionError:
+            except (ConnectionError, ClientConnectionError):
                 raise
             except Exception:
                 # The answer has begun: only the stream can say it.
@@ -130,7 +128,7 @@ class Streams:
                 detail = f"the service failed on this stream; its log has the reason under request {call.id}"
                 await stream.send("error", {"detail": detail})
             await response.write_eof()
-        except ConnectionError:
+        except (ConnectionError, ClientConnectionError):
             log.debug("stream broke", request=call.id)
         finally:
             self._open.pop(place, None)
@@ -207,15 +205,19 @@ class Stream:
 
     def timeout(self, longest: float) -> float:
         """Seconds to wait for something to send, before `keep` has to be called."""
-        lasts = longest if self._expires is None else self._expires - time.time()
-        due = min(self._next, self._written + self._heartbeat) - time.monotonic()
-        return max(0.01, min(longest, lasts, due))
+        return max(0.01, min(longest, self._until_due(), self._written + self._heartbeat - time.monotonic()))
 
     async def keep(self) -> None:
         """Ask again whether the stream may go on, where it is time. Ended where it may not.
 
         A reader for whom nothing was sent for a heartbeat gets a sign of life: much may come meanwhile that is not for it.
         """
+        await self._may_go_on()
+        # Timers may be a little early.
+        if time.monotonic() - self._written >= 0.9 * self._heartbeat:
+            await self.write(b": heartbeat\n\n")
+
+    async def _may_go_on(self) -> None:
         if self._expires is not None and time.time() >= self._expires:
             raise StreamEnded("unauthorized", "the token has expired; log in again")
         if time.monotonic() >= self._next:
@@ -225,26 +227,37 @@ class Stream:
                 # Without an answer nothing more is shown.
                 raise StreamEnded("error", f"your rights cannot be asked for: {error}") from error
             self._next = time.monotonic() + self._recheck
-        # Timers may be a little early.
-        if time.monotonic() - self._written >= 0.9 * self._heartbeat:
-            await self.write(b": heartbeat\n\n")
 
     async def send(self, event: str, data: Any, identity: str = "") -> None:
         """An event; `data` is encoded unless it is JSON already."""
         await self.write(frame(event, data, identity))
 
     async def write(self, content: bytes) -> None:
-        """Bytes as they are. ConnectionError, also where the reader takes nothing for too long."""
+        """Bytes as they are, in the time that the reader's line takes: `HttpConnection` cuts off who takes nothing.
+
+        ConnectionError, also where the stream may not go on meanwhile: half an event can have no other one after it.
+        """
         self._written = time.monotonic()
         transport = self._request.transport
         if transport is not None and transport.get_write_buffer_size() + len(content) < NEVER_WAITS:
             await self.response.write(content)
             return
+        sending = asyncio.create_task(self.response.write(content), name="slow reader")
         try:
-            async with asyncio.timeout(SEND_WITHIN):
-                await self.response.write(content)
-        except TimeoutError as error:
-            raise ConnectionError("the reader takes nothing") from error
+            while not (await asyncio.wait({sending}, timeout=self._until_due()))[0]:
+                await self._may_go_on()
+        except StreamEnded as error:
+            if transport is not None:
+                transport.abort()
+            raise ConnectionError(str(error)) from error
+        finally:
+            sending.cancel()
+        await sending
+
+    def _until_due(self) -> float:
+        """Seconds until it has to be asked again whether the stream may go on."""
+        lasts = self._recheck if self._expires is None else self._expires - time.time()
+        return max(0.01, min(lasts, self._next - time.monotonic()))
 
 
 def frame(event: str, data: Any, identity: str = "") -> bytes:
