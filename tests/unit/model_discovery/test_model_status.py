@@ -64,6 +64,15 @@ def test_messages_stay_short_whatever_fails():
     )
 
 
+def test_a_status_lists_as_many_workers_as_an_object_has_room_for_and_counts_all():
+    """Of 10,000 pods it had more than a megabyte."""
+    there = worker_set(10_000)
+    written = status_of(MODEL, there, base_verdict(there, "base"), there.ready, NOW)
+    assert (len(written["endpoints"]), written["readyEndpoints"], written["totalEndpoints"]) == (1000, 10_000, 10_000)
+    message = "10000 workers serve 'base'; 9000 workers are not listed in status.endpoints"
+    assert written["conditions"][0]["message"] == message
+
+
 def test_the_status():
     there = worker_set(2)
     verdict = adapter_verdict(there, "base", there.ready[:1], {})

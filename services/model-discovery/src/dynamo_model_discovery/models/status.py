@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dynamo_shared.api.conditions import condition_of
@@ -16,6 +16,8 @@ SERVICES_FOUND = "ServicesFound"
 
 #: Pods and failures that a message names; it says how many more there are.
 NAMED = 5
+#: Workers that a status lists. Those of a model of 10,000 pods took the megabyte that etcd has for an object.
+LISTED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,12 @@ def status_of(
     has = {worker.uid for worker in serving}
     endpoints = [{"address": worker.url, "podName": worker.pod, "ready": worker.uid in has} for worker in workers.ready]
     services = _services(workers)
+    more = len(endpoints) - LISTED
+    if more > 0:
+        verdict = replace(verdict, message=f"{verdict.message}; {more} workers are not listed in status.endpoints")
     return {
         # Written when empty, too: a list that the reference operator has written would stay otherwise.
-        "endpoints": endpoints,
+        "endpoints": endpoints[:LISTED],
         "readyEndpoints": sum(entry["ready"] is True for entry in endpoints),
         "totalEndpoints": len(endpoints),
         "conditions": [
