@@ -102,6 +102,19 @@ async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
     assert len(announced.lines) == 1
 
 
+async def test_pods_that_finalizers_keep_are_deleted_once() -> None:
+    """A tenant can label thousands so, of a node that does not exist: each asked for the end of all, again and again."""
+    pods = [pod("a", phase="Failed"), pod("b", phase="Failed"), pod("c")]
+    for each in pods:
+        each["metadata"]["finalizers"] = ["example.com/never"]
+    cache, kube, announced = indexed(*pods), Kube(), Announced()
+    reconciler = PodReconciler(cache, kube, announced)  # type: ignore[arg-type]
+    for name in "abab":
+        await reconciler.reconcile(ObjectKey("ns", name))
+    assert [name for name, _, _ in kube.deleted] == ["c", "a", "b"]
+    assert len(announced.lines) == 1
+
+
 async def test_what_is_gone_already_holds_up_nothing() -> None:
     cache, kube = indexed(pod("ldr", phase="Failed"), pod("wkr-1"), pod("wkr-2")), Kube("wkr-1")
     await PodReconciler(cache, kube, Announced()).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]

@@ -6,8 +6,9 @@ those wait for the engine that serves meanwhile.
 """
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NODES, PODS, ObjectKey, key_of
 from dynamo_shared.kube import KubeClient
@@ -25,13 +26,18 @@ from dynamo_pod_builder.node_labels import is_of_policy, lacking
 ASK_AGAIN = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PodReconciler:
     """Replaces an engine of which a rank has ended, and copies a label of its node to a pod."""
 
     cache: ObjectCache
     kube: KubeClient
     announcer: Announcer
+    #: Uids of pods that are deleted, and stay while others have finalizers on them.
+    _deleted: dict[str, bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._deleted = self.cache.memory()
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One reconcile of one pod. Raises KubeError where the API server is away: the queue retries."""
@@ -43,15 +49,22 @@ class PodReconciler:
         return Result()
 
     async def _replace_engine(self, pod: KubeObject) -> None:
+        if objects.uid(pod) in self._deleted:
+            # With all others: their labels are the author's, and thousands may have the same.
+            return
         members = cohort(self.cache, pod)
         self.announcer.announce(pod, events.engine_ended(pod, members))
         # The one that ended goes last: after an interruption it leads to the members that are left.
         for member in sorted(members, key=engine_has_ended):
             metadata = member["metadata"]
+            if metadata["uid"] in self._deleted:
+                continue
             with contextlib.suppress(NotFound, Conflict):
                 # Processes that wait for a rank that is gone end by no signal in time.
                 await self.kube.delete(PODS, key_of(member), uid=metadata["uid"], grace=0)
-            if not metadata.get("finalizers"):
+            if metadata.get("finalizers"):
+                self._deleted[metadata["uid"]] = True
+            else:
                 self.cache.remove(PODS, key_of(member), metadata["uid"])
 
     async def _copy_label(self, pod: KubeObject, label: str) -> Result:
