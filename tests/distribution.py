@@ -57,7 +57,6 @@ LONG = (
     "tests/conformance/test_must_run.py",
     "tests/integration/test_planner_inputs.py",
     "tests/integration/test_leases.py",
-    "tests/admission/test_cases.py",
     "tests/integration/test_rapid_simulation.py",
     "tests/charts/test_objects.py",
 )
