@@ -189,6 +189,23 @@ def test_a_gateway_makes_a_virtual_service_where_there_are_any() -> None:
 
 
 @pytest.mark.parametrize("grove", [False, True])
+def test_an_installation_with_a_class_and_a_gateway_has_both_ways_in(grove: bool) -> None:
+    """As with the reference: those who come in by the one do not lose it for the other."""
+    defaults = render.IngressDefaults(class_name="nginx", virtual_service_gateway="istio/gate")
+    config = replace(CONFIG, ingress=defaults, grove=grove)
+    assert "Ingress/g-frontend" in made(graph({}), config)
+    config = replace(config, virtual_services=True)
+    result = made(graph({}), config)
+    assert result["Ingress/g-frontend"]["spec"]["rules"][0]["host"] == "g.local"
+    assert result["VirtualService/g-frontend"]["spec"]["hosts"] == ["g.local"]
+    own = {"enabled": True, "host": "chat", "useVirtualService": True, "virtualServiceGateway": "istio/gate"}
+    assert "Ingress/g-frontend" not in made(graph({"ingress": own}), config)
+    result = made(graph({"ingress": {**own, "ingressControllerClassName": "own"}}), config)
+    assert result["Ingress/g-frontend"]["spec"]["ingressClassName"] == "own"
+    assert "VirtualService/g-frontend" in result
+
+
+@pytest.mark.parametrize("grove", [False, True])
 @pytest.mark.parametrize("gateway", ["mesh", "istio/gate"])
 def test_a_virtual_service_is_for_a_gateway_and_never_for_the_whole_mesh(grove: bool, gateway: str) -> None:
     """Each proxy of the mesh would send what is for that host to this graph: another namespace's Service, for example."""

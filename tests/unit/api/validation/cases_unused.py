@@ -304,11 +304,9 @@ CASES = [
         alpha("""
             a:
               kind: frontend
-              ingress: {enabled: true, host: h, useVirtualService: true, virtualServiceGateway: g, tls: {secretName: s},
-                  ingressControllerClassName: c}
+              ingress: {enabled: true, host: h, useVirtualService: true, virtualServiceGateway: g, tls: {secretName: s}}
         """),
         "warning: spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
-        "warning: spec.services.a.ingress.ingressControllerClassName: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
         "warning: spec.services.a.ingress.tls: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
     ),
     *both(

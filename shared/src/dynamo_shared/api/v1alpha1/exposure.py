@@ -31,7 +31,7 @@ class IngressSpec(ApiModel):
     tls: IngressTls | None = None
     """TLS of the host."""
     use_virtual_service: Bool | None = None
-    """Makes an Istio VirtualService instead of an Ingress."""
+    """Makes an Istio VirtualService, and an Ingress next to it only of a class that is named here."""
     virtual_service_gateway: str | None = None
     """Istio Gateway of the VirtualService."""
 

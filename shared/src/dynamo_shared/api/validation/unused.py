@@ -217,17 +217,15 @@ _NO_INGRESS = "has no effect: a VirtualService is made; its Gateway {gateway} ha
 
 @UNUSED.rule(_NO_VIRTUAL_SERVICE, _NO_INGRESS, versions=(ALPHA,), added=True)
 def gateways_are_of_virtual_services(component: ComponentView, _facts: Facts) -> Violations:
-    """An Istio Gateway is for a VirtualService, which is asked for by itself, and made in the stead of an Ingress."""
+    """An Istio Gateway is for a VirtualService, which is asked for by itself; an Ingress next to it takes a class."""
     ingress = mapping(component.spec.get("ingress"))
     gateway = ingress.get("virtualServiceGateway")
     if ingress.get("enabled") is not True or not gateway:
         return
     if not ingress.get("useVirtualService"):
         yield component.field("ingress", "virtualServiceGateway"), _NO_VIRTUAL_SERVICE
-        return
-    for name in ("ingressControllerClassName", "tls"):
-        if ingress.get(name):
-            yield component.field("ingress", name), _NO_INGRESS.format(gateway=shown(gateway))
+    elif ingress.get("tls") and not ingress.get("ingressControllerClassName"):
+        yield component.field("ingress", "tls"), _NO_INGRESS.format(gateway=shown(gateway))
 
 
 @UNUSED_IN_COMPONENTS_OF_GRAPHS.rule(

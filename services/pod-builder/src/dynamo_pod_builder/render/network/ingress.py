@@ -1,4 +1,4 @@
-"""The way in from outside: an Ingress, or a VirtualService of Istio, before a frontend."""
+"""The ways in from outside: an Ingress and a VirtualService of Istio before a frontend."""
 
 from collections.abc import Mapping
 
@@ -19,10 +19,10 @@ _WHOLE_MESH = "mesh"
 
 
 def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> list[KubeObject]:
-    """Ingress or VirtualService of a component: as v1alpha1 says, or, of a graph's frontend, as the installation does.
+    """Ingress and VirtualService of a component: as v1alpha1 says, or, of a graph's frontend, as the installation does.
 
-    An Ingress without a class is the cluster's default IngressClass's. RenderError for a VirtualService that v1alpha1 wants for
-    the whole mesh.
+    Where there is a VirtualService, an Ingress takes a class of its own; elsewhere one without is the default IngressClass's.
+    RenderError for a VirtualService that v1alpha1 wants for the whole mesh.
     """
     defaults = context.config.ingress
     own = context.legacy.ingress
@@ -34,7 +34,8 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
     metadata = object_metadata(name, context.namespace, label_set, {**(settings.get("annotations") or {})}, owner)
     host = _host(settings, defaults)
     gateway = settings.get("virtualServiceGateway") or defaults.virtual_service_gateway
-    if gateway and (settings.get("useVirtualService") or own is None):
+    ways: list[KubeObject] = []
+    if by_mesh := bool(gateway and settings.get("useVirtualService")):
         if own is not None and own.get("virtualServiceGateway") == _WHOLE_MESH:
             raise RenderError(
                 context.component,
@@ -42,17 +43,22 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
                 "a VirtualService of the whole mesh would take what proxies of other namespaces send to its host",
                 "name a Gateway",
             )
-        return [_virtual_service(metadata, host, gateway, name)] if context.config.virtual_services else []
-    class_name = settings.get("ingressControllerClassName") or defaults.class_name
-    secret = (settings.get("tls") or {}).get("secretName") or defaults.tls_secret
-    return [_ingress(metadata, host, class_name, name, secret)]
+        if context.config.virtual_services:
+            ways.append(_virtual_service(metadata, host, gateway, name))
+    class_name = settings.get("ingressControllerClassName") or ("" if by_mesh else defaults.class_name)
+    if class_name or not by_mesh:
+        secret = (settings.get("tls") or {}).get("secretName") or defaults.tls_secret
+        ways.append(_ingress(metadata, host, class_name, name, secret))
+    return ways
 
 
 def _of_installation(context: PodContext, defaults: IngressDefaults) -> KubeObject:
-    is_configured = bool(defaults.class_name or defaults.virtual_service_gateway)
+    by_mesh = bool(defaults.virtual_service_gateway)
+    is_configured = by_mesh or bool(defaults.class_name)
     if not (is_configured and context.of_graph and context.spec.type is ComponentType.FRONTEND):
         return {}
-    return {"enabled": True, "host": context.graph}
+    of_class = {"ingressControllerClassName": defaults.class_name}
+    return {"enabled": True, "host": context.graph, "useVirtualService": by_mesh, **of_class}
 
 
 def _host(settings: KubeObject, defaults: IngressDefaults) -> str:
