@@ -18,7 +18,7 @@ CODE = (
         for name in ("engine", "graph", "history", "outcome", "pool", "replaying", "simulator", "truth")
     ),
     "core/reference",
-    "core/predictors",
+    "core/predictors.py",
     "core/limits.py",
     "core/observing.py",
     "core/decision.py",

@@ -4,7 +4,7 @@ from math import inf, nan
 from random import Random
 
 import pytest
-from dynamo_planner.core.adaptive.lengths import MOST, PromptLengths
+from dynamo_planner.core.adaptive.pools import MOST, PromptLengths
 from dynamo_planner.core.observing import EngineWork, ForwardPass, Pool
 
 

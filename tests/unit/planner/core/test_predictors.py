@@ -4,13 +4,16 @@ import math
 from datetime import timedelta
 
 import pytest
-from dynamo_planner.core.predictors import arima as arima_module
-from dynamo_planner.core.predictors import make_predictor
-from dynamo_planner.core.predictors.arima import ArimaPredictor
-from dynamo_planner.core.predictors.base import HISTORY
-from dynamo_planner.core.predictors.constant import ConstantPredictor
-from dynamo_planner.core.predictors.kalman import KalmanPredictor
-from dynamo_planner.core.predictors.prophet import START, ProphetPredictor
+from dynamo_planner.core import predictors
+from dynamo_planner.core.predictors import (
+    HISTORY,
+    FIRST_AT,
+    ArimaPredictor,
+    ConstantPredictor,
+    KalmanPredictor,
+    ProphetPredictor,
+    make_predictor,
+)
 
 from tests.unit.planner.core.reference_cases import config
 
@@ -117,7 +120,7 @@ class TestArima:
             observed.append(values)
             return Model(values)
 
-        monkeypatch.setattr(arima_module, "_auto_arima", find)
+        monkeypatch.setattr(predictors, "_auto_arima", find)
         values = [3, 9, 4, 8, 5]
         predicted = fed(ArimaPredictor(), values).predict()
         assert observed == [values, [math.log1p(value) for value in values]]
@@ -127,7 +130,7 @@ class TestArima:
         def fail(values):
             raise ValueError("singular")
 
-        monkeypatch.setattr(arima_module, "_auto_arima", fail)
+        monkeypatch.setattr(predictors, "_auto_arima", fail)
         predictor = fed(ArimaPredictor(), [3, 9, 4, 8, 5])
         assert predictor.predict() == 5
         assert predictor.fallback == "ArimaPredictor failed: ValueError: singular"
@@ -136,7 +139,7 @@ class TestArima:
         assert predictor.fallback is None
 
     def test_a_model_is_refitted_after_a_day(self, monkeypatch):
-        monkeypatch.setattr(arima_module, "REFIT_AFTER", 3)
+        monkeypatch.setattr(predictors, "REFIT_AFTER", 3)
         predictor = fed(ArimaPredictor(), sine(10))
         predictor.predict()
         first = predictor._model
@@ -163,7 +166,7 @@ class TestProphet:
         fit = Prophet.fit
 
         def counted(model, frame):
-            fitted.append((len(frame), frame["ds"].iloc[-1].to_pydatetime() - START))
+            fitted.append((len(frame), frame["ds"].iloc[-1].to_pydatetime() - FIRST_AT))
             return fit(model, frame)
 
         monkeypatch.setattr(Prophet, "fit", counted)

@@ -4,12 +4,16 @@ import math
 
 import pytest
 from dynamo_planner.core.observing import EngineCapabilities, EngineWork, ForwardPass, Pool
-from dynamo_planner.core.reference.aggregated import AggregatedEngine
-from dynamo_planner.core.reference.averages import MovingAverage, prefill_share
-from dynamo_planner.core.reference.decode import DecodeEngine
-from dynamo_planner.core.reference.engines import MOST_SAMPLES, Engines
-from dynamo_planner.core.reference.prefill import PrefillEngine
-from dynamo_planner.core.reference.samples import BucketedSamples, EngineSample
+from dynamo_planner.core.reference.engines import (
+    MOST_SAMPLES,
+    AggregatedEngine,
+    DecodeEngine,
+    Engines,
+    MovingAverage,
+    PrefillEngine,
+    prefill_share,
+)
+from dynamo_planner.core.reference.regression import BucketedSamples, EngineSample
 
 from tests.unit.planner.core.reference_cases import (
     BATCHED,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from dynamo_planner.core.observing import Missing, Pool, PoolCounts
-from dynamo_planner.core.predictors.base import HISTORY
+from dynamo_planner.core.predictors import HISTORY
 from dynamo_planner.core.reference import LoadReason, ReferencePolicy, ThroughputReason
 from dynamo_planner.core.reference.engines import Engines
 from dynamo_planner.core.reference.throughput import Throughput

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dynamo_planner.core.reference.ticks import Schedule
+from dynamo_planner.core.reference.policy import Schedule
 
 from tests.unit.planner.core.reference_cases import config, load_only
 

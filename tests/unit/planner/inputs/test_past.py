@@ -4,7 +4,7 @@ from math import inf, nan
 
 from dynamo_planner.core.observing import PastTraffic, Traffic
 from dynamo_planner.inputs.prometheus.client import SeriesValues
-from dynamo_planner.inputs.prometheus.past import past_traffic
+from dynamo_planner.inputs.prometheus.traffic import past_traffic
 
 
 def series(**values: float) -> SeriesValues:

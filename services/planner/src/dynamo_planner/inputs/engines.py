@@ -2,8 +2,13 @@
 
 from collections.abc import Container, Iterable
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import GPU_POWER_LIMIT
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.api.role_templates import templates
 from dynamo_shared.wire.discovered import WorkerData
 
 from dynamo_planner.core.observing import EngineCapabilities, Pool
@@ -43,3 +48,28 @@ def engines_of(workers: Iterable[WorkerData], num_gpu: int | None, watts: int | 
 def _least(values: Iterable[int]) -> int | None:
     """The least of those that are there: 0 is what a card lacks."""
     return min((value for value in values if value > 0), default=None)
+
+
+#: No GPU draws a megawatt.
+_DIGITS = 6
+
+
+class UnknownPowerError(Exception):
+    """A pod template does not say what its GPUs may draw; the message says what to do."""
+
+
+def gpu_watts(component: KubeObject) -> int:
+    """Watts that each GPU of a component (v1beta1) may draw: the highest of its pod templates. UnknownPowerError."""
+    return max(_of(component["name"], template) for template, _ in templates(component))
+
+
+def _of(component: str, template: KubeObject) -> int:
+    value = objects.annotations(template).get(GPU_POWER_LIMIT)
+    text = "" if value is None else str(value).strip()
+    if text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text):
+        return int(text)
+    problem = "is missing" if value is None else f"is {shown(value)}"
+    raise UnknownPowerError(
+        f"annotation {GPU_POWER_LIMIT} in the podTemplate of {component} {problem}; it must be the watts that each GPU may draw, "
+        "such as '500'"
+    )

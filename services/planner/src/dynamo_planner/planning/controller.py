@@ -45,11 +45,16 @@ from dynamo_planner.inputs.prometheus.client import PrometheusConnections
 from dynamo_planner.inputs.prometheus.options import prometheus_options
 from dynamo_planner.metrics import READY_GPUS, PlanMetrics
 from dynamo_planner.planning import gathering
-from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCondition
 from dynamo_planner.planning.gathering import gatherer
 from dynamo_planner.planning.pace import LONGEST, OF_LIFETIME, Pace
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map_of, read_plan
-from dynamo_planner.planning.reporting import PlanReporter, missing_inputs, without_numbers
+from dynamo_planner.planning.reporting import (
+    ConditionWriter,
+    PlanningCondition,
+    PlanReporter,
+    missing_inputs,
+    without_numbers,
+)
 from dynamo_planner.planning.runner import AFTER_A_FAULT, Runner, TickResult
 from dynamo_planner.planning.scaling import ScaleSender
 

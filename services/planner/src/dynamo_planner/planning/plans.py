@@ -24,8 +24,8 @@ from dynamo_planner.core.limits import Limits, watt_words
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
+from dynamo_planner.inputs.engines import UnknownPowerError, gpu_watts
 from dynamo_planner.inputs.outcome import InputError
-from dynamo_planner.inputs.power import UnknownPowerError, gpu_watts
 from dynamo_planner.inputs.workers import SharedGpusError, UnknownGpusError, find_pools, gpus_of_worker
 
 CONFIG_KEYS = ("planner_config.json", "planner_config.yaml")

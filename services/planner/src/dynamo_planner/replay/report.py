@@ -7,8 +7,7 @@ from typing import Any
 
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.replay.engine import Job
-from dynamo_planner.replay.outcome import ReplayOutcome
-from dynamo_planner.replay.table import HEADER, row
+from dynamo_planner.replay.outcome import HEADER, ReplayOutcome, row
 
 BUCKET = 10.0
 """Seconds of requests that one point of a latency curve is made of."""

@@ -15,10 +15,9 @@ from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.profile_files import read_profile
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
-from dynamo_planner.replay.outcome import ReplayOutcome
+from dynamo_planner.replay.outcome import ReplayOutcome, table
 from dynamo_planner.replay.replaying import ReplayInput
 from dynamo_planner.replay.report import report
-from dynamo_planner.replay.table import table
 from dynamo_planner.replay.traces import TraceError, TraceRequest, read_trace
 from dynamo_shared.api.contracts import checking
 from dynamo_shared.api.contracts.planner import PlannerConfig

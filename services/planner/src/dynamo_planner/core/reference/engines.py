@@ -1,15 +1,229 @@
-"""The models of the engines that a mode plans."""
+"""The models of the engines that a mode plans: one that computes prompts, one that makes tokens, and one that does both."""
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from math import ceil
+from typing import NamedTuple
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
-from dynamo_planner.core.observing import ForwardPass, Pool
+from dynamo_planner.core.observing import EngineCapabilities, EngineWork, ForwardPass, Pool, hit_rate
 from dynamo_planner.core.profile import Profile
-from dynamo_planner.core.reference.aggregated import AggregatedEngine
-from dynamo_planner.core.reference.bootstrap import forward_passes
-from dynamo_planner.core.reference.decode import DecodeEngine
-from dynamo_planner.core.reference.prefill import PrefillEngine
+from dynamo_planner.core.reference.regression import IterationModel
+
+
+class EngineCapacity(NamedTuple):
+    """What one engine is able to serve."""
+
+    requests_per_second: float
+    ttft: float = 0.0
+    """seconds; 0 for an engine that computes no prompts"""
+    itl: float = 0.0
+    """seconds; 0 for an engine that makes no tokens"""
+    batch: int = 1
+    """sequences at once"""
+
+
+class PrefillEngine:
+    """wall = f(prefill tokens of the iteration)."""
+
+    def __init__(self, *, limit: int, buckets: int, least: int) -> None:
+        self.model = IterationModel(axes=1, limit=limit, buckets=buckets, least=least)
+        self._isl = MovingAverage(limit)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it may be asked for estimates."""
+        return self.model.ready
+
+    @property
+    def average_isl(self) -> float:
+        """Mean tokens of a prompt."""
+        return self._isl.value
+
+    def learn(self, forward: ForwardPass) -> None:
+        """Learn an iteration; of an idle engine only what it averages."""
+        work = forward.scheduled
+        if work.num_prefill_requests > 0:
+            self._isl.add(work.sum_prefill_tokens / work.num_prefill_requests)
+        if forward.wall_time > 0 and work.sum_prefill_tokens > 0:
+            self.model.learn((float(work.sum_prefill_tokens),), forward.wall_time)
+
+    def ttft(self, queued_tokens: float, *, batched_tokens: int, share: float) -> float:
+        """Seconds until one more average prompt behind `queued_tokens` has its first token.
+
+        `share` is what the KV cache leaves of the work; the rest is cut into iterations of at most `batched_tokens`.
+        """
+        work = (queued_tokens + self.average_isl) * share
+        return chunked(work, batched_tokens, self.model.wall)
+
+    def capacity(self, isl: float, *, batched_tokens: int | None, share: float) -> EngineCapacity:
+        """One prompt of `isl` tokens after the other; reported as it is, also where it misses any target."""
+        work = isl * share
+        whole = work if batched_tokens is None or work <= batched_tokens else float(batched_tokens)
+        pieces = ceil(work / whole) if whole > 0 else 1
+        seconds = (pieces - 1) * self.model.wall(whole) + self.model.wall(work - (pieces - 1) * whole)
+        return EngineCapacity(requests_per_second=1 / seconds, ttft=seconds)
+
+
+def chunked(work: float, batched_tokens: int, wall: Callable[[float], float]) -> float:
+    """Seconds that prefill tokens take in iterations of at most `batched_tokens`."""
+    full = int(work // batched_tokens)
+    rest = work - full * batched_tokens
+    seconds = full * wall(float(batched_tokens)) if full else 0.0
+    return seconds + (wall(rest) if rest > 0 or not full else 0.0)
+
+
+class MovingAverage:
+    """Mean of the last values; zeros before the first other value are passed over. 0 without values."""
+
+    def __init__(self, window: int) -> None:
+        self._values: deque[float] = deque(maxlen=window)
+
+    def add(self, value: float) -> None:
+        """Count a value in."""
+        if value != 0 or self._values:
+            self._values.append(value)
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return sum(self._values) / len(self._values) if self._values else 0.0
+
+
+def prefill_share(rate: float | None) -> float:
+    """The share of prefill work that a KV-cache hit rate leaves, 0.05 to 1. An unknown rate counts as 0."""
+    return 1.0 - hit_rate(rate)
+
+
+UNKNOWN_CACHE_BATCH = 256
+"""Sequences that an engine is taken to hold when nothing is known of its KV cache."""
+REQUESTS = 0
+"""Index of the feature whose coefficient may come out negative: requests and tokens rise and fall together."""
+
+
+class DecodeEngine:
+    """wall = f(decode requests, decode KV tokens of the iteration)."""
+
+    def __init__(self, *, limit: int, buckets: int, least: int) -> None:
+        self.model = IterationModel(axes=2, limit=limit, buckets=buckets, least=least, clipped=frozenset({REQUESTS}))
+        self._length = MovingAverage(limit)
+        self._requests = MovingAverage(limit)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it may be asked for estimates."""
+        return self.model.ready
+
+    @property
+    def average_length(self) -> float:
+        """Mean KV tokens of a sequence."""
+        return self._length.value
+
+    def learn(self, forward: ForwardPass) -> None:
+        """Learn an iteration; of an idle engine only what it averages."""
+        work = forward.scheduled
+        self._requests.add(work.num_decode_requests)
+        if work.num_decode_requests > 0:
+            self._length.add(work.sum_decode_kv_tokens / work.num_decode_requests)
+        if forward.wall_time > 0 and work.num_decode_requests > 0:
+            self.model.learn((float(work.num_decode_requests), float(work.sum_decode_kv_tokens)), forward.wall_time)
+
+    def itl(self, kv_tokens: float) -> float:
+        """Seconds of an iteration with one more average sequence next to `kv_tokens` in the cache."""
+        return self.model.wall(self._requests.value + 1, kv_tokens + self.average_length)
+
+    def capacity(
+        self, context: float, osl: float, *, target: float, most_kv: int | None, most_seqs: int | None
+    ) -> EngineCapacity:
+        """The largest batch of sequences of `context` tokens with an iteration within `target` seconds; one that misses it
+        where even a single sequence does. A request takes `osl` iterations (Little's law).
+        """
+        low, high = 1, self._largest(context, most_kv, most_seqs)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.model.wall(middle, middle * context) <= target:
+                low = middle
+            else:
+                high = middle - 1
+        wall = self.model.wall(low, low * context)
+        return EngineCapacity(requests_per_second=low / (osl * wall), itl=wall, batch=low)
+
+    def _largest(self, context: float, most_kv: int | None, most_seqs: int | None) -> int:
+        measured = max((sample.features[1] for sample in self.model.samples), default=0.0)
+        fits = int((most_kv or measured) / context) if (most_kv or measured) else UNKNOWN_CACHE_BATCH
+        return max(1, min(fits, most_seqs) if most_seqs else fits)
+
+
+UNKNOWN_AGGREGATED_BATCH = 1024
+"""Sequences that an engine is taken to hold when nothing is known of its KV cache."""
+
+
+class AggregatedEngine:
+    """wall = f(prefill tokens, decode KV tokens of the iteration)."""
+
+    def __init__(self, *, limit: int, buckets: int, least: int) -> None:
+        self.model = IterationModel(axes=2, limit=limit, buckets=buckets, least=least)
+        self._isl = MovingAverage(limit)
+        self._length = MovingAverage(limit)
+        self._prefill_tokens = MovingAverage(limit)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it may be asked for estimates."""
+        return self.model.ready
+
+    def learn(self, forward: ForwardPass) -> None:
+        """Learn an iteration; of an idle engine only what it averages."""
+        work = forward.scheduled
+        if work.num_prefill_requests > 0:
+            self._isl.add(work.sum_prefill_tokens / work.num_prefill_requests)
+        if work.num_decode_requests > 0:
+            self._length.add(work.sum_decode_kv_tokens / work.num_decode_requests)
+        self._prefill_tokens.add(work.sum_prefill_tokens)
+        if forward.wall_time > 0 and work.sum_prefill_tokens + work.sum_decode_kv_tokens > 0:
+            self.model.learn((float(work.sum_prefill_tokens), float(work.sum_decode_kv_tokens)), forward.wall_time)
+
+    def ttft(self, queued_tokens: float, decode_kv: float, *, batched_tokens: int, share: float) -> float:
+        """Seconds until one more average prompt has its first token, while `decode_kv` tokens are in decoding."""
+        return self._ttft((queued_tokens + self._isl.value) * share, decode_kv, batched_tokens)
+
+    def itl(self, kv_tokens: float) -> float:
+        """Seconds of an iteration with the usual prefill work and one more average sequence."""
+        return self.model.wall(self._prefill_tokens.value, kv_tokens + self._length.value)
+
+    def capacity(
+        self, isl: float, osl: float, *, share: float, ttft_target: float, itl_target: float, able: EngineCapabilities
+    ) -> EngineCapacity | None:
+        """The largest batch that keeps both targets (seconds), a single sequence where none does.
+
+        In balance, an engine that decodes `bs` sequences of `osl` tokens begins `bs / osl` prompts an iteration.
+        None where the engine's card does not say how many tokens an iteration may have.
+        """
+        if able.max_num_batched_tokens is None:
+            return None
+        best: EngineCapacity | None = None
+        for batch in range(1, self._largest(isl, osl, share, able, able.max_num_batched_tokens) + 1):
+            kv = batch * (isl + osl / 2)
+            wall = self.model.wall(min(batch * isl * share / osl, able.max_num_batched_tokens), kv)
+            queued = int(min(batch * isl / osl, able.max_num_batched_tokens))
+            ttft = self.ttft(queued, kv, batched_tokens=able.max_num_batched_tokens, share=share)
+            kept = wall <= itl_target and ttft <= ttft_target
+            if best is None or kept:
+                best = EngineCapacity(requests_per_second=batch / (osl * wall), ttft=ttft, itl=wall, batch=batch)
+            if not kept:
+                break
+        return best
+
+    def _ttft(self, work: float, decode_kv: float, batched_tokens: int) -> float:
+        return chunked(work, batched_tokens, lambda tokens: self.model.wall(tokens, decode_kv))
+
+    def _largest(self, isl: float, osl: float, share: float, able: EngineCapabilities, batched_tokens: int) -> int:
+        cached = int(able.max_kv_tokens / (isl + osl / 2)) if able.max_kv_tokens else UNKNOWN_AGGREGATED_BATCH
+        # A batch leaves room for as many prefill tokens an iteration as its own sequences need: isl / (room) <= osl.
+        balanced = int(batched_tokens - isl * share / osl)
+        return max(1, min(cached, able.max_num_seqs or cached, batched_tokens - 1, balanced))
+
 
 MOST_SAMPLES = 1024
 """Measured iterations of an engine that are kept, whatever a configuration says: each tick is fitted to all of them."""
@@ -40,3 +254,24 @@ class Engines:
                 self.prefill.learn(each)
             else:
                 self.decode.learn(each)
+
+
+def forward_passes(profile: Profile) -> Iterator[ForwardPass]:
+    """Each prefill point is one prompt in one iteration, each decode point one iteration of its batch.
+
+    An engine that does both learns from all of them: iterations with prompts only, and with decoding only.
+    """
+    for prompt in profile.prefill:
+        yield ForwardPass(
+            pool=Pool.PREFILL,
+            worker_id="profile",
+            wall_time=prompt.ttft / 1000,
+            scheduled=EngineWork(num_prefill_requests=1, sum_prefill_tokens=round(prompt.isl)),
+        )
+    for point in profile.decode:
+        yield ForwardPass(
+            pool=Pool.DECODE,
+            worker_id="profile",
+            wall_time=point.itl / 1000,
+            scheduled=EngineWork(num_decode_requests=int(point.batch), sum_decode_kv_tokens=round(point.kv_tokens)),
+        )

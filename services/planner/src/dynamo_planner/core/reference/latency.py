@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dynamo_planner.core.observing import EngineCapabilities, ForwardPass
-from dynamo_planner.core.reference.aggregated import AggregatedEngine
-from dynamo_planner.core.reference.decode import DecodeEngine
-from dynamo_planner.core.reference.prefill import PrefillEngine
+from dynamo_planner.core.reference.engines import AggregatedEngine, DecodeEngine, PrefillEngine
 from dynamo_planner.core.reference.reasons import LoadReason
 from dynamo_planner.core.reference.verdicts import Verdict, down, hold, up
 

@@ -9,8 +9,7 @@ from dynamo_shared.api.contracts.planner import Mode, PlannerConfig, Target
 from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import EngineCapabilities, ForwardPass, Observation, Pool, PoolCounts
 from dynamo_planner.core.reference import easy, latency
-from dynamo_planner.core.reference.averages import prefill_share
-from dynamo_planner.core.reference.engines import Engines
+from dynamo_planner.core.reference.engines import Engines, prefill_share
 from dynamo_planner.core.reference.reasons import LoadReason
 from dynamo_planner.core.reference.verdicts import Verdict, hold
 

@@ -8,11 +8,8 @@ from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
 from dynamo_planner.core.limits import planned_pools
 from dynamo_planner.core.observing import EngineCapabilities, Pool, Traffic
-from dynamo_planner.core.predictors import make_predictor
-from dynamo_planner.core.predictors.base import HISTORY
-from dynamo_planner.core.reference.averages import prefill_share
-from dynamo_planner.core.reference.engines import Engines
-from dynamo_planner.core.reference.prefill import EngineCapacity
+from dynamo_planner.core.predictors import HISTORY, make_predictor
+from dynamo_planner.core.reference.engines import EngineCapacity, Engines, prefill_share
 from dynamo_planner.core.reference.reasons import ThroughputReason
 from dynamo_planner.core.warmup import Interval
 

@@ -6,6 +6,7 @@ name: an outage, a scrape that is missing, a label that is missing, values that 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
+from statistics import fmean
 
 import structlog
 from dynamo_shared.api.contracts.planner import MetricsSource
@@ -13,10 +14,55 @@ from dynamo_shared.api.contracts.planner import MetricsSource
 from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
 from dynamo_planner.inputs.outcome import InputUnavailable
 from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusError, SeriesValue, SeriesValues, Track
-from dynamo_planner.inputs.prometheus.coverage import covered
-from dynamo_planner.inputs.prometheus.past import STEP, milliseconds, past_traffic
 from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
 from dynamo_planner.inputs.prometheus.scrapers import Labelled, once
+
+STEP = 60.0
+"""Seconds of one sample of the past: where a graph is planned, two scrapes lie in each."""
+
+
+def past_traffic(
+    counts: Sequence[SeriesValues], means: Mapping[str, Sequence[SeriesValues]], until: float, step: float = STEP
+) -> tuple[PastTraffic, ...]:
+    """Samples of `step` seconds, oldest first, from the requests of each and the means of their lengths and times (seconds).
+
+    `until` is the end of the past, seconds since 1970. Where no request came, lengths are those of the requests before (of the
+    first ones, at the beginning); empty where no length is known at all. Samples of which nothing is known are left out.
+    """
+    by_name = {name: _by_time(series) for name, series in means.items()}
+    if not all(by_name[name] for name in LENGTHS):
+        return ()
+    known = {name: fmean(next(iter(by_name[name].values()))) for name in LENGTHS}
+    samples = []
+    for at, values in _by_time(counts).items():
+        now = {name: fmean(by_time[at]) for name, by_time in by_name.items() if at in by_time}
+        known |= {name: now[name] for name in LENGTHS if name in now}
+        traffic = Traffic(
+            duration=step,
+            requests=sum(values),
+            isl=known["isl"],
+            osl=known["osl"],
+            ttft=milliseconds(now.get("ttft")),
+            itl=milliseconds(now.get("itl")),
+        )
+        samples.append(PastTraffic(ago=max(0.0, until - at), traffic=traffic))
+    return tuple(samples)
+
+
+def milliseconds(seconds: float | None) -> float | None:
+    """Of a time that may not be known."""
+    return None if seconds is None else seconds * 1000
+
+
+def _by_time(series: Sequence[SeriesValues]) -> dict[float, list[float]]:
+    """Values of all series at each time, oldest first; a series that saw nothing is NaN there and says nothing."""
+    values: dict[float, list[float]] = {}
+    for each in series:
+        for at, value in each.points:
+            if isfinite(value):
+                values.setdefault(at, []).append(value)
+    return dict(sorted(values.items()))
+
 
 STALE_AFTER = 90.0
 """Seconds since the newest scrape of any series; where a graph is planned, scrapes are a minute apart at most."""
@@ -212,3 +258,31 @@ def _mean(samples: Sequence[SeriesValue]) -> float | None:
     """The mean of what was asked for: one series, or one for each way that a model's name is written; NaN says nothing."""
     values = [each.value for each in samples if isfinite(each.value)]
     return sum(values) / len(values) if values else None
+
+
+EXTRAPOLATED_WITHIN = 1.1
+"""Mean distances of samples; an end of the window that is nearer to a sample is reached, else half a distance is added."""
+
+
+def covered(tracks: Iterable[Sequence[float]], at: float, window: float) -> float:
+    """Seconds of the window that ends at `at` which the series cover together; 0 where no series was scraped twice.
+
+    `increase` knows only samples within the window, and extrapolates them to its ends by at most one scrape. Of a Prometheus
+    that was away, or restarted, it reports a part of the window as if it were all of it: falling demand that never happened.
+    The part follows from the times of the samples, by Prometheus's own rule (`extrapolatedRate` in its source). It reaches
+    from where the first begins to where the last ends: a frontend that takes another's place goes on where that one ended.
+    """
+    spans = [_span(times, at, window) for times in tracks if len(times) > 1]
+    if not spans:
+        return 0.0
+    return min(window, max(end for _, end in spans) - min(begin for begin, _ in spans))
+
+
+def _span(times: Sequence[float], at: float, window: float) -> tuple[float, float]:
+    first, last = times[0], times[-1]
+    mean = (last - first) / (len(times) - 1)
+
+    def reach(distance: float) -> float:
+        return distance if distance < EXTRAPOLATED_WITHIN * mean else mean / 2
+
+    return first - reach(max(0.0, first - (at - window))), last + reach(max(0.0, at - last))

@@ -1,0 +1,263 @@
+"""Predicting load: a number an interval goes in, the next ones come out (planner.md, section a.7)."""
+
+import logging
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from math import expm1, isfinite, log1p
+from typing import Any
+
+import numpy as np
+from dynamo_shared.api.contracts.planner import PlannerConfig, Predictor
+
+logger = logging.getLogger(__name__)
+
+HISTORY = 1024
+"""Values that are kept: two days of intervals of three minutes. Older ones say nothing of the next interval and cost time."""
+
+
+class LoadPredictor(ABC):
+    """Predicts the next value of one series, such as requests an interval.
+
+    A value that is not a number counts as 0. Zeros before the first other value are passed over: a graph without
+    requests has no load to learn from. Without values it predicts 0. Synchronous, and it may compute for seconds: never
+    to be called on an event loop.
+    """
+
+    def __init__(self, *, use_log1p: bool = False, history: int = HISTORY) -> None:
+        self.values: deque[float] = deque(maxlen=history)
+        """what was learnt from, oldest first"""
+        self.steps = 0
+        """how many values were ever learnt from"""
+        self.fallback: str | None = None
+        """why the last value was given in place of a forecast, in words; None where it was not"""
+        self._log1p = use_log1p
+        self._idle = True
+
+    def observe(self, value: float) -> None:
+        """Learn the value of the interval that ended."""
+        number = float(value) if isfinite(value) else 0.0
+        if self._idle and number == 0:
+            return
+        self._idle = False
+        self.values.append(number)
+        self.steps += 1
+        self._learn(self._inward(number))
+
+    def end_warmup(self) -> None:
+        """What comes is no longer a trace from before: idle time until the first request is passed over once more."""
+        self._idle = True
+
+    def predict(self) -> float:
+        """The value of the next interval; the last value where the model fails. Asking again changes nothing."""
+        self.fallback = None
+        if not self.values:
+            return 0.0
+        try:
+            predicted = self._predict()
+            if isfinite(predicted):
+                return predicted
+            self.fallback = f"{type(self).__name__} predicted {predicted}, which is not a number"
+        except Exception as error:
+            # Whatever numerical libraries raise: a plan made of the last value is better than none.
+            logger.debug("forecast failed", exc_info=True)
+            self.fallback = f"{type(self).__name__} failed: {type(error).__name__}: {error}"
+        return self.values[-1]
+
+    def _learn(self, value: float) -> None:  # noqa: B027 - most keep no more than the values
+        """A value (as the model sees it) is new."""
+
+    @abstractmethod
+    def _predict(self) -> float:
+        """The next value; there is at least one value."""
+
+    def _inward(self, value: float) -> float:
+        """How the model sees a value."""
+        return log1p(max(value, 0.0)) if self._log1p else value
+
+    def _outward(self, value: float) -> float:
+        """A value of the model as it is meant."""
+        return expm1(value) if self._log1p else value
+
+
+class ConstantPredictor(LoadPredictor):
+    """Predicts the last value."""
+
+    def _predict(self) -> float:
+        return self.values[-1]
+
+
+_ONE = threading.Lock()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Holds the process's turn to fit a model.
+
+    Series are short, and linear algebra on several threads then waits more than it computes: on a busy machine of two cores
+    a fit took 28 s, and takes 1 s on one thread. Thread limits and warning filters are the process's, hence the turn.
+    """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - inspects every library that is loaded
+
+    with _ONE, threadpool_limits(limits=1), warnings.catch_warnings():
+        # Of values near the edge of what a model may have: logged again and again, and nothing to act on.
+        warnings.simplefilter("ignore")
+        yield
+
+
+FIRST_UNCERTAINTY = 1000.0
+"""Variance of the estimate before the first value: large, so that the first values count fully."""
+
+
+class KalmanPredictor(LoadPredictor):
+    """Local linear trend. Begins with the first value, and is not kept from foretelling less than zero.
+
+    `kalman_min_points` of the configuration holds nothing back, as it does not in Dynamo's planner.
+    """
+
+    def __init__(self, *, q_level: float = 1.0, q_trend: float = 0.1, r: float = 10.0, use_log1p: bool = False) -> None:
+        super().__init__(use_log1p=use_log1p)
+        self._noise = (q_level, q_trend, r)
+        self._filter: Any = None
+
+    def _learn(self, value: float) -> None:
+        if self._filter is None:
+            self._filter = _filter(value, *self._noise)
+            return
+        self._filter.predict()
+        self._filter.update(np.array([value]))
+
+    def _predict(self) -> float:
+        # Computed of the state, which stays as it is: asking twice does not let time pass.
+        return self._outward(float(np.sum(self._filter.x)))
+
+
+def _filter(first: float, q_level: float, q_trend: float, r: float) -> Any:
+    from filterpy.kalman import KalmanFilter  # noqa: PLC0415 - takes time, and not every configuration needs it
+
+    made = KalmanFilter(dim_x=2, dim_z=1)
+    made.F = np.array([[1.0, 1.0], [0.0, 1.0]])
+    made.H = np.array([[1.0, 0.0]])
+    made.P = np.eye(2) * FIRST_UNCERTAINTY
+    made.Q = np.diag([q_level, q_trend])
+    made.R = np.array([[r]])
+    made.x = np.array([[first], [0.0]])
+    return made
+
+
+LEAST_FITTED = 5
+FIRST_AT = datetime(2024, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+"""When the first value is taken to have been; only distances count. Prophet wants times without a zone."""
+
+
+class ProphetPredictor(LoadPredictor):
+    """Trend and seasons of a window of values. Never predicts less than zero. `step` is the interval, seconds."""
+
+    def __init__(self, *, step: float, window: int = 50, use_log1p: bool = False) -> None:
+        super().__init__(use_log1p=use_log1p, history=min(window, HISTORY))
+        self._step = timedelta(seconds=step)
+
+    def _predict(self) -> float:
+        return max(0.0, self._outward(self._fitted())) if len(self.values) >= LEAST_FITTED else self.values[-1]
+
+    def _fitted(self) -> float:
+        import pandas as pd  # noqa: PLC0415 - these take seconds, and not every configuration needs them
+        from cmdstanpy.utils import get_logger  # noqa: PLC0415
+        from prophet import Prophet  # noqa: PLC0415
+
+        times = [FIRST_AT + step * self._step for step in range(self.steps - len(self.values), self.steps + 1)]
+        # Intervals of uncertainty are what Prophet spends most of its time on, and nothing reads them.
+        model = Prophet(uncertainty_samples=0)
+        # They log of each fit that it began and ended; a logger that is only created later would be set to log so again.
+        for noisy in (get_logger(), logging.getLogger("prophet")):
+            noisy.setLevel(logging.WARNING)
+        with alone():
+            model.fit(pd.DataFrame({"ds": times[:-1], "y": [self._inward(value) for value in self.values]}))
+            return float(model.predict(pd.DataFrame({"ds": times[-1:]}))["yhat"].iloc[0])
+
+
+LEAST_POINTS = 5
+"""With fewer values there is no order to choose; the prediction is the last one."""
+REFIT_AFTER = 480
+"""Values after which the model is fitted again: a day of intervals of three minutes. Updating one model without end lets it
+grow, and keeps an order that was right for the first five values."""
+
+
+class ArimaPredictor(LoadPredictor):
+    """Fitted once, then updated with what is new. Never predicts less than zero.
+
+    Where the order comes out as p = q = 0, so that nothing of the past would count, it is fitted to log(1 + x) instead.
+    """
+
+    def __init__(self, *, use_log1p: bool = False) -> None:
+        super().__init__(use_log1p=use_log1p)
+        self._model: Any = None
+        self._fitted_log1p = False
+        self._new: list[float] = []
+        self._learnt = 0
+
+    def _learn(self, value: float) -> None:
+        if self._model is not None:
+            self._new.append(value)
+
+    def _predict(self) -> float:
+        if len(self.values) < LEAST_POINTS or len(set(self.values)) == 1:
+            return self.values[-1]
+        try:
+            self._bring_up_to_date()
+            value = float(np.asarray(self._model.predict(n_periods=1))[0])
+        except Exception:
+            # A model that could not take a value does not have all of them; the next prediction fits a new one.
+            self._model = None
+            raise
+        return max(0.0, expm1(value) if self._fitted_log1p else self._outward(value))
+
+    def _bring_up_to_date(self) -> None:
+        import pmdarima  # noqa: F401, PLC0415 - brings the libraries whose threads are then limited
+
+        with alone():
+            if self._model is None or self._learnt + len(self._new) >= REFIT_AFTER:
+                self._fit()
+            elif self._new:
+                self._model.update([log1p(max(value, 0.0)) if self._fitted_log1p else value for value in self._new])
+                self._learnt += len(self._new)
+        self._new = []
+
+    def _fit(self) -> None:
+        values = [self._inward(value) for value in self.values]
+        self._fitted_log1p = False
+        self._model = _auto_arima(values)
+        if not self._log1p and self._model.order[0] == 0 and self._model.order[2] == 0:
+            self._fitted_log1p = True
+            self._model = _auto_arima([log1p(max(value, 0.0)) for value in values])
+        self._learnt = 0
+
+
+def _auto_arima(values: list[float]) -> Any:
+    import pmdarima  # noqa: PLC0415 - takes seconds, and not every configuration needs it
+
+    return pmdarima.auto_arima(values, suppress_warnings=True, error_action="ignore")
+
+
+def make_predictor(config: PlannerConfig) -> LoadPredictor:
+    """A predictor of one series as the configuration wants it."""
+    log1p = config.load_predictor_log1p
+    match config.load_predictor:
+        case Predictor.CONSTANT:
+            return ConstantPredictor(use_log1p=log1p)
+        case Predictor.ARIMA:
+            return ArimaPredictor(use_log1p=log1p)
+        case Predictor.KALMAN:
+            return KalmanPredictor(
+                q_level=config.kalman_q_level, q_trend=config.kalman_q_trend, r=config.kalman_r, use_log1p=log1p
+            )
+        case Predictor.PROPHET:
+            return ProphetPredictor(
+                step=config.throughput_adjustment_interval_seconds,
+                window=config.prophet_window_size,
+                use_log1p=log1p,
+            )
