@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import PLATFORM, labels
 from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.kube.errors import Conflict, NotFound, Unavailable
 from dynamo_shared.runtime.standby import KubeClaim
@@ -171,9 +172,15 @@ class CutOff(MemoryKube):
         return await self.get(resource, key_of(obj))
 
 
-async def test_a_lease_whose_renewal_was_cut_off_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("left", [(), ({**LEASES.type_meta, "spec": {"holderIdentity": ""}},)], ids=["new", "left"])
+async def test_a_lease_whose_renewal_was_cut_off_is_given_back(
+    left: tuple[KubeObject, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that a platform that was uninstalled has left. Who removes everything finds either by its label."""
     clock, key = Clock(), ObjectKey("ns", "l")
     stored = CutOff()
+    for lease in left:
+        stored.put({**lease, "metadata": {"name": "l", "namespace": "ns"}})
     kube: Any = stored
     claim = KubeClaim(kube, key, "a", TTL, clock=clock)
     wait = KubeClaim._wait
@@ -186,4 +193,6 @@ async def test_a_lease_whose_renewal_was_cut_off_is_given_back(monkeypatch: pyte
         await stored.renewed.wait()
     await claim.close()
     # The next replica would wait for as long as the Lease lasts.
-    assert (await stored.get(LEASES, key))["spec"]["holderIdentity"] == ""
+    lease = await stored.get(LEASES, key)
+    assert lease["spec"]["holderIdentity"] == ""
+    assert lease["metadata"]["labels"] == {labels.APP_PART_OF: PLATFORM}

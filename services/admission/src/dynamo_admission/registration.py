@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry import PLATFORM, labels
 from dynamo_shared.api.registry.annotations import RESTORE_CANDIDATE
 from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -33,7 +33,6 @@ CONVERT_PATH = "/convert"
 TIMEOUT = 10
 INJECT_FROM = "cert-manager.io/inject-ca-from"
 BUNDLE = "caBundle"
-PART_OF = "dynamo-platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +226,7 @@ def _head(resource: Resource, name: str, registration: Registration) -> KubeObje
 
 def _configuration(resource: Resource, registration: Registration, webhooks: list[KubeObject]) -> KubeObject:
     head = _head(resource, registration.name, registration)
-    head["metadata"]["labels"] = {labels.APP_PART_OF: PART_OF, labels.APP_MANAGED_BY: NAME}
+    head["metadata"]["labels"] = {labels.APP_PART_OF: PLATFORM, labels.APP_MANAGED_BY: NAME}
     if registration.owner:
         head["metadata"]["ownerReferences"] = [registration.owner]
     return {**head, "webhooks": webhooks}

@@ -13,6 +13,7 @@ import structlog
 
 from dynamo_shared.aio import Backoff, spread
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import PLATFORM, labels
 from dynamo_shared.api.resources import LEASES, ObjectKey
 from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound, get_if_present
 from dynamo_shared.leases import Listener, Ownership
@@ -188,9 +189,11 @@ class KubeClaim(Ownership):
         taken = spec.get("holderIdentity") != holder
         metadata = dict(observed["metadata"]) if observed is not None else {}
         metadata.pop("managedFields", None)
+        # It outlives the release, and those who remove all of it find it by this.
+        marked = {**(metadata.get("labels") or {}), labels.APP_PART_OF: PLATFORM}
         return {
             **LEASES.type_meta,
-            "metadata": {**metadata, "name": self._key.name, "namespace": self._key.namespace},
+            "metadata": {**metadata, "name": self._key.name, "namespace": self._key.namespace, "labels": marked},
             "spec": {
                 "holderIdentity": holder,
                 "leaseDurationSeconds": max(1, round(self._ttl)) if holder else 1,

@@ -207,10 +207,10 @@ REQUEST_NAMESPACE = _evolving(
 APP_PART_OF = _add(
     "app.kubernetes.io/part-of",
     "The usual Kubernetes label for the application that an object belongs to.",
-    set_by="admission",
+    set_by="admission, all services without etcd",
     read_by="kubectl users",
     values="`dynamo-platform`",
-    where="webhook configurations",
+    where="webhook configurations, Leases of services",
 )
 SERVICE_NAME = _add(
     "kubernetes.io/service-name",
