@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject, size_of
@@ -12,6 +11,8 @@ from dynamo_shared.api.resources import ObjectKey, Resource, key_of, of
 from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound
 from dynamo_shared.state.cache import ObjectCache
+
+from tests.building.objects import copied
 
 NOW = "2026-01-02T03:04:05Z"
 #: Bytes of an object that etcd takes.
@@ -43,7 +44,7 @@ class MemoryKube:
         before = self.objects.get((resource.id, key))
         if before is not None and _desired(before) != _desired(obj):
             stored["generation"] = before["metadata"]["generation"] + 1
-        self._applied[resource.id, key] = {"status": deepcopy(obj.get("status", {}))}
+        self._applied[resource.id, key] = {"status": copied(obj.get("status", {}))}
         return self._store(resource, key, {**obj, "metadata": stored})
 
     def remove(self, resource: Resource, key: ObjectKey) -> None:
@@ -52,17 +53,17 @@ class MemoryKube:
 
     def stored(self, resource: Resource) -> KubeObjects:
         """All objects of a resource."""
-        return [deepcopy(obj) for (id_, _), obj in self.objects.items() if id_ == resource.id]
+        return [copied(obj) for (id_, _), obj in self.objects.items() if id_ == resource.id]
 
     def publish(self, cache: ObjectCache) -> None:
         """Put everything into a cache, as STATE does."""
         for obj in self.objects.values():
-            cache.put(of(obj), deepcopy(obj))
+            cache.put(of(obj), copied(obj))
 
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
         if (resource.id, key) not in self.objects:
             raise NotFound(404, "NotFound", f"{resource.plural} {key.name!r} not found", {"name": key.name})
-        return deepcopy(self.objects[resource.id, key])
+        return copied(self.objects[resource.id, key])
 
     async def get_metadata(self, resource: Resource, key: ObjectKey) -> KubeObject:
         metadata: KubeObject = (await self.get(resource, key))["metadata"]
@@ -92,7 +93,7 @@ class MemoryKube:
         if (resource.id, key) in self.objects:
             raise AlreadyExists(409, "AlreadyExists", f"{resource.plural} {key.name!r} already exists")
         if dry_run:
-            return deepcopy(obj)
+            return copied(obj)
         self.writes.append(f"create {resource.kind} {key.name}")
         given = {name: value for name, value in obj.items() if name != "status"}
         metadata = {**obj["metadata"], "uid": f"uid-{self._version}", "generation": 1, "creationTimestamp": NOW}
@@ -104,7 +105,7 @@ class MemoryKube:
         if (resource.id, key) not in self.objects:
             if "uid" in obj["metadata"]:
                 raise Conflict(409, "Conflict", "Precondition failed: UID in precondition")
-            self._applied[resource.id, key] = deepcopy(obj)
+            self._applied[resource.id, key] = copied(obj)
             return await self.create(resource, obj)
         applied = await self._apply(resource, key, {name: value for name, value in obj.items() if name != "status"})
         self.writes.append(f"apply {resource.kind} {key.name}")
@@ -127,7 +128,7 @@ class MemoryKube:
     async def json_patch(self, resource: Resource, key: ObjectKey, operations: Sequence[KubeObject]) -> KubeObject:
         self._admit("patch", resource, key)
         observed = await self.get(resource, key)
-        changed = deepcopy(observed)
+        changed = copied(observed)
         for each in operations:
             *steps, last = [step.replace("~1", "/").replace("~0", "~") for step in each["path"].split("/")[1:]]
             place: Any = changed
@@ -136,7 +137,7 @@ class MemoryKube:
             if each["op"] == "remove":
                 del place[last]
             elif each["op"] != "test":
-                place[last] = deepcopy(each["value"])
+                place[last] = copied(each["value"])
             elif place.get(last) != each["value"]:
                 raise Invalid(422, "Invalid", f"testing value {each['path']} failed")
         self.writes.append(f"patch {resource.kind} {key.name}")
@@ -170,7 +171,7 @@ class MemoryKube:
         before = self._applied.get((resource.id, key), {})
         mine = {name: value for name, value in before.items() if ("status" in given) == (name == "status")}
         others = {name: value for name, value in before.items() if name not in mine}
-        self._applied[resource.id, key] = deepcopy({**given, **others})
+        self._applied[resource.id, key] = copied({**given, **others})
         return self._change(resource, key, observed, _merged(_without(observed, mine, given), given))
 
     def _change(self, resource: Resource, key: ObjectKey, before: KubeObject, after: KubeObject) -> KubeObject:
@@ -193,7 +194,7 @@ class MemoryKube:
             if not obj["metadata"].get(field, True):
                 del obj["metadata"][field]
         obj["metadata"]["resourceVersion"] = str(self._version)
-        self.objects[resource.id, key] = deepcopy(obj)
+        self.objects[resource.id, key] = copied(obj)
         return obj
 
 
@@ -204,7 +205,7 @@ def _desired(obj: KubeObject) -> KubeObject:
 def _merged(value: Any, given: Any, *, nulls: bool = False) -> Any:
     """RFC 7386 where `nulls` take out; lists are replaced."""
     if not isinstance(given, dict):
-        return deepcopy(given)
+        return copied(given)
     result = dict(value) if isinstance(value, dict) else {}
     for name, each in given.items():
         if each is None and nulls:

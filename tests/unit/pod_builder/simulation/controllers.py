@@ -1,7 +1,6 @@
 """What other controllers do in a story, a step at a time: those of Kubernetes, Grove, LeaderWorkerSets, and the scaler."""
 
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from functools import partial
 from random import Random
 from typing import TypeAlias
@@ -12,6 +11,8 @@ from dynamo_shared.api import adapted, objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, POD_CLIQUE_SETS, ObjectKey, Resource, key_of
+
+from tests.building.objects import copied
 
 from .world import WORKLOADS, World
 
@@ -123,7 +124,7 @@ def _place(obj: KubeObject) -> tuple[Resource, ObjectKey]:
 
 
 def _having(field: str, value: KubeObject, obj: KubeObject) -> None:
-    obj[field] = deepcopy(value)
+    obj[field] = copied(value)
 
 
 def _served(workload: KubeObject) -> KubeObject:
@@ -156,5 +157,5 @@ def _clique(pod_clique_set: KubeObject, made: GroveWorkload, spec: KubeObject, o
             "ownerReferences": [reference],
             "labels": {**of_clique, labels.COMPONENT: made.component},
         },
-        "spec": deepcopy(spec),
+        "spec": copied(spec),
     }

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from copy import deepcopy
 from random import Random
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube.errors import Conflict, Forbidden, KubeError, TooManyRequests, Unavailable, WebhookUnavailable
+
+from tests.building.objects import copied
 
 from .world import World
 
@@ -87,7 +88,7 @@ class Network:
         await self._turn()
         if drawn < 2 * self._rate:
             raise Unavailable(0, "", "the answer was lost")
-        return deepcopy(answer)
+        return copied(answer)
 
     async def _turn(self) -> None:
         turn = asyncio.get_running_loop().create_future()

@@ -4,7 +4,6 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -18,6 +17,8 @@ from dynamo_shared.api.pods import has_ended, is_there
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import DEPLOYMENTS, LEADER_WORKER_SETS, PODS, key_of
+
+from tests.building.objects import copied
 
 from .timed import TimedWorld
 
@@ -297,7 +298,7 @@ class Pods:
         container = {"name": main["name"], "image": main["image"], "resources": main.get("resources", {})}
         pod_spec = {"containers": [container], "nodeSelector": spec.get("nodeSelector", {})}
         self.world.create_as_other(
-            deepcopy({**PODS.type_meta, "metadata": metadata, "spec": pod_spec, "status": {"phase": "Pending"}})
+            copied({**PODS.type_meta, "metadata": metadata, "spec": pod_spec, "status": {"phase": "Pending"}})
         )
 
     def _report(self, workload: KubeObject) -> None:

@@ -1,7 +1,6 @@
 """A graph whose workers are updated, scaled and restarted in a cluster of limited room, and what is asked of that."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, cast
@@ -19,6 +18,7 @@ from dynamo_shared.api.registry.annotations import (
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
 
 from tests.building.clock import ManualClock
+from tests.building.objects import copied
 from tests.unit.render.building import CONFIG, component, graph
 
 from .faults import Client, Network
@@ -86,7 +86,7 @@ class _Direct:
     """A network that carries each call at once."""
 
     async def carry(self, call: Any, **_: Any) -> Any:
-        return deepcopy(await call)
+        return copied(await call)
 
 
 class RolloutStory:

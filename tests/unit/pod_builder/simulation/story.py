@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -14,6 +13,7 @@ from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
 from tests.building.clock import ManualClock
+from tests.building.objects import copied
 from tests.unit.render.building import CONFIG
 
 from .controllers import Controllers
@@ -200,7 +200,7 @@ async def as_new(graph: KubeObject) -> World:
     way = {name: value for name, value in objects.annotations(graph).items() if name == ENABLE_GROVE}
     new = {name: graph[name] for name in ("apiVersion", "kind", "spec")}
     try:
-        story.world.put(deepcopy({**new, "metadata": {**metadata, "annotations": way}}))
+        story.world.put(copied({**new, "metadata": {**metadata, "annotations": way}}))
         await story.calm()
     finally:
         await story.close()

@@ -5,7 +5,6 @@ A graph is in the middle of an update of its workers, and one of its objects is 
 
 import asyncio
 from collections.abc import Iterator
-from copy import deepcopy
 from functools import cache
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.building.clock import ManualClock
+from tests.building.objects import copied
 from tests.examples import examples
 
 from .faults import Client, Network
@@ -67,7 +67,7 @@ def places(value: Any, path: Path = ()) -> Iterator[Path]:
 
 def odd(obj: KubeObject, path: Path, value: Any) -> KubeObject:
     """The object with another value there."""
-    changed: Any = deepcopy(obj)
+    changed: Any = copied(obj)
     place = changed
     for step in path[:-1]:
         place = place[step]
@@ -85,7 +85,7 @@ class Story:
         now, stored = begun()
         self.clock = ManualClock(now)
         self.world = TimedWorld(self.clock)
-        for obj in (*map(deepcopy, stored), changed):
+        for obj in (*map(copied, stored), changed):
             self.world.put(obj)
         self.world.publish_all()
         self.process = Process(self.world, Client(self.world, cast("Network", _Direct())), self.clock, WITH_GROUPS)
@@ -134,7 +134,7 @@ def test_what_an_odd_object_leads_to_is_reported_once_and_over_when_it_is_right_
             failing = story.world.objects[REPORTING[task.concern], task.key]
             assert "its reconcile failed" in str(failing["status"]["conditions"])
         if story.world.objects.get((resources.of(obj).id, key_of(obj))) is not None:
-            story.world.put(deepcopy(obj))
+            story.world.put(copied(obj))
         story.process.retried = (KubeError,)
         await story.go_on(LONG)
         assert not story.process.failing

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from copy import deepcopy
 from typing import NamedTuple
 
 from dynamo_shared.api import objects, resources
@@ -12,6 +11,7 @@ from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.state.versions import Version, version_of
 
 from tests.building.memory_kube import NOW, MemoryKube
+from tests.building.objects import copied
 
 #: What runs pods. `availableReplicas` of their status says how many serve.
 WORKLOADS = ("Deployment", "LeaderWorkerSet", "PodClique", "PodCliqueScalingGroup")
@@ -51,9 +51,9 @@ class World(MemoryKube):
     def change(self, resource: Resource, key: ObjectKey, change: Callable[[KubeObject], object]) -> None:
         """What another client writes. Nothing where the object is gone."""
         if (before := self.objects.get((resource.id, key))) is not None:
-            after = deepcopy(before)
+            after = copied(before)
             change(after)
-            self._change(resource, key, deepcopy(before), after)
+            self._change(resource, key, copied(before), after)
 
     def end(self, resource: Resource, key: ObjectKey) -> None:
         """What another client deletes: it stays while it has finalizers."""
@@ -96,7 +96,7 @@ class World(MemoryKube):
     ) -> KubeObject:
         created = await super().create(resource, obj, dry_run=dry_run, strict=strict)
         if not dry_run:
-            self._applied[resource.id, key_of(obj)] = deepcopy(obj)
+            self._applied[resource.id, key_of(obj)] = copied(obj)
         return created
 
     async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
@@ -109,7 +109,7 @@ class World(MemoryKube):
         before = await self._checked(resource, key, obj)
         self.writes.append(f"replace {resource.kind} {key.name}")
         status = {"status": before["status"]} if "status" in before else {}
-        return self._change(resource, key, before, {**deepcopy(obj), **status})
+        return self._change(resource, key, before, {**copied(obj), **status})
 
     def remove(self, resource: Resource, key: ObjectKey) -> None:
         gone = self.objects[resource.id, key]
@@ -121,7 +121,7 @@ class World(MemoryKube):
 
     def _store(self, resource: Resource, key: ObjectKey, obj: KubeObject) -> KubeObject:
         stored = super()._store(resource, key, obj)
-        self._publish(Word(resource, key, deepcopy(stored), version_of(stored)))
+        self._publish(Word(resource, key, copied(stored), version_of(stored)))
         return stored
 
     def _publish(self, word: Word) -> None:
@@ -131,7 +131,7 @@ class World(MemoryKube):
         """What a new reader gets first: everything as it is."""
         self.feed.clear()
         for obj in self.objects.values():
-            self._publish(Word(resources.of(obj), key_of(obj), deepcopy(obj), version_of(obj)))
+            self._publish(Word(resources.of(obj), key_of(obj), copied(obj), version_of(obj)))
 
 
 def _owner(obj: KubeObject) -> str:
