@@ -1,10 +1,10 @@
-"""Both buses, the NATS one on a real server of its own, with a way to break each of them in the same manner."""
+"""Both buses, the NATS one on a real server, with a way to break each of them in the same manner."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Protocol
 
+import nats
 import pytest
 from dynamo_devcluster import NatsServer, Programs
 from dynamo_shared.bus import Bus, BusHealth
@@ -83,19 +83,30 @@ class NatsRig:
     async def close(self) -> None:
         for bus in (*self.others, self.bus):
             await bus.close()
-        await self.server.stop()
+        await self.server.start()
+        client = await nats.connect(self.server.url)
+        for stream in await client.jetstream().streams_info():
+            await client.jetstream().delete_stream(stream.config.name)
+        await client.close()
+
+
+@pytest.fixture(scope="session")
+async def nats_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
+    """Not started: one for all tests that take it, because to start one takes as long as most of them."""
+    server = NatsServer(await Programs().obtain("nats-server"), tmp_path_factory.mktemp("nats"))
+    yield server
+    await server.stop()
 
 
 @pytest.fixture(params=["memory", "nats"])
-async def rig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rig]:
+async def rig(request: pytest.FixtureRequest, nats_server: NatsServer) -> AsyncIterator[Rig]:
     if request.param == "memory":
         memory = MemoryRig()
         yield memory
         await memory.close()
         return
-    server = NatsServer(await Programs().obtain("nats-server"), tmp_path)
-    await server.start()
-    rig = NatsRig(server, await NatsBus.connect(servers=(server.url,), name="conformance", wait=60))
+    await nats_server.start()
+    rig = NatsRig(nats_server, await NatsBus.connect(servers=(nats_server.url,), name="conformance", wait=60))
     yield rig
     await rig.close()
 
