@@ -1,10 +1,13 @@
 """Commands that take time: what rests, what goes in steps, and what is held until it may be done."""
 
+import copy
+import json
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_scaler.commands import held_scalings
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG, SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -16,6 +19,8 @@ from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, Sca
 
 from .desk import AUTOSCALER, FREE, SIX, Desk, refused
 
+#: An intent that is over.
+EXPIRED = {"replicas": 2, "current": 1, "at": 0, "command": "c", "held": True}
 SAID_BY = "of the annotation nvidia.com/scaling-policy, else of platform.scaler.limits"
 
 
@@ -49,6 +54,39 @@ async def test_what_a_budget_refused_is_not_gone_through_each_second() -> None:
     assert desk.intents("a").keys() == {"Decode"}
     await desk.resuming.check()
     assert not desk.view.has_intents()
+
+
+async def test_graphs_of_one_namespace_hold_up_those_of_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant writes what he likes into the annotations of thousands of graphs, and each end of an intent is a write."""
+    monkeypatch.setattr(held_scalings, "PASS", 0.0)
+    desk = Desk(Scaler(limits=FREE))
+    for name in ("t1", "t2", "t3"):
+        desk.graph(name, Decode=1)
+        desk.note(name, **{SCALING_INTENTS: json.dumps({"Gone": EXPIRED})})
+    other = copy.deepcopy(desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "t1")])
+    other["metadata"] |= {"namespace": "quiet", "uid": "other"}
+    desk.kube.put(other)
+    desk.read()
+    for _ in range(2):
+        await desk.resuming.check()
+    graphs = [each for (resource, _), each in desk.kube.objects.items() if resource == DYNAMO_GRAPH_DEPLOYMENTS.id]
+    done = [
+        each["metadata"]["namespace"]
+        for each in graphs
+        if SCALING_INTENTS not in each["metadata"].get("annotations", {})
+    ]
+    assert sorted(done) == ["quiet", "team"]
+
+
+async def test_more_intents_than_a_graph_has_components_are_not_read() -> None:
+    desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
+    forged = {f"Gone{number}": {**EXPIRED, "command": f"c{number}"} for number in range(600)}
+    desk.note("a", **{SCALING_INTENTS: json.dumps(forged)})
+    before = len(desk.kube.writes)
+    await desk.resuming.check()
+    assert (len(desk.kube.writes), desk.reported.events) == (before, [])
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    assert desk.replicas("a") == {"Decode": 4}
 
 
 async def test_what_is_asked_for_again_is_kept_as_long_as_the_answer_says() -> None:

@@ -18,6 +18,10 @@ from dynamo_shared.wire.specifications.base import Count
 
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 
+#: Of one graph, which has 25 components at most, and may have had others. Any user of the graph can write its annotation, and the
+#: end of each intent is a write and an event.
+_MOST = 50
+
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One component's."""
@@ -61,8 +65,9 @@ class OpenIntent:
 
 
 def read(graph: KubeObject) -> dict[str, Intent]:
-    """Intents of a graph by component; none where the annotation is not valid."""
-    return json_text.annotated(graph, SCALING_INTENTS, dict[str, Intent])
+    """Intents of a graph by component; none where the annotation is not valid, or has more than any graph."""
+    intents = json_text.annotated(graph, SCALING_INTENTS, dict[str, Intent])
+    return intents if len(intents) <= _MOST else {}
 
 
 def written(intents: Mapping[str, Intent]) -> str | None:

@@ -87,8 +87,12 @@ class ClusterView:
 
     def with_intents(self, *, held: bool = False) -> list[KubeObject]:
         """Graphs with intents; with intents that are held, if so. There may be thousands that a budget refused."""
-        graphs = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _HELD if held else _INTENTS)
-        return [each for each in graphs if not objects.is_deleting(each)]
+        graphs = map(self.graph, self.keys_with_intents(held=held))
+        return [each for each in graphs if each is not None]
+
+    def keys_with_intents(self, *, held: bool = False) -> list[ObjectKey]:
+        """Keys of the same, and of such that are being deleted."""
+        return list(self.cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _HELD if held else _INTENTS))
 
     def pools(self, graph: KubeObject) -> list[DesiredPool]:
         """The pools of a graph that is in the cache."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
-from dynamo_shared.aio import spread
+from dynamo_shared.aio import Turns, spread
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
@@ -35,6 +35,9 @@ TICK = 1.0
 SWEEP = 30.0
 #: Changes come in groups: new pods, their status, the graph's. Seconds.
 SETTLE = 0.05
+#: How long graphs are checked before it is asked again which have something to check: those of other namespaces come before
+#: thousands of one. Seconds.
+PASS = 1.0
 #: While changes do not end, so much time passes between checks for each second that one takes.
 REST = 4.0
 
@@ -47,6 +50,8 @@ class HeldScalings:
 
     scaling: Scaling
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Graphs to check: by writes, one after the other.
+    _waiting: Turns[ObjectKey] = field(default_factory=lambda: Turns(lambda graph: graph.namespace))
 
     def wake(self) -> None:
         """Something changed that may end a hold."""
@@ -58,7 +63,8 @@ class HeldScalings:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(TICK if self.scaling.view.has_intents() else None):
-                    await self._changed.wait()
+                    if not self._waiting.available:
+                        await self._changed.wait()
             self._changed.clear()
             await asyncio.sleep(SETTLE)
             started = time.monotonic()
@@ -79,16 +85,24 @@ class HeldScalings:
         if self.scaling.view.settings.advisory:
             return
         trouble: KubeError | None = None
-        for graph in self.scaling.view.with_intents(held=held):
+        for key in self.scaling.view.keys_with_intents(held=held):
+            if key not in self._waiting:
+                self._waiting.add(key, 0.0)
+        until = time.monotonic() + PASS
+        while self._waiting.available:
+            key, _ = self._waiting.pop()
+            graph = self.scaling.view.graph(key)
             try:
-                trouble = await self._check_graph(graph) or trouble
+                trouble = (await self._check_graph(graph) if graph is not None else None) or trouble
             except KubeError:
                 raise  # the API server does not answer, for any graph
             except Exception:
                 # A graph that cannot be understood must not hold up all others.
-                log.exception("held scalings of a graph not checked", graph=str(key_of(graph)))
+                log.exception("held scalings of a graph not checked", graph=str(key))
             # A decision awaits nothing, and there may be hundreds to decide about.
             await asyncio.sleep(0)
+            if time.monotonic() >= until:
+                break
         if trouble is not None:
             raise trouble
 
