@@ -6,8 +6,8 @@ PLATFORM = f"""# dynamo-platform
 
 {_MADE}
 
-Runs NVIDIA Dynamo inference graphs on Kubernetes: watcher, pod-builder, scaler, model-discovery, profiler, planner and
-admission, with NATS and etcd of its own or existing ones.
+Runs NVIDIA Dynamo inference graphs on Kubernetes: watcher, pod-builder, scaler, model-discovery, profiler,
+planner and admission, with its own or existing NATS and etcd.
 
 ```console
 helm install dynamo-crds helm/dynamo-crds
@@ -15,28 +15,29 @@ helm install dynamo-platform helm/dynamo-platform --namespace dynamo-system --cr
   --set image.registry=REGISTRY --set plannerImage.registry=REGISTRY
 ```
 
-[docs/install.md](../../docs/install.md) has the steps, the images to build first, and the choices. What a chart of the Dynamo
-operator calls `namespaceRestriction`, `webhook`, `metrics` and `grove` has the same names here.
+[docs/install.md](../../docs/install.md) has the steps, the images to build first, and the choices.
+`namespaceRestriction`, `webhook`, `metrics` and `grove` have the same names as in the chart of the Dynamo
+operator.
 
-- A value that the chart does not know is refused, with its place and what is allowed there.
-- Nothing is random in a rendering and no object of a cluster is read, so that GitOps tools render what Helm installs. A Job
-  creates certificates and passwords where they are missing; it keeps what is there.
-- No hook runs at installation, upgrade or removal; `helm test` is the only one.
-- Every pod satisfies Pod Security `restricted`. Roles are generated from what the services declare
-  (`rights.py`), and `make rights` holds that against an API server's audit log.
+- The chart refuses an unknown value, and names its path and the allowed values.
+- A rendering has no random values and reads no objects of a cluster, so GitOps tools render the same
+  objects that Helm installs. A Job creates missing certificates and passwords, and keeps existing ones.
+- No hook runs at installation, upgrade or removal; the only hook is `helm test`.
+- Every pod satisfies Pod Security `restricted`. The roles are generated from the services' declarations
+  (`rights.py`), and `make rights` compares them with an API server's audit log.
 """
 
 DEFINITIONS = f"""# dynamo-crds
 
 {_MADE}
 
-The resource definitions of Dynamo Platform, as an ordinary chart: `helm upgrade` updates them, `helm uninstall` keeps them and
-every graph.
+The resource definitions of Dynamo Platform, as an ordinary chart: `helm upgrade` updates them, and
+`helm uninstall` keeps them and every graph.
 
 ```console
 helm install dynamo-crds helm/dynamo-crds
 ```
 
-The admission service of dynamo-platform writes its own address and certificate authority into them when it starts, and keeps
-both current; an upgrade of this chart leaves that alone.
+The admission service of dynamo-platform writes its own address and CA into the definitions when it starts,
+and keeps both current. An upgrade of this chart does not change them.
 """
