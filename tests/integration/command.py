@@ -1,11 +1,17 @@
-"""dynamoctl and kubectl as processes."""
+"""dynamoctl and kubectl as processes, and dynamoctl in the test's own."""
 
 import asyncio
+import io
 import os
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import TextIO
+
+import pytest
+from dynamo_ctl import cli, interrupts, settings
 
 from tests.building.processes import ending
 
@@ -23,6 +29,36 @@ async def dynamoctl(*arguments: str, cwd: Path, **environ: str) -> AsyncIterator
     )  # fmt: skip
     async with ending(process):
         yield process
+
+
+async def called(*arguments: str, cwd: Path, **environ: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command in this process: one of its own takes a second to start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        # Only the main thread may handle signals, and the services of the test log as they did.
+        patch.setattr(interrupts, "SIGNALS", ())
+        patch.setattr(settings, "configure_logging", lambda **_: None)
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        return await asyncio.wait_for(asyncio.to_thread(_invoked, arguments), WITHIN)
+
+
+class _OfThread(io.StringIO):
+    """What the thread that created it writes. Others write where they did."""
+
+    def __init__(self, others: TextIO) -> None:
+        super().__init__()
+        self._others = others
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        return super().write(text) if threading.get_ident() == self._thread else self._others.write(text)
+
+
+def _invoked(arguments: Sequence[str]) -> tuple[int, str, str]:
+    with redirect_stdout(_OfThread(sys.stdout)) as out, redirect_stderr(_OfThread(sys.stderr)) as err:
+        code = cli.invoke(arguments)
+    return code, out.getvalue(), err.getvalue()
 
 
 async def finished(process: asyncio.subprocess.Process, sent: bytes = b"") -> tuple[int, str, str]:

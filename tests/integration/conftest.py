@@ -19,6 +19,7 @@ from dynamo_shared.kube import KubeClient
 from tests.dynamo_runtime.environment import RuntimeEnvironment, environment_of
 
 from .admission import Admission, admission_platform, bare_control_plane
+from .dynadmin import Api, dynadmin
 from .lora_workers import Farm, farm
 from .namespaces import empty
 from .platform import platform, settings
@@ -91,6 +92,13 @@ async def shared_nats_server(programs: Programs, tmp_path_factory: pytest.TempPa
 async def running_platform(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[Any]:
     """The watcher and the pod-builder, for all tests of a file that need nothing else of them."""
     async with platform(settings(control_plane.kubeconfig, shared_nats_server.url)) as up:
+        yield up
+
+
+@pytest.fixture(scope="module")
+async def rest_api(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[Api]:
+    """The watcher and dynadmin, for all tests of a file that need nothing else of them; callers are each test's own."""
+    async with dynadmin(control_plane.kubeconfig, shared_nats_server.url, HEARTBEAT="0.2s", RECHECK="0.3s") as up:
         yield up
 
 

@@ -1,39 +1,35 @@
 """The older commands of dynamoctl with `--server`: what they show and change over the REST API."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube import KubeClient
 
-from .command import dynamoctl, finished, printed
-from .dynadmin import EVERYTHING, WATCHING, Api, account, dynadmin, happens
+from .command import called, dynamoctl, printed
+from .dynadmin import EVERYTHING, WATCHING, Api, account, happens
 from .points import graph, ready_request
 
 Run = Callable[..., Awaitable[tuple[int, str, str]]]
 
 
 @pytest.fixture
-async def api(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> AsyncIterator[Api]:
-    async with dynadmin(control_plane.kubeconfig, nats_server.url, HEARTBEAT="0.2s") as running:
-        running.token = await account(kube, namespace, "owner", EVERYTHING, WATCHING)
-        for name in ("chat", "other"):
-            result = graph(name, "one", "two")
-            result["metadata"]["namespace"] = namespace
-            await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, result)
-        path = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
-        async with running.stream(path) as events:
-            known: set[str] = set()
-            while known != {"chat", "other"}:
-                event, data, _ = await events.next()
-                known |= {data["metadata"]["name"]} if event == "ADDED" else set()
-        yield running
+async def api(rest_api: Api, kube: KubeClient, namespace: str) -> Api:
+    result = replace(rest_api, token=await account(kube, namespace, "owner", EVERYTHING, WATCHING))
+    for name in ("chat", "other"):
+        obj = graph(name, "one", "two")
+        obj["metadata"]["namespace"] = namespace
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, obj)
+    path = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
+    async with result.stream(path) as events:
+        known: set[str] = set()
+        while known != {"chat", "other"}:
+            event, data, _ = await events.next()
+            known |= {data["metadata"]["name"]} if event == "ADDED" else set()
+    return result
 
 
 @pytest.fixture
@@ -41,9 +37,7 @@ def run(api: Api, namespace: str, tmp_path: Path) -> Run:
     """A command to its end: exit code, standard output, standard error."""
 
     async def command(*arguments: str) -> tuple[int, str, str]:
-        given = (*arguments, "-n", namespace, "--server", api.url)
-        async with dynamoctl(*given, cwd=tmp_path, DYNAMO_TOKEN=api.token) as process:
-            return await finished(process)
+        return await called(*arguments, "-n", namespace, "--server", api.url, cwd=tmp_path, DYNAMO_TOKEN=api.token)
 
     return command
 

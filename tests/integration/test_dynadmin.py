@@ -1,7 +1,7 @@
 """The REST API on a real API server and NATS: who may do what, conventions, streams."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,13 +41,8 @@ def graph(name: str, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def api(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> AsyncIterator[Api]:
-    extra = {"HEARTBEAT": "0.2s", "RECHECK": "0.3s"}
-    async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as running:
-        running.token = await account(kube, namespace, "owner", EVERYTHING, PODS, EVENTS)
-        yield running
+async def api(rest_api: Api, kube: KubeClient, namespace: str) -> Api:
+    return replace(rest_api, token=await account(kube, namespace, "owner", EVERYTHING, PODS, EVENTS))
 
 
 def names(answer: Answer) -> set[str]:

@@ -5,13 +5,12 @@ import json
 import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     ENDPOINT_SLICES,
@@ -24,8 +23,8 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient, Unavailable
 from dynamo_shared.runtime.endpoints import serving
 
-from .command import dynamoctl, finished
-from .dynadmin import EVERYTHING, Api, account, dynadmin
+from .command import called, dynamoctl, finished
+from .dynadmin import EVERYTHING, Api, account
 from .platform import eventually
 
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
@@ -147,13 +146,8 @@ async def frontend(kube: KubeClient, namespace: str) -> AsyncIterator[Frontend]:
 
 
 @pytest.fixture
-async def api(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> AsyncIterator[Api]:
-    extra = {"HEARTBEAT": "0.2s", "RECHECK": "0.3s"}
-    async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as running:
-        running.token = await account(kube, namespace, "owner", EVERYTHING, chatting("get", "create"))
-        yield running
+async def api(rest_api: Api, kube: KubeClient, namespace: str) -> Api:
+    return replace(rest_api, token=await account(kube, namespace, "owner", EVERYTHING, chatting("get", "create")))
 
 
 def path(namespace: str) -> str:
@@ -193,8 +187,7 @@ async def test_dynamoctl_chats(api: Api, frontend: Frontend, namespace: str, tmp
     given = ("chat", "shop.eu", "-n", namespace, "--server", api.url)
     environment = {"DYNAMO_TOKEN": api.token}
     named = ("--system", "Be short.", "--max-tokens", "7")
-    async with dynamoctl(*given, "Which day is it?", *named, cwd=tmp_path, **environment) as process:
-        code, said, times = await finished(process)
+    code, said, times = await called(*given, "Which day is it?", *named, cwd=tmp_path, **environment)
     assert (code, said) == (0, "It is Friday\n")
     assert re.fullmatch(r"3 tokens, first after [0-9.]+ ms, then one each [0-9.]+ ms, in all [0-9.]+ ms\n", times)
     assert frontend.asked[0]["body"]["max_tokens"] == 7
@@ -208,8 +201,7 @@ async def test_dynamoctl_chats(api: Api, frontend: Frontend, namespace: str, tmp
     answers = [json.loads(line) for line in said.splitlines()]
     assert (code, [each["text"] for each in answers]) == (0, ["It is Friday", "It is Friday"])
     assert frontend.asked[2]["body"]["messages"] == [day, answer, {"role": "user", "content": "And now?"}]
-    async with dynamoctl(*given, "hello", "--model", "other", cwd=tmp_path, **environment) as process:
-        code, said, errors = await finished(process)
+    code, said, errors = await called(*given, "hello", "--model", "other", cwd=tmp_path, **environment)
     assert (code, said) == (1, "")
     assert "Model not found: other" in errors
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,20 +24,15 @@ from dynamo_shared.runtime import Settings
 from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
 from dynamo_shared.wire.specifications.planning import PlanData
 
-from .dynadmin import EVERYTHING, WATCHING, Api, account, dynadmin, happens
+from .dynadmin import EVERYTHING, WATCHING, Api, account, happens
 from .etcd import compact
 
 LOGS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "pods/log"]}
 
 
 @pytest.fixture
-async def api(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> AsyncIterator[Api]:
-    extra = {"HEARTBEAT": "0.2s", "RECHECK": "0.3s"}
-    async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as running:
-        running.token = await account(kube, namespace, "owner", EVERYTHING, WATCHING, LOGS)
-        yield running
+async def api(rest_api: Api, kube: KubeClient, namespace: str) -> Api:
+    return replace(rest_api, token=await account(kube, namespace, "owner", EVERYTHING, WATCHING, LOGS))
 
 
 async def graph(kube: KubeClient, namespace: str, name: str = "shop") -> KubeObject:
@@ -144,8 +140,8 @@ async def test_followed_logs_say_why_a_pod_has_none_and_end_with_the_graph(
 
 
 @pytest.fixture
-async def publisher(nats_server: NatsServer) -> AsyncIterator[EventPublisher]:
-    bus = await NatsBus.connect(NatsOptions(servers=(nats_server.url,), name="test"))
+async def publisher(shared_nats_server: NatsServer) -> AsyncIterator[EventPublisher]:
+    bus = await NatsBus.connect(NatsOptions(servers=(shared_nats_server.url,), name="test"))
     result = EventPublisher(bus, Settings().platform.cluster_name)
     try:
         yield result
