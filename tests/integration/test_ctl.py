@@ -10,8 +10,8 @@ from dynamo_ctl.commands.events import EventQuery, stream
 from dynamo_ctl.commands.get import ObjectQuery, objects, sources
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.nats_targets import Where
 from dynamo_ctl.page_account import NAME, page_token
-from dynamo_ctl.targets import Where
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer

@@ -11,7 +11,7 @@ from dynamo_ctl import printing, running
 from dynamo_ctl.commands.events import EventQuery, stream
 from dynamo_ctl.commands.events.stream import duration, filters
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.targets import Where, nats_server
+from dynamo_ctl.nats_targets import Where, nats_server
 from dynamo_shared.bus.nats import NatsOptions
 from dynamo_shared.bus.protocol import Message
 from dynamo_shared.bus.streams import EVENTS, STATE, StreamSpec

@@ -50,7 +50,7 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
     from dynamo_shared.bus import BusError  # noqa: PLC0415
     from dynamo_shared.kube import ConfigError, Forbidden, KubeError, Unauthorized, Unavailable  # noqa: PLC0415
     from dynamo_shared.leases.errors import EtcdUnavailableError  # noqa: PLC0415
-    from dynamo_shared.runtime.settings import InvalidSettings  # noqa: PLC0415
+    from dynamo_shared.runtime.invalid_settings import InvalidSettings  # noqa: PLC0415
 
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]

@@ -1,15 +1,22 @@
 """Settings as commands take them: a file, the environment, and what a command adds."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dynamo_shared.runtime.logging import configure_logging
-from dynamo_shared.runtime.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from dynamo_shared.runtime.settings import Settings
 
 
 def load(config: Path | None, flags: Mapping[str, str | None] | None = None) -> Settings:
     """Settings of a file (none: defaults), overridden by the environment and by flags. Raises InvalidSettings."""
+    from dynamo_shared.runtime.settings import load_settings  # noqa: PLC0415 - a third of a second; many commands have no settings
+
     return load_settings(config, {**os.environ, **{name: text for name, text in (flags or {}).items() if text}})
 
 

@@ -3,10 +3,26 @@
 Only this package imports nats. Tests have a bus in memory; one set of conformance tests holds both to the same.
 """
 
-from dynamo_shared.bus.errors import BusError, BusUnavailableError
-from dynamo_shared.bus.events import EventPublisher
-from dynamo_shared.bus.nats import NatsBus, NatsOptions
-from dynamo_shared.bus.protocol import Bus, BusHealth
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynamo_shared.bus.errors import BusError, BusUnavailableError
+    from dynamo_shared.bus.events import EventPublisher
+    from dynamo_shared.bus.nats import NatsBus, NatsOptions
+    from dynamo_shared.bus.protocol import Bus, BusHealth
+else:
+    from dynamo_shared.lazy import names
+
+    __getattr__ = names(
+        __name__,
+        Bus="protocol",
+        BusError="errors",
+        BusHealth="protocol",
+        BusUnavailableError="errors",
+        EventPublisher="events",
+        NatsBus="nats",
+        NatsOptions="nats",
+    )
 
 __all__ = [
     "Bus",

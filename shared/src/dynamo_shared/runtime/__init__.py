@@ -1,12 +1,35 @@
 """What a service runs on: settings, life cycle, work queue, health, metrics, traces, logs."""
 
-from dynamo_shared.runtime.controller import Controller
-from dynamo_shared.runtime.health import Health, HealthState
-from dynamo_shared.runtime.lifecycle import Running, running
-from dynamo_shared.runtime.metrics import Metrics
-from dynamo_shared.runtime.service import Service, ServiceContext
-from dynamo_shared.runtime.settings import InvalidSettings, Settings, load_settings
-from dynamo_shared.runtime.workqueue import Result, WorkQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynamo_shared.runtime.controller import Controller
+    from dynamo_shared.runtime.health import Health, HealthState
+    from dynamo_shared.runtime.invalid_settings import InvalidSettings
+    from dynamo_shared.runtime.lifecycle import Running, running
+    from dynamo_shared.runtime.metrics import Metrics
+    from dynamo_shared.runtime.service import Service, ServiceContext
+    from dynamo_shared.runtime.settings import Settings, load_settings
+    from dynamo_shared.runtime.workqueue import Result, WorkQueue
+else:
+    from dynamo_shared.lazy import names
+
+    __getattr__ = names(
+        __name__,
+        Controller="controller",
+        Health="health",
+        HealthState="health",
+        InvalidSettings="invalid_settings",
+        Metrics="metrics",
+        Result="workqueue",
+        Running="lifecycle",
+        Service="service",
+        ServiceContext="service",
+        Settings="settings",
+        WorkQueue="workqueue",
+        load_settings="settings",
+        running="lifecycle",
+    )
 
 __all__ = [
     "Controller",

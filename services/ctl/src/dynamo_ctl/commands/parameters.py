@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from dynamo_ctl.targets import Where
+    from dynamo_ctl.nats_targets import Where
 
 #: A label of DNS (RFC 1123).
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -111,7 +111,7 @@ class BusOptions:
 
     def where(self) -> Where:
         """The server of the command line, else of the settings, else of the platform that runs here. CtlError for none."""
-        from dynamo_ctl.targets import nats_server  # noqa: PLC0415 - quick help
+        from dynamo_ctl.nats_targets import nats_server  # noqa: PLC0415 - quick help
 
         return nats_server(self.nats, self.cluster, self.config)
 

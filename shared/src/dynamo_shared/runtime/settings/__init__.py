@@ -3,7 +3,8 @@
 The reference's fields keep their names, types and defaults (operator behaviour, section 10); `platform` is added.
 """
 
-from dynamo_shared.runtime.settings.loading import InvalidSettings, load_settings
+from dynamo_shared.runtime.invalid_settings import InvalidSettings
+from dynamo_shared.runtime.settings.loading import load_settings
 from dynamo_shared.runtime.settings.operator import OperatorConfiguration as Settings
 from dynamo_shared.runtime.settings.platform import Nats, Platform
 

@@ -9,6 +9,7 @@ from typing import Any, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from dynamo_shared.runtime.invalid_settings import InvalidSettings
 from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 from dynamo_shared.runtime.settings.operator import API_VERSION, KIND, OperatorConfiguration
 
@@ -17,14 +18,6 @@ PREFIX = "DYNAMO_"
 MAX_BYTES = 1 << 20
 #: A password in an address is refused, and must not be repeated in saying so.
 _USERINFO = re.compile(r"(?<=//)[^/@\s]+@")
-
-
-class InvalidSettings(Exception):
-    """The settings cannot be used; the message has a line for each mistake: where, what, what to write instead."""
-
-    def __init__(self, source: str, mistakes: list[str]) -> None:
-        super().__init__("\n".join(f"{source}: {mistake}" for mistake in mistakes))
-        self.mistakes = mistakes
 
 
 def load_settings(file: Path | None = None, environ: Mapping[str, str] | None = None) -> OperatorConfiguration:

@@ -45,8 +45,10 @@ def deploy(
     sent = options.intent(replicas=replicas)
     as_json = output is LineOutput.JSON
     if dry_run is DryRun.CLIENT:
+        from dynamo_ctl.commands.deploy import offline  # noqa: PLC0415 - a second, and of no use with a server
+
         settings.quiet()
-        deployment.offline(sent, namespace, settings.load(config), echo, remark=echo_error, as_json=as_json)
+        offline.deploy(sent, namespace, settings.load(config), echo, remark=echo_error, as_json=as_json)
         return
     mode = dry_run.value if dry_run is not None else ""
     api.run(

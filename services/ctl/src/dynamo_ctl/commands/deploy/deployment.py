@@ -5,16 +5,12 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from dynamo_dynadmin.deploy import InvalidIntent, PlatformDefaults, read_intent, translate
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.untrusted.yaml_text import documents
-from dynamo_shared.api.yaml_output import to_yaml
-from dynamo_shared.runtime import Settings
 
 from dynamo_ctl import files
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.planned import planned
 from dynamo_ctl.printing import Print
 from dynamo_ctl.remote import Remote, ServerSentEvent, field_error, path_of
 
@@ -41,34 +37,6 @@ def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
                 f"(docs/dynadmin.md); kubectl apply -f {file} creates what a manifest describes"
             )
     return _merged(intent, given)
-
-
-def offline(
-    sent: dict[str, Any], namespace: str, settings: Settings, out: Print, *, remark: Print, as_json: bool
-) -> None:
-    """Translate without any server, and print the manifest alone; `remark` gets warnings. CtlError for all errors."""
-    platform = settings.platform
-    defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
-    try:
-        made = translate(read_intent(sent), namespace, defaults)
-    except InvalidIntent as error:
-        raise CtlError("\n".join(field_error(each.pointer, each.detail) for each in error.problems)) from error
-    tree, wrong = planned(made.manifest, settings)
-    if as_json:
-        answer = {
-            "manifest": made.manifest,
-            "defaulted": [{"path": each.path, "value": each.value, "why": each.why} for each in made.defaulted],
-            "unexpressed": [{"pointer": each.pointer, "detail": each.detail} for each in made.unexpressed],
-            "warnings": [*made.warnings, *wrong],
-            "tree": tree,
-        }
-        out(json.dumps(answer))
-        return
-    for each in made.unexpressed:
-        remark(f"not expressed: {field_error(each.pointer, each.detail)}")
-    for warning in (*made.warnings, *wrong):
-        remark(f"warning: {warning}")
-    out(to_yaml(made.manifest).rstrip())
 
 
 async def deploy(

@@ -13,8 +13,8 @@ from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, Work
 from dynamo_ctl.commands.discovered import DiscoveredQuery
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.nats_targets import Where, connected, stands
 from dynamo_ctl.printing import Print, age, columns, encoded, object_list
-from dynamo_ctl.targets import Where, connected, stands
 
 RESOURCES = {"workers": WORKERS, "models": MODELS}
 HEADERS = {

@@ -13,8 +13,8 @@ from dynamo_shared.wire import specifications, subjects
 from dynamo_ctl.commands.events import EventQuery
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.kinds import full_name, short_name
+from dynamo_ctl.nats_targets import Where, connected, stands, until_stands
 from dynamo_ctl.printing import Print, day, one_line
-from dynamo_ctl.targets import Where, connected, stands, until_stands
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Ten years: nothing is older. Seconds.

@@ -15,8 +15,8 @@ from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 
 from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.nats_targets import Where, connected, stands
 from dynamo_ctl.printing import Print
-from dynamo_ctl.targets import Where, connected, stands
 
 
 def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:

@@ -21,11 +21,11 @@ from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_de
 from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.addresses import where_it_answers
 from dynamo_ctl.commands.up.servers import embedded, kept_running, running_here
+from dynamo_ctl.nats_targets import until_stands
 from dynamo_ctl.page_account import page_token
 from dynamo_ctl.printing import own_command
 from dynamo_ctl.running import announced, claimed
 from dynamo_ctl.settings import with_cluster, with_platform
-from dynamo_ctl.targets import until_stands
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,0 +1,94 @@
+"""Which NATS server a command uses: of its options, of the settings, or of the platform that runs here."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from dynamo_shared.bus.errors import StreamNotFoundError
+from dynamo_shared.bus.nats import NatsBus, NatsOptions
+from dynamo_shared.bus.permissions import PEOPLE
+from dynamo_shared.bus.protocol import Bus, BusHealth
+from dynamo_shared.bus.streams import StreamSpec
+from dynamo_shared.runtime.connections import nats_options
+
+from dynamo_ctl import running
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.settings import load
+
+#: Seconds to wait for a server before saying that it does not answer.
+CONNECT_WITHIN = 5.0
+#: Seconds between looks for a platform that has not made its streams yet.
+POLL_EVERY = 0.2
+
+
+class Where(NamedTuple):
+    """A NATS server, and which cluster's events to listen to there."""
+
+    options: NatsOptions
+    cluster: str
+
+
+def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Where:
+    """The server of the command line, else of the settings, else of the platform that runs here. CtlError for none."""
+    settings = load(config)
+    here = running.find()
+    named = "nats" in settings.platform.model_fields_set
+    if url is None and not named and here is None:
+        raise CtlError(
+            "no NATS server known: give --nats URL or --config FILE, or call this where dynamoctl up or demo runs",
+            ExitCode.UNREACHABLE,
+        )
+    options = nats_options(settings.platform.nats, "dynamoctl")
+    local = url is None and not named and here is not None
+    if url is not None:
+        options = NatsOptions(servers=(url,), name="dynamoctl") if not named else replace(options, servers=(url,))
+    elif here is not None and local:
+        options = _on_this_machine(replace(options, servers=(here.nats,)), here)
+    return Where(options, cluster or (here.cluster if here is not None and local else settings.platform.cluster_name))
+
+
+@asynccontextmanager
+async def connected(where: Where) -> AsyncIterator[Bus]:
+    """A connection for as long as the block runs. CtlError where no server answers."""
+    bus = await NatsBus.connect(where.options, wait=CONNECT_WITHIN)
+    try:
+        if bus.health is not BusHealth.CONNECTED:
+            trouble = f": {bus.trouble}" if bus.trouble else ""
+            raise CtlError(
+                f"NATS does not answer at {', '.join(where.options.servers)}{trouble}; is the platform running?",
+                ExitCode.UNREACHABLE,
+            )
+        yield bus
+    finally:
+        await bus.close()
+
+
+async def until_stands(bus: Bus, stream: StreamSpec) -> None:
+    """Return as soon as the platform has made a stream. The server does not announce it, it can only be asked."""
+    while not await stands(bus, stream):  # noqa: ASYNC110
+        await asyncio.sleep(POLL_EVERY)
+
+
+async def stands(bus: Bus, stream: StreamSpec) -> bool:
+    """Whether the platform has made a stream."""
+    try:
+        await bus.stream_state(stream)
+    except StreamNotFoundError:
+        return False
+    return True
+
+
+def _on_this_machine(options: NatsOptions, here: running.RunningPlatform) -> NatsOptions:
+    """As the user for people, where the platform's NATS is one that it started. CtlError where its password is not readable."""
+    if not here.nats_credentials:
+        return options
+    file = Path(here.nats_credentials) / PEOPLE
+    try:
+        return replace(options, user=PEOPLE, password=file.read_text(encoding="utf-8").strip())
+    except OSError as error:
+        raise CtlError(
+            f"{file}: {error.strerror}; only the user who runs the platform may read it", ExitCode.UNREACHABLE
+        ) from error

@@ -1,0 +1,41 @@
+"""What commands do not load: seconds of a user who waits for a line, on a busy machine."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "vllm-agg.yaml"
+CODE = """
+import sys
+from dynamo_ctl import cli
+cli.invoke(sys.argv[2:])
+loaded = set(sys.argv[1].split(",")) & set(sys.modules)
+assert not loaded, loaded
+"""
+SERVICES = (
+    "nats,prometheus_client,aiohttp.web,etcd3,grpc,dynamo_shared.runtime.settings,dynamo_shared.runtime.controller"
+)
+
+
+@pytest.mark.parametrize(
+    ("unused", "command"),
+    [
+        (f"pydantic,aiohttp,structlog,{SERVICES}", ["--help"]),
+        (SERVICES, ["get"]),
+        (SERVICES, ["logs", "a"]),
+        ("nats,aiohttp.web,etcd3,grpc,dynamo_shared.runtime.controller", ["render", str(EXAMPLE)]),
+    ],
+)
+def test_a_command_loads_nothing_that_it_has_no_use_for(unused: str, command: list[str], tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", CODE, unused, *command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path)},
+    )
+    assert result.returncode == 0, result.stderr[-500:]
