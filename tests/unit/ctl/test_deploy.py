@@ -1,6 +1,7 @@
 """What `dynamoctl deploy --dry-run` and `estimate` print: the result alone, so that it can be piped."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import yaml
 from aiohttp import web
 from dynamo_ctl.commands.deploy import deployment
+from dynamo_ctl.commands.deploy.steps import Steps
 
 from tests.unit.ctl.command_line import Dynamoctl, written
 from tests.unit.ctl.test_remote import served
@@ -26,12 +28,18 @@ SAID = [
     "warning: image: is a default",
     "GPUs: 2 needed, 1 free; Worker: 1 GPU missing (1 is free)",
 ]
-POINT = {"backend": "vllm", "serving": "aggregated", "gpus": 1, "ttft": 99.5}
+POINT = {"backend": "vllm", "serving": "agg", "gpus": 1, "ttft": 99.5, "meetsSLA": True}
+SLOWER = {**POINT, "ttft": 199.5, "meetsSLA": False}
 ESTIMATED = [
-    ("progress", {"phase": "simulating", "message": "1 of 2"}),
-    ("estimate", {"pareto": [], "selected": POINT, "notes": ["read from memory"]}),
+    *(("progress", {"phase": "Sweeping", "message": f"{each} of 2"}) for each in range(3)),
+    ("progress", {"phase": "Done", "message": "selected"}),
+    ("estimate", {"pareto": [SLOWER, POINT], "selected": POINT, "notes": ["read from memory"]}),
     ("end", {}),
 ]
+TABLE = """\
+     BACKEND   SERVING   GPUS   TTFT    ITL   TOKENS/S/GPU   TOKENS/S/USER   REQ/S   KEEPS SLA
+1    vllm      agg       1      199.5   -     -              -               -       no
+2*   vllm      agg       1      99.5    -     -              -               -       yes"""
 
 
 def test_a_manifest_that_no_server_has_checked(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
@@ -55,7 +63,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
     ("command", "printed", "said"),
     [
         ("deploy", yaml.safe_dump(MANIFEST).rstrip(), SAID),
-        ("estimate", "1. vllm aggregated, 1 GPU, ttft 99.5 ms", ["simulating: 1 of 2", "note: read from memory"]),
+        ("estimate", TABLE, ["Sweeping: 0 of 2", "Done: selected", "note: read from memory"]),
     ],
 )
 async def test_what_the_api_answers(command: str, printed: str, said: list[str], tmp_path: Path) -> None:
@@ -67,4 +75,14 @@ async def test_what_the_api_answers(command: str, printed: str, said: list[str],
             )
         else:
             await deployment.estimate(api, "team", {}, out.append, remark=remarks.append, as_json=False)
-    assert (out, remarks) == ([printed], said)
+    assert ("\n".join(out), remarks) == (printed, said)
+
+
+def test_progress_on_a_terminal_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "10")
+    with Steps(print) as steps:
+        steps.say("Sweeping: 1 of 2")
+    assert capsys.readouterr() == ("", "\r\x1b[KSweeping:\r\x1b[K")

@@ -10,6 +10,8 @@ from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.untrusted.yaml_text import documents
 
 from dynamo_ctl import files
+from dynamo_ctl.commands.deploy.steps import Steps
+from dynamo_ctl.commands.dgdr.drawing import table
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import Print
 from dynamo_ctl.remote import Remote, ServerSentEvent, field_error, path_of
@@ -82,23 +84,25 @@ async def estimate(
 ) -> None:
     """Print what an intent is expected to do; `remark` gets the progress, and what limits the estimate."""
     last: Any = None
-    async with remote.stream("POST", path_of(namespace, "estimate"), sent) as events:
-        async for event in events:
-            if event.name == "progress" and not as_json:
-                remark(f"{event.data['phase']}: {event.data['message']}")
-            elif event.name == "estimate":
-                last = event.data
-            elif event.name in ("failed", "unauthorized", "error"):
-                raise CtlError(str(event.data["detail"]))
-            elif event.name == "end":
-                break
+    with Steps(remark) as steps:
+        async with remote.stream("POST", path_of(namespace, "estimate"), sent) as events:
+            async for event in events:
+                if event.name == "progress" and not as_json:
+                    steps.say(f"{event.data['phase']}: {event.data['message']}")
+                elif event.name == "estimate":
+                    last = event.data
+                elif event.name in ("failed", "unauthorized", "error"):
+                    raise CtlError(str(event.data["detail"]))
+                elif event.name == "end":
+                    break
     if last is None:
         raise CtlError("the stream ended without an estimate; try again")
     if as_json:
         out(json.dumps(last))
         return
-    for number, each in enumerate(last["pareto"] or [last["selected"]], 1):
-        out(f"{number}. {_figures(each)}")
+    selected = last["selected"]
+    for line in table([{"figures": each, "selected": each == selected} for each in last["pareto"] or [selected]]):
+        out(line)
     for note in last["notes"]:
         remark(f"note: {note}")
 
@@ -134,14 +138,6 @@ def _log_line(event: ServerSentEvent, out: Print, remark: Print) -> None:
         out(f"{line['pod']}/{line['container']} {line['text']}")
     elif event.name == "notice":
         remark(f"{line['pod']}/{line['container']}: {line['text']}")
-
-
-def _figures(each: dict[str, Any]) -> str:
-    parts = [f"{each['backend']} {each['serving']}, {gpu_words(each['gpus'])}"]
-    for name, unit in (("ttft", "ms"), ("itl", "ms"), ("tokensPerSecondPerGPU", "tokens/s of a GPU")):
-        if (value := each.get(name)) is not None:
-            parts.append(f"{name} {value:.1f} {unit}")
-    return ", ".join(parts)
 
 
 def _merged(base: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

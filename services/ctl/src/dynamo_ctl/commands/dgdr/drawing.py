@@ -31,8 +31,12 @@ def terminal(drawn: Drawn, width: int) -> list[str]:
         lines += [*_canvas(known, width), ""]
     else:
         lines += ["no figures are known: the configuration is chosen by memory alone, or was measured elsewhere", ""]
-    rows = [_row(number, point) for number, point in enumerate(drawn.points, 1)]
-    return [*lines, *columns(_HEADER, rows)]
+    return [*lines, *table(drawn.points)]
+
+
+def table(points: list[KubeObject]) -> list[str]:
+    """Points, each with figures and whether it is selected, as lines of a table. Times are in milliseconds."""
+    return columns(_HEADER, [_row(number, point) for number, point in enumerate(points, 1)])
 
 
 def save(drawn: Drawn, file: Path) -> None:
