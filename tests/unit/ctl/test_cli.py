@@ -85,6 +85,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["events", "--server", "https://p.test", "--type", "ready"], "--type: not taken with --server; leave it out"),
     (["get", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server; leave it out"),
     (["dgdr", "plot", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
+    (["dgdr", "plot", "q", "--file", "f.pdf"], "'f.pdf' is not an image or page, whose name ends in .png or .html"),
     (["dgdr", "apply", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
     (
         ["deploy"],

@@ -38,6 +38,28 @@ def test_a_value_that_is_not_understood_is_a_wrong_command_line(work: Callable[[
     assert refused.value.code == ExitCode.USAGE
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "one object is expected: a PlannerConfig"),
+        ("a:\n\tb: 1", "is not valid YAML: line 2, column 1: found character that cannot start any token"),
+        ("{apiVersion: v1, kind: ConfigMap}", "this is a manifest of kind ConfigMap, and a PlannerConfig is expected"),
+    ],
+)
+def test_a_file_that_is_not_a_configuration_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "planner.yaml"
+    file.write_text(text)
+    with pytest.raises(CtlError) as refused:
+        simulation._config(file, print)
+    assert str(refused.value).startswith(f"{file}: {said}")
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_replay(tmp_path: Path) -> None:
+    asked = ReplayRequest(config=Path("none"), profiles=[], trace="constant:1", output=tmp_path / "none" / "r.html")
+    with pytest.raises(CtlError, match=f"--output {asked.output}: there is no folder {tmp_path / 'none'}"):
+        simulation.run(asked, print, print)
+
+
 def test_power_that_is_not_replayed_is_said(tmp_path: Path) -> None:
     file = tmp_path / "planner.yaml"
     file.write_text("{mode: disagg, enable_power_awareness: true, total_gpu_power_limit: 5200}")

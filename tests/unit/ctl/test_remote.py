@@ -316,5 +316,8 @@ def test_a_manifest_in_place_of_an_intent_is_named(tmp_path: Path) -> None:
     )
     with pytest.raises(CtlError) as refused:
         deployment.intent_of(file, {})
-    assert "this is a manifest of kind DynamoGraphDeployment, and an intent is expected" in str(refused.value)
+    assert (
+        "this is a manifest of kind DynamoGraphDeployment, and an intent (docs/dynadmin.md) is expected; kubectl apply -f "
+        in str(refused.value)
+    )
     assert f"kubectl apply -f {file}" in str(refused.value)

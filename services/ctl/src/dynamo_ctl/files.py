@@ -3,7 +3,10 @@
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.untrusted.yaml_text import documents
 
 from dynamo_ctl.errors import CtlError
 
@@ -37,6 +40,22 @@ def read(file: Path) -> str:
         raise CtlError(f"{title(file)}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise CtlError(f"{title(file)}: is not UTF-8 text (byte {error.start})") from error
+
+
+def document(file: Path, expected: str, otherwise: str = "") -> dict[str, Any]:
+    """The one object that a file has. CtlError; `expected` says what it is, `otherwise` what manifests are for."""
+    try:
+        parsed = documents(read(file))
+    except InvalidManifest as error:
+        raise CtlError("\n".join(f"{title(file)}: {each}" for each in error.errors)) from error
+    if len(parsed) != 1 or not isinstance(parsed[0], dict):
+        raise CtlError(f"{title(file)}: one object is expected: {expected}")
+    obj: dict[str, Any] = parsed[0]
+    if "apiVersion" in obj and "kind" in obj:
+        raise CtlError(
+            f"{title(file)}: this is a manifest of kind {obj['kind']}, and {expected} is expected{otherwise}"
+        )
+    return obj
 
 
 class NotUsable(ValueError):

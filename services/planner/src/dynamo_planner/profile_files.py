@@ -40,6 +40,8 @@ def read_profile(paths: Iterable[Path], gpus: EngineGpus = ANY_ENGINE) -> Profil
 
 
 def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise ProfileError(f"{path}: no such file or folder")
     if not path.is_dir():
         return [path]
     known = [path / name for name in FOLDER_FILES if (path / name).is_file()]

@@ -5,9 +5,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.gpus import words as gpu_words
-from dynamo_shared.api.untrusted.yaml_text import documents
 
 from dynamo_ctl import files
 from dynamo_ctl.commands.deploy.steps import Steps
@@ -24,20 +22,8 @@ _LONGEST_KEY = 128
 
 def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     """The intent of a file, with what the command line says in place of it. CtlError where the file holds none."""
-    intent: dict[str, Any] = {}
-    if file is not None:
-        try:
-            parsed = documents(files.read(file))
-        except InvalidManifest as error:
-            raise CtlError("\n".join(f"{files.title(file)}: {each}" for each in error.errors)) from error
-        if len(parsed) != 1 or not isinstance(parsed[0], dict):
-            raise CtlError(f"{files.title(file)}: one object is expected: an intent (docs/dynadmin.md)")
-        intent = parsed[0]
-        if "apiVersion" in intent and "kind" in intent:
-            raise CtlError(
-                f"{files.title(file)}: this is a manifest of kind {intent['kind']}, and an intent is expected "
-                f"(docs/dynadmin.md); kubectl apply -f {file} creates what a manifest describes"
-            )
+    hint = f"; kubectl apply -f {file} creates what a manifest describes"
+    intent = {} if file is None else files.document(file, "an intent (docs/dynadmin.md)", hint)
     return _merged(intent, given)
 
 

@@ -18,6 +18,12 @@ dgdr = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=F
 Name = Annotated[str, typer.Argument(metavar="NAME", help="DynamoGraphDeploymentRequest.")]
 
 
+def _drawable(file: Path | None) -> Path | None:
+    if file is not None and file.suffix.lower() not in (".png", ".html"):
+        raise typer.BadParameter(f"{str(file)!r} is not an image or page, whose name ends in .png or .html")
+    return file
+
+
 @dgdr.command(short_help="The Pareto front of a request, with figures.")
 @with_options
 def plot(
@@ -26,9 +32,9 @@ def plot(
     namespace: ContextNamespace = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Draw into FILE.png or FILE.html."),
+        typer.Option("--file", "-f", metavar="FILE", help="Draw into FILE.png or FILE.html.", callback=_drawable),
     ] = None,
-    width: Annotated[int, typer.Option(min=40, max=200, help="Characters of the drawing.")] = 78,
+    width: Annotated[int, typer.Option(min=40, max=200, metavar="N", help="Characters of the drawing.")] = 78,
     api: OtherWayOptions,
     context: Context = None,
 ) -> None:

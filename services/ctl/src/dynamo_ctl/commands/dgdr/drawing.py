@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.errors import CtlError
 from dynamo_ctl.printing import columns
 
 _X, _Y = "tokensPerSecondPerUser", "tokensPerSecondPerGPU"
@@ -40,10 +40,8 @@ def table(points: list[KubeObject]) -> list[str]:
 
 
 def save(drawn: Drawn, file: Path) -> None:
-    """Draw into a .png or .html file. CtlError where the ending is another, nothing is known to draw, or it cannot be written."""
-    draw = {".png": _png, ".html": _html}.get(file.suffix.lower())
-    if draw is None:
-        raise CtlError(f"--file {file}: .png or .html is needed", ExitCode.USAGE)
+    """Draw into a .png or .html file. CtlError where nothing is known to draw, or it cannot be written."""
+    draw = _png if file.suffix.lower() == ".png" else _html
     if not any(_xy(point) for point in drawn.points):
         raise CtlError("the request has no figures yet, so there is nothing to draw")
     try:

@@ -104,7 +104,9 @@ def _results(request: KubeObject) -> KubeObject:
             raise CtlError(
                 f"request {name} failed: {failed.get('message') or f'kubectl describe dgdr {name} says why'}"
             )
-        raise CtlError(f"request {name} has no result yet; its phase is {phase}")
+        raise CtlError(
+            f"request {name} has no result yet; its phase is {phase}; kubectl get dgdr {name} -w shows when it is Ready"
+        )
     return results
 
 

@@ -56,17 +56,19 @@ class ReplayRequest:
         float | None,
         typer.Option(metavar="SECONDS", min=1, help="Planned time; else to the end of the trace."),
     ] = None
-    isl: Annotated[int, typer.Option(min=1, help="Input tokens of generated requests.")] = 3000
-    osl: Annotated[int, typer.Option(min=1, help="Output tokens of generated requests.")] = 300
-    seed: Annotated[int, typer.Option(help="Of generated requests.")] = 0
+    isl: Annotated[int, typer.Option(min=1, metavar="N", help="Input tokens of generated requests.")] = 3000
+    osl: Annotated[int, typer.Option(min=1, metavar="N", help="Output tokens of generated requests.")] = 300
+    seed: Annotated[int, typer.Option(metavar="N", help="Of generated requests.")] = 0
     max_batched_tokens: Annotated[
-        int, typer.Option(min=1, help="Prompt tokens of an iteration (max_num_batched_tokens).")
+        int, typer.Option(min=1, metavar="N", help="Prompt tokens of an iteration (max_num_batched_tokens).")
     ] = 8192
-    max_seqs: Annotated[int, typer.Option(min=1, help="Sequences of an engine (max_num_seqs).")] = 1024
+    max_seqs: Annotated[int, typer.Option(min=1, metavar="N", help="Sequences of an engine (max_num_seqs).")] = 1024
     transfer: Annotated[
         float, typer.Option(metavar="MICROSECONDS", min=0, help="To move the KV cache of a token to a decode engine.")
     ] = 2.0
-    cluster_gpus: Annotated[int | None, typer.Option(min=1, help="GPUs that the cluster has; else enough.")] = None
+    cluster_gpus: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="GPUs that the cluster has; else enough.")
+    ] = None
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write an HTML report with plots."),
@@ -84,6 +86,7 @@ def replay(asked: ReplayRequest) -> None:
     """
     from dynamo_ctl import settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.plan import simulation  # noqa: PLC0415 - quick help
+    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     settings.quiet()
-    simulation.run(asked, typer.echo)
+    simulation.run(asked, echo, echo_error)

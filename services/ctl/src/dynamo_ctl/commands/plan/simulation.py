@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-import yaml
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.policies import PolicyName
 from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
@@ -34,9 +33,14 @@ STATIC_BUDGET = 16
 """GPUs up to which the best static split is looked for, where the configuration has no budget."""
 
 
-def run(asked: ReplayRequest, say: Callable[[str], None]) -> None:
-    """Replay, print the table, and write the report; CtlError says what of the command line cannot be used."""
-    config = _config(asked.config, say)
+def run(asked: ReplayRequest, say: Callable[[str], None], remark: Callable[[str], None]) -> None:
+    """Replay, print the table, and write the report; CtlError says what of the command line cannot be used.
+
+    `remark` gets what of the configuration has no effect.
+    """
+    if asked.output is not None and not asked.output.parent.is_dir():
+        raise CtlError(f"--output {asked.output}: there is no folder {asked.output.parent}", ExitCode.USAGE)
+    config = _config(asked.config, remark)
     policies = [_policy(name) for name in asked.policies]
     profile = _profile(asked.profiles, config)
     requests, seconds = _requests(asked)
@@ -77,19 +81,16 @@ def _headline(asked: ReplayRequest, config: PlannerConfig, outcome: ReplayOutcom
     )
 
 
-def _config(file: Path, say: Callable[[str], None]) -> PlannerConfig:
-    try:
-        written = yaml.safe_load(files.read(file))
-    except yaml.YAMLError as error:
-        raise CtlError(f"{files.title(file)}: not YAML: {' '.join(str(error).split())}") from error
+def _config(file: Path, remark: Callable[[str], None]) -> PlannerConfig:
+    written = files.document(file, "a PlannerConfig", ": of a ConfigMap, the text of its key planner_config.json")
     problems = checking.errors(PlannerConfig, written)
     if problems:
         raise CtlError("\n".join(f"{files.title(file)}: {each.path}: {each.message}" for each in problems))
     for each in checking.warnings(PlannerConfig, written):
-        say(f"{files.title(file)}: {each.path}: {each.message}")
+        remark(f"{files.title(file)}: {each.path}: {each.message}")
     config = PlannerConfig.model_validate(written)
     if config.power_limit is not None:
-        say(
+        remark(
             f"{files.title(file)}: total_gpu_power_limit: not replayed; what GPUs may draw is written in the graph alone"
         )
     return config
