@@ -78,6 +78,8 @@ SINCE_OF_ALPHA = (*SINCE, "gpuMemoryService.extraClientContainers", *POLICIES)
 SINCE_OF_BETA = (
     *(
         *SINCE,
+        # Of no release yet.
+        "compilationCache.subPath",
         "experimental.grove",
         "experimental.gpuMemoryService.extraClientContainers",
         "experimental.checkpoint.enabled",

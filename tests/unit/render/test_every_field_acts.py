@@ -119,6 +119,7 @@ ALPHA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
 }
 BETA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "compilationCache.mountPath": ({"compilationCache": {"pvcName": "p", "mountPath": "/c"}}, "/d"),
+    "compilationCache.subPath": ({"compilationCache": {"pvcName": "p", "mountPath": "/c"}}, "s"),
     "compilationCache.pvcName": ({"compilationCache": {"pvcName": "p", "mountPath": "/c"}}, "q"),
     "eppConfig.config": ({"eppConfig": {}}, PICKER),
     "eppConfig.configMapRef": ({"eppConfig": {}}, {"name": "c", "key": "k", "optional": True}),

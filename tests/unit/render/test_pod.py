@@ -217,6 +217,26 @@ def test_compilation_cache_that_the_user_mounts_too_is_mounted_once() -> None:
     assert variables(container)["VLLM_CACHE_ROOT"] == "/mine"
 
 
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (None, {"subPath": "1.5.0"}),
+        ({"mountPropagation": "None"}, {"mountPropagation": "None", "subPath": "1.5.0"}),
+        ({"subPath": "mine"}, {"subPath": "mine"}),
+        ({"subPathExpr": "$(POD_NAME)"}, {"subPathExpr": "$(POD_NAME)"}),
+    ],
+)
+def test_compilation_cache_in_a_directory_of_its_volume(own: dict[str, Any] | None, expected: dict[str, Any]) -> None:
+    """So that a new version of the runtime begins with an empty one (dynamo#14484)."""
+    cache = {"name": "cache", "mountPath": "/c"}
+    mounts = [] if own is None else [{**cache, **own}]
+    spec = component(
+        main={**VLLM, "volumeMounts": mounts},
+        compilationCache={"pvcName": "cache", "mountPath": "/c", "subPath": "1.5.0"},
+    )
+    assert main(spec)["volumeMounts"][0] == {**cache, **expected}
+
+
 def test_compilation_cache_of_another_engine_needs_a_path() -> None:
     with pytest.raises(render.RenderError, match=r"component Worker: compilationCache.mountPath: is required"):
         pod(component(main=SGLANG, compilationCache={"pvcName": "cache"}))

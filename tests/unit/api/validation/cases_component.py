@@ -146,6 +146,16 @@ CASES = [
         "error: spec.components[0].compilationCache.mountPath: required: trtllm has no place of its own for what it compiles; name the directory that it caches into",
     ),
     Case(
+        "beta: directories of a cache",
+        beta(
+            "a: {compilationCache: {pvcName: c, mountPath: /c, subPath: vllm/1.5.0}}",
+            "b: {compilationCache: {pvcName: c, mountPath: /c, subPath: /1.5.0}}",
+            "c: {compilationCache: {pvcName: c, mountPath: /c, subPath: a/../..}}",
+        ),
+        "error: spec.components[1].compilationCache.subPath: '/1.5.0' must be a relative path: it begins at the root of the volume",
+        "error: spec.components[2].compilationCache.subPath: 'a/../..' must not contain '..'",
+    ),
+    Case(
         "alpha: name of the frontend sidecar taken",
         alpha(
             "a: {frontendSidecar: {image: x}, pod: {containers: [{name: b, image: x}, {name: sidecar-frontend, image: x}]}}"

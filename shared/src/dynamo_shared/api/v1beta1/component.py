@@ -59,6 +59,8 @@ class CompilationCacheConfig(ApiModel):
     """PersistentVolumeClaim in the same namespace."""
     mount_path: str | None = None
     """Where to mount it; for vLLM /root/.cache/vllm by default."""
+    sub_path: str | None = None
+    """Directory of the volume to mount, such as one for each version of the runtime; the whole volume by default."""
 
 
 class ScalingAdapter(ApiModel):

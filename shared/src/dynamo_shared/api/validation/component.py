@@ -5,7 +5,7 @@ from typing import Any
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.conversion import amounts
-from dynamo_shared.api.embedded.rules import objects
+from dynamo_shared.api.embedded.rules import objects, paths
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.gpus import NVIDIA_GPU
@@ -60,6 +60,18 @@ def compilation_cache_has_a_place(component: ComponentView, _facts: Facts) -> Vi
         engine = _without_cache_place(component)
         if engine is not None:
             yield component.field("compilationCache", "mountPath"), _NO_CACHE_PLACE.format(engine=engine)
+
+
+@COMPONENTS.rule(
+    "{path} must be a relative path: it begins at the root of the volume",
+    "{path} must not contain '..'",
+    versions=(BETA,),
+    added=True,
+)
+def compilation_cache_is_below_its_volume(component: ComponentView, _facts: Facts) -> Violations:
+    """The directory of a compilation cache is one of its volume."""
+    if problem := paths.not_below(mapping(component.spec.get("compilationCache")).get("subPath")):
+        yield component.field("compilationCache", "subPath"), problem
 
 
 def _without_cache_place(component: ComponentView) -> str | None:

@@ -46,11 +46,11 @@ def cache_mount(context: PodContext, backend: EngineBackend) -> KubeObject | Non
             "is required: the backend has no place of its own for what it compiles",
             "set it to the directory that the engine caches into",
         )
-    return {"name": cache.pvc_name, "mountPath": path}
+    return {"name": cache.pvc_name, "mountPath": path, **({"subPath": cache.sub_path} if cache.sub_path else {})}
 
 
 def with_cache(component: str, mounts: list[KubeObject], cache: KubeObject) -> list[KubeObject]:
-    """Mounts with the compilation cache, once, where the user mounts it as well."""
+    """Mounts with the compilation cache, once, where the user mounts it as well: what that mount says of itself counts."""
     there = next((mount for mount in mounts if mount["mountPath"] == cache["mountPath"]), None)
     if there is None:
         return [*mounts, cache]
@@ -61,7 +61,9 @@ def with_cache(component: str, mounts: list[KubeObject], cache: KubeObject) -> l
             f"{cache['mountPath']} is where volume {there['name']} is mounted",
             "mount one of them elsewhere",
         )
-    return mounts
+    if there.get("subPathExpr"):
+        return mounts
+    return [{**cache, **each} if each is there else each for each in mounts]
 
 
 def share_memory(container: KubeObject, pod: KubeObject, size: int | str | None) -> None:
