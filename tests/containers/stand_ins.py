@@ -19,7 +19,7 @@ from dynamo_devcluster.locks import turn
 from tools.images import archive
 from tools.images.archive import Image
 
-NATS = "docker.io/library/nats:2.12-alpine"
+NATS = "docker.io/library/nats:2.15.1-alpine"
 ETCD = "quay.io/coreos/etcd:v3.6.6"
 KWOK_CLUSTER = "registry.k8s.io/kwok/cluster:v0.8.0-k8s.v1.35.5"
 PATH = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "DYNAMO_STAND_IN": "yes"}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from dynamo_devcluster.catalog import ETCD_VERSION, NATS_VERSION
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.manifest import load_manifests
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
@@ -130,6 +131,15 @@ def test_the_compose_file_holds_together() -> None:
     text = (ROOT / "compose.yaml").read_text()
     # Passwords are made up at the first start; the file only says where they are.
     assert not re.search(r"(?i)password(?!_file|s? made up)|token|secret", text)
+
+
+@pytest.mark.parametrize(("program", "version"), [("nats", NATS_VERSION), ("etcd", ETCD_VERSION)])
+def test_images_of_servers_have_the_version_that_the_tests_run(program: str, version: str) -> None:
+    """The tag 2.12-alpine was of another server each month, and of none that was tested."""
+    values = yaml.safe_load((ROOT / "helm/dynamo-platform/values.yaml").read_text())
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    tags = {values[program]["image"]["tag"], compose["services"][program]["image"].rpartition(":")[2]}
+    assert {tag.removeprefix("v").removesuffix("-alpine") for tag in tags} == {version}
 
 
 def test_the_compose_files_settings_are_settings() -> None:
