@@ -208,6 +208,16 @@ def test_a_release_whose_name_no_service_can_have_is_refused(release: str) -> No
     )
 
 
+@pytest.mark.parametrize(("length", "refused"), [(40, False), (41, True)])
+def test_a_release_whose_name_does_not_fit_into_those_of_its_objects_is_refused(length: int, refused: bool) -> None:
+    """Two releases with the same first 40 characters had the same objects."""
+    release = f"a-dynamo-platform-{'b' * (length - 18)}"
+    outcome = helm.run("template", release, helm.PLATFORM)
+    assert ("which another release may share: set fullnameOverride" in outcome.stderr) is refused
+    assert (outcome.returncode != 0) is refused
+    helm.template("--set", f"fullnameOverride={release[:40]}", release=release)
+
+
 def test_right_values_are_taken() -> None:
     """Durations of Prometheus, operators of tolerations from Kubernetes 1.35 on, quantities with an exponent."""
     right = (

@@ -386,6 +386,9 @@ authorization.conf
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $fullname) -}}
 {{- fail (printf "%s, by the name of the release, cannot begin the name of a Service: it begins with a letter and has no dot. Set fullnameOverride" $fullname) -}}
 {{- end -}}
+{{- if and (gt (len .Release.Name) 40) (not .Values.fullnameOverride) -}}
+{{- fail (printf "the name of the release has %d characters, and those of its objects have 40 of them, which another release may share: set fullnameOverride (%s, if this release is installed with that)" (len .Release.Name) $fullname) -}}
+{{- end -}}
 {{- /* Settings by which the chart's objects are made, each with the value of the chart that says the same. */ -}}
 {{- range list
   (list "server.webhook.port" .Values.webhook.port "webhook.port")
