@@ -4,6 +4,7 @@ import "./stream.ts";
 import "./snapshot.ts";
 import "./collection.ts";
 import "./rows.ts";
+import "./roles.ts";
 import "./drafts.ts";
 import "./route.ts";
 import "./words.ts";

@@ -1,4 +1,4 @@
-import { choiceOf, chosen, queryOf, rowOf } from "../src/logic/rows.ts";
+import { choiceOf, chosen, ordered, orderOf, orders, queryOf, rowOf } from "../src/logic/rows.ts";
 import { deepEqual, equal, test } from "./check.ts";
 
 const HOUR = 3_600_000;
@@ -18,6 +18,13 @@ const ROWS = [
   graph("graph-10", "pending", "ImagePullBackOff", 30, 16),
   graph("graph-9", "pending", "some_resources_are_not_ready", 2, 2),
 ].map((each) => rowOf("deployments", each));
+test("cards, which have no headings, can be in any order that headings offer", () => {
+  const offered = orders("deployments");
+  deepEqual(offered.slice(0, 3), [["Name", "Name"], ["-Name", "Name, descending"], ["State", "State"]]);
+  for (const [order] of offered) equal(orderOf(ordered(FIRST, order)), order);
+  deepEqual(names(ordered(FIRST, "-GPUs")), ["10", "2", "9"]);
+});
+
 const names = (choice) => chosen("deployments", ROWS, { ...FIRST, ...choice }).map((each) => each.object.metadata.name.replace("graph-", ""));
 
 test("rows are in the order of any column, numbers by their size and trouble first", () => {

@@ -55,16 +55,31 @@ function keyOf(kind: Kind, by: string): (row: Row) => string {
   return ({ object }) => object.metadata.name;
 }
 
+/** The order of a choice, as the address has it. */
+export function orderOf({ by, descending }: Choice): string {
+  return (descending ? "-" : "") + by;
+}
+
+/** All orders of a kind's list, with words: what headings offer, for screens without room for these. */
+export function orders(kind: Kind): [string, string][] {
+  const titles = [NAME!, STATE!, ...KINDS[kind].columns.map((each) => each.title), AGE!];
+  return titles.flatMap((by): [string, string][] => [[by, by], [`-${by}`, `${by}, descending`]]);
+}
+
+/** The same choice in another order. */
+export function ordered(choice: Choice, order: string): Choice {
+  return { ...choice, by: order.replace(/^-/, ""), descending: order.startsWith("-") };
+}
+
 /** A choice as the query of an address; nothing for that which a list has at first. */
 export function queryOf({ filter, by, descending }: Choice): string {
   const query = new URLSearchParams();
   if (filter) query.set("filter", filter);
-  if (by !== NAME || descending) query.set("sort", (descending ? "-" : "") + by);
+  if (by !== NAME || descending) query.set("sort", orderOf({ filter, by, descending }));
   return query.toString();
 }
 
 export function choiceOf(query: string): Choice {
   const given = new URLSearchParams(query);
-  const sort = given.get("sort") || NAME!;
-  return { filter: given.get("filter") ?? "", by: sort.replace(/^-/, ""), descending: sort.startsWith("-") };
+  return ordered({ filter: given.get("filter") ?? "", by: NAME!, descending: false }, given.get("sort") || NAME!);
 }

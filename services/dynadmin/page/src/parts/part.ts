@@ -1,5 +1,6 @@
 // The base of all elements: light DOM, and tasks that end when the element goes.
-import { LitElement } from "lit";
+import { LitElement, type PropertyValues } from "lit";
+import { keepRoles } from "../logic/roles.ts";
 
 /** The moment, milliseconds: not noticed by a person, and as long as it takes to draw a thousand rows. */
 const DRAWN_WITHIN = 100;
@@ -10,6 +11,11 @@ export class Part extends LitElement {
 
   protected override createRenderRoot(): HTMLElement {
     return this;
+  }
+
+  protected override update(changed: PropertyValues): void {
+    super.update(changed);
+    keepRoles(this);
   }
 
   /** Aborted when the element is removed, or after `restart`. */

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { age } from "../logic/format.ts";
 import { type Column, KINDS, type Tone } from "../logic/kinds.ts";
-import { AGE, choiceOf, chosen, NAME, queryOf, type Row, rowOf, STATE } from "../logic/rows.ts";
+import { AGE, choiceOf, chosen, NAME, ordered, orderOf, orders, queryOf, type Row, rowOf, STATE } from "../logic/rows.ts";
 import { format, type Kind } from "../logic/route.ts";
 import { badge, lineOf, problemOf } from "../parts/badge.ts";
 import { Part, properties, state } from "../parts/part.ts";
@@ -54,6 +54,9 @@ class List extends Part {
         ? html`<div class="tools">
             <input type="search" aria-label="Filter" placeholder="Filter by name, state or another column" .value=${this.choice.filter}
               @input=${(event: InputEvent) => (this.choice = { ...this.choice, filter: (event.target as HTMLInputElement).value })} @change=${this.keep} />
+            <label class="inline sorting">Sort by <select @change=${(event: Event) => this.sortBy((event.target as HTMLSelectElement).value)}>
+              ${orders(this.kind).map(([order, text]) => html`<option value=${order} .selected=${order === orderOf(this.choice)}>${text}</option>`)}
+            </select></label>
             <span class="muted" role="status">${rows.length === all.length ? `${all.length} in all` : `${rows.length} of ${all.length}`}</span>
           </div>`
         : nothing}
@@ -67,7 +70,11 @@ class List extends Part {
   }
 
   private sort(by: string): void {
-    this.choice = { ...this.choice, by, descending: by === this.choice.by && !this.choice.descending };
+    this.sortBy(by === this.choice.by && !this.choice.descending ? `-${by}` : by);
+  }
+
+  private sortBy(order: string): void {
+    this.choice = ordered(this.choice, order);
     this.keep();
   }
 
