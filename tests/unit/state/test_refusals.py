@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from os import urandom
 from typing import Any
 
+import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, key_of
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.errors import StreamFullError
 from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, OutgoingMessage
 from dynamo_shared.bus.sizes import check_size
 from dynamo_shared.state import messages
-from dynamo_shared.state.publisher import StatePublisher
+from dynamo_shared.state.publisher import StatePublisher, refusals
 from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire import subjects
 
@@ -99,6 +101,20 @@ async def test_a_refused_object_is_published_when_the_server_takes_more() -> Non
         bus.reconnect()
         await until(lambda: said[-1] == "")
         assert await bus.version() == "6"
+
+
+async def test_of_what_is_refused_so_much_is_kept_and_the_rest_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server with a small max_payload refuses most of what a cluster has, and all of that was in memory."""
+    monkeypatch.setattr(refusals, "KEPT_BYTES", 10_000, raising=False)
+    bus = Limited()
+    async with publishing(bus) as (publisher, said):
+        publisher.put(DEPLOYMENTS, {**LARGE, "spec": {"noise": urandom(20_000).hex()}})
+        await until(lambda: "1 objects" in said[-1])
+        bus.disconnect()
+        bus.largest = 1 << 20
+        bus.reconnect()
+        async with asyncio.timeout(10):
+            await publisher.lost.wait()
 
 
 async def test_a_loss_ends_what_was_refused_before_it() -> None:

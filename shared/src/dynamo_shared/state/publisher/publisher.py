@@ -55,7 +55,7 @@ class StatePublisher:
         self._outbox = Outbox()
         self._desired = desired = Desired(self._ledger, self._outbox)
         self._stream = stream = StateStream(bus, cluster, declares)
-        self._refusals = refusals = Refusals(self._outbox)
+        self._refusals = refusals = Refusals(self._outbox, stream.declare_lost)
         self._markers = markers = Markers(stream, desired, now)
         backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         correction = Correction(stream, desired, truth, backoff, clock)

@@ -17,23 +17,31 @@ TOO_LARGE = (
 )
 """For the owner of an object, who sees neither the watcher's log nor its /readyz."""
 
+KEPT_BYTES = 64 << 20
+"""Of messages that were refused. A server with a small max_payload may refuse most of what a cluster has."""
+
 log = structlog.get_logger("dynamo.bus.state")
 
 
 class Refusals:
     """`on_change` gets a sentence about all refusals, or an empty one; `on_too_large` an object and a sentence."""
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Outbox, declare_lost: Callable[[str], None]) -> None:
         self._outbox = outbox
-        self._refused: dict[str, tuple[StateMessage, str]] = {}
-        """by subject, each with the server's reason"""
+        self._declare_lost = declare_lost
+        self._refused: dict[str, tuple[StateMessage | None, str]] = {}
+        """by subject, each with the server's reason; without the message where those that are kept are too many"""
+        self._kept = 0
         self.on_change: Callable[[str], None] = lambda _: None
         self.on_too_large: Callable[[KubeObject, str], None] = lambda _obj, _words: None
 
     def add(self, message: StateMessage, error: BusError) -> None:
         """A message was refused for good."""
         log.error("object refused by STATE", subject=message.subject, error=str(error))
-        self._refused[message.subject] = message, str(error)
+        self._forget(message.subject)
+        fits = self._kept + message.size <= KEPT_BYTES
+        self._refused[message.subject] = message if fits else None, str(error)[:300]
+        self._kept += message.size if fits else 0
         self.on_change(self._words())
         if not message.deleted and isinstance(error, MessageTooLargeError):
             self.on_too_large(messages.decode_object(message.payload, message.headers), TOO_LARGE)
@@ -41,26 +49,40 @@ class Refusals:
 
     def remove(self, subject: str) -> None:
         """A message of this subject was taken, or STATE says already what there is to say of it."""
-        if self._refused.pop(subject, None) is not None:
+        if self._forget(subject):
             self.on_change(self._words())
 
     def retry(self) -> None:
-        """The server was started again, and may take more than before: what it refused waits once more."""
-        for subject, (message, _) in self._refused.items():
-            if self._outbox.newest(subject) is None:
+        """The server was started again, and may take more than before: what it refused waits once more.
+
+        Where not all of it is kept, everything is published again.
+        """
+        kept = [message for message, _ in self._refused.values() if message is not None]
+        if len(kept) < len(self._refused):
+            self._declare_lost("not all that it refused is kept, and it may take more now")
+            return
+        for message in kept:
+            if self._outbox.newest(message.subject) is None:
                 self._outbox.add(message)
 
     def clear(self) -> None:
         """Nothing was published yet."""
         if self._refused:
             self._refused.clear()
+            self._kept = 0
             self.on_change("")
+
+    def _forget(self, subject: str) -> bool:
+        """Whether its message was refused."""
+        message, reason = self._refused.pop(subject, (None, None))
+        self._kept -= message.size if message is not None else 0
+        return reason is not None
 
     def _words(self) -> str:
         if not self._refused:
             return ""
         _, reason = next(iter(self._refused.values()))
         return (
-            f"{len(self._refused)} objects are in STATE as they were before; the first: {reason[:300]}; "
+            f"{len(self._refused)} objects are in STATE as they were before; the first: {reason}; "
             f"max_payload of the NATS server must be {MAX_PAYLOAD} (dynamoctl nats-config)"
         )
