@@ -9,7 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, SERVICE_ACCOUNTS, ObjectKey, Resource
+from dynamo_shared.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    SERVICE_ACCOUNTS,
+    ObjectKey,
+    Resource,
+)
 from dynamo_shared.kube import (
     AlreadyExists,
     Conflict,
@@ -171,6 +178,14 @@ async def test_lists_in_pages_by_label_and_field(
     assert len(await kube.list(CONFIG_MAPS, namespace, field_selector="metadata.name=c5")) == 1
     everywhere = await kube.list(CONFIG_MAPS, label_selector="half=second")
     assert {item["metadata"]["namespace"] for item in everywhere} >= {namespace}
+
+
+async def test_names_come_without_their_objects(kube: KubeClient, namespace: str) -> None:
+    names, are_more = await kube.list_names(NAMESPACES, limit=1000)
+    assert namespace in names
+    assert not are_more
+    first, are_more = await kube.list_names(NAMESPACES, limit=1)
+    assert (first, are_more) == (names[:1], True)
 
 
 async def test_who_may_not_is_forbidden(control_plane: ControlPlane, namespace: str) -> None:

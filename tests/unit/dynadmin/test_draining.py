@@ -34,10 +34,10 @@ class Kube:
     async def create(self, *_: Any, **__: Any) -> dict[str, Any]:
         return {"status": {"allowed": True, "authenticated": True, "user": {"username": "ann"}}}
 
-    async def list_page(self, *_: Any, **__: Any) -> dict[str, Any]:
+    async def list_names(self, *_: Any, **__: Any) -> tuple[list[str], bool]:
         self.asked.set()
         await self.may_answer.wait()
-        return {"items": [{"metadata": {"name": "team"}}]}
+        return ["team"], False
 
 
 class Pause:

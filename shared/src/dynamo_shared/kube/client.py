@@ -36,6 +36,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 #: Objects of a list that are asked for at once.
 PAGE_SIZE = 500
 
+_AS_TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 # Both are JSON, which is YAML; the server accepts no JSON-named content type for apply.
 APPLY = "application/apply-patch+yaml"
@@ -216,6 +217,20 @@ class KubeClient:
         if not (page.get("metadata") or {}).get("resourceVersion"):
             raise Unavailable(0, "Garbled", "the answer is not a list: it has no resourceVersion")
         return page
+
+    async def list_names(self, resource: Resource, *, limit: int) -> tuple[Sequence[str], bool]:
+        """Names of a cluster's objects, at most so many, and whether there are more: the server sends nothing else of them.
+
+        Not as PartialObjectMetadata, which has all annotations.
+        """
+        query = f"includeObject=None&limit={limit}"
+        table = await self.read(f"{resource.path()}?{query}", accept=_AS_TABLE)
+        columns = [each["name"] for each in table.get("columnDefinitions") or ()]
+        if "Name" not in columns:
+            raise Unavailable(0, "Garbled", "the answer is not a table: it has no column of names")
+        place = columns.index("Name")
+        names = [row["cells"][place] for row in table.get("rows") or ()]
+        return names, bool((table.get("metadata") or {}).get("continue"))
 
     async def create(
         self, resource: Resource, obj: KubeObject, *, dry_run: bool = False, strict: bool = True

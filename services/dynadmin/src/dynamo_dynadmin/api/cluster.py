@@ -69,9 +69,9 @@ class Cluster:
     async def namespaces(self, call: Call) -> web.StreamResponse:
         """Namespaces in which the caller may list graph deployments."""
         try:
-            page = await call.kube.list_page(NAMESPACES, limit=_NAMESPACES)
-            names = {each["metadata"]["name"] for each in page.get("items") or ()}
-            if (page.get("metadata") or {}).get("continue"):
+            listed, are_more = await call.kube.list_names(NAMESPACES, limit=_NAMESPACES)
+            names = set(listed)
+            if are_more:
                 call.warnings.append(f"only the first {_NAMESPACES} namespaces are checked")
         except Forbidden:
             # A caller who may not list them gets those with something that the caller may list.
