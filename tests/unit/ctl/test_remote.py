@@ -63,12 +63,19 @@ async def served(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
         yield api
 
 
-async def test_a_page_in_place_of_an_answer_is_reported() -> None:
-    """A wrong URL, or a proxy where people log in."""
+@pytest.mark.parametrize(
+    ("ask", "kind"),
+    [
+        (lambda api: api.request("GET", "/namespaces"), "JSON"),
+        (lambda api: anext(api.follow("/x")), "stream of events"),
+    ],
+)
+async def test_a_page_in_place_of_an_answer_is_reported(ask: Any, kind: str) -> None:
+    """A wrong URL, or a proxy where people log in. A stream was opened again and again, without a word."""
     with pytest.raises(CtlError) as refused:
-        await api_of(Answering(b"<html>log in</html>")).request("GET", "/namespaces")
+        await ask(api_of(Answering(b"<html>log in</html>")))
     assert refused.value.code == ExitCode.UNREACHABLE
-    assert str(refused.value) == "https://p.test answers no JSON: is it the platform's REST API?"
+    assert str(refused.value) == f"https://p.test answers no {kind}: is it the platform's REST API?"
 
 
 @pytest.mark.parametrize(
@@ -156,14 +163,6 @@ async def test_a_stream_goes_on_with_a_newer_token(monkeypatch: pytest.MonkeyPat
         with pytest.raises(CtlError, match="log in again"):
             assert [event.data async for event in api.follow("/x")]
     assert asked == ["Bearer first", "Bearer second"]
-
-
-async def test_a_page_in_place_of_a_stream_is_reported() -> None:
-    """It was opened again and again, without a word."""
-    with pytest.raises(CtlError) as refused:
-        await anext(api_of(Answering(b"<html>log in</html>")).follow("/x"))
-    assert refused.value.code == ExitCode.UNREACHABLE
-    assert str(refused.value) == "https://p.test answers no stream of events: is it the platform's REST API?"
 
 
 async def test_an_event_that_is_not_json_is_reported() -> None:

@@ -64,33 +64,22 @@ async def test_a_watch_goes_on_where_the_last_one_was(server: Any, end: str) -> 
     assert len(followed.waits) == (0 if end == "end" else 1)
 
 
-async def test_a_half_line_of_a_broken_connection_is_not_an_event(server: Any) -> None:
-    server.then(
-        steps.answer(listed(5)),
-        steps.watch(b'{"type":"ADDED","object":{"metadata":{"name":"a"', then="break"),
-        steps.watch(event("ADDED", pod("a", 6)), then="hang"),
-    )
-    assert await Followed(server).take(2) == ["SYNCED 5", "ADDED a@6"]
-    assert server.requests[2].query["resourceVersion"] == "5"
-
-
-async def test_a_silent_connection_is_given_up(server: Any) -> None:
-    server.then(
-        steps.answer(listed(5)), steps.watch(then="hang"), steps.watch(event("ADDED", pod("a", 6)), then="hang")
-    )
-    # Longer than a busy machine stands still: what is answered late is logged, too.
-    followed = Followed(server, silence=2.0)
+@pytest.mark.parametrize(
+    ("silent", "times", "level", "error"),
+    [
+        # Where nothing happens, that is what happens. Longer than a busy machine stands still: a late answer is logged, too.
+        pytest.param(steps.watch(then="hang"), {"silence": 2.0}, "debug", "Silence", id="after its beginning"),
+        # It ends with the time of a request.
+        pytest.param(steps.hang(), {"timeout": 2.0, "silence": 600.0}, "info", "Timeout", id="from its beginning"),
+    ],
+)
+async def test_a_silent_connection_is_given_up(
+    server: Any, silent: Any, times: dict[str, float], level: str, error: str
+) -> None:
+    server.then(steps.answer(listed(5)), silent, steps.watch(event("ADDED", pod("a", 6)), then="hang"))
     with capture_logs() as logs:
-        assert await followed.take(2) == ["SYNCED 5", "ADDED a@6"]
-    # Where nothing happens, that is what happens.
-    assert [(each["log_level"], "Silence" in each["error"]) for each in logs] == [("debug", True)]
-
-
-async def test_a_watch_that_is_not_answered_ends_with_the_time_of_a_request_and_is_logged(server: Any) -> None:
-    server.then(steps.answer(listed(5)), steps.hang(), steps.watch(event("ADDED", pod("a", 6)), then="hang"))
-    with capture_logs() as logs:
-        assert await Followed(server, timeout=2.0, silence=600.0).take(2) == ["SYNCED 5", "ADDED a@6"]
-    assert [(each["log_level"], "Timeout" in each["error"]) for each in logs] == [("info", True)]
+        assert await Followed(server, **times).take(2) == ["SYNCED 5", "ADDED a@6"]
+    assert [(each["log_level"], error in each["error"]) for each in logs] == [(level, True)]
 
 
 @pytest.mark.parametrize("how", ["at the start", "in the middle"])
@@ -270,6 +259,8 @@ async def test_an_event_reported_twice_is_yielded_once(server: Any) -> None:
 @pytest.mark.parametrize(
     "garbage",
     [
+        # Half a line, of a connection that broke.
+        b'{"type":"ADDED","object":{"metadata":{"name":"a"',
         b"<html>\n",
         b"[]\n",
         b"\xff\n",
@@ -283,10 +274,11 @@ async def test_an_event_reported_twice_is_yielded_once(server: Any) -> None:
 async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, garbage: bytes) -> None:
     server.then(
         steps.answer(listed(5)),
-        steps.watch(garbage, then="hang"),
+        steps.watch(garbage, then="hang" if garbage.endswith(b"\n") else "break"),
         steps.watch(event("ADDED", pod("a", 6)), then="hang"),
     )
     assert await Followed(server).take(2) == ["SYNCED 5", "ADDED a@6"]
+    assert server.requests[2].query["resourceVersion"] == "5"
 
 
 async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(server: Any) -> None:

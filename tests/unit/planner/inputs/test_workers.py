@@ -203,23 +203,13 @@ class TestStartup:
         times.learn([pod("a", ready="10:01:00"), pod("b", ready="10:02:00"), pod("c", ready="10:59:00")])
         assert times.seconds == 120
 
-    def test_a_pod_that_is_ready_again_did_not_start(self):
+    @pytest.mark.parametrize(
+        ("names", "later"), [(["a"], ["a"]), ([f"p{index}" for index in range(300)],) * 2, (["a"], [])]
+    )
+    def test_pods_that_are_ready_again_did_not_start_and_those_that_go_leave_their_measurement(self, names, later):
         times = StartupTimes()
-        times.learn([pod("a", ready="10:01:00")])
-        times.learn([pod("a", ready="11:00:00")])
-        assert times.seconds == 60
-
-    def test_a_pod_of_many_that_is_ready_again_did_not_start(self):
-        times = StartupTimes()
-        many = [pod(f"p{index}", ready="10:01:00") for index in range(300)]
-        times.learn(many)
-        times.learn([pod(f"p{index}", ready="11:00:00") for index in range(300)])
-        assert times.seconds == 60
-
-    def test_pods_that_go_leave_their_measurement(self):
-        times = StartupTimes()
-        times.learn([pod("a", ready="10:01:00")])
-        times.learn([])
+        times.learn([pod(name, ready="10:01:00") for name in names])
+        times.learn([pod(name, ready="11:00:00") for name in later])
         assert times.seconds == 60
 
     def test_new_starts_displace_old_ones_within_bounds(self):

@@ -145,24 +145,29 @@ UPDATING, OVER = {"updateStartedAt": "x"}, {"updateStartedAt": "x", "updateEnded
 
 
 @pytest.mark.parametrize(
-    ("status", "reached", "received"),
+    ("status", "reached", "replicas", "received"),
     [
-        ({}, "new", True),
-        ({"observedGeneration": 1}, "new", True),
-        (UNSEEN, "new", False),
+        ({}, "new", 1, True),
+        ({"observedGeneration": 1}, "new", 1, True),
+        (UNSEEN, "new", 1, False),
         # Grove says at the end of an update that it has observed the set.
-        ({**UNSEEN, "updateProgress": UPDATING}, "new", True),
-        ({**UNSEEN, "rollingUpdateProgress": UPDATING}, "new", True),
-        ({**UNSEEN, "updateProgress": UPDATING}, "old", False),
-        ({**UNSEEN, "updateProgress": OVER}, "new", False),
-        ({"observedGeneration": 0, "updateProgress": UPDATING}, None, False),
+        ({**UNSEEN, "updateProgress": UPDATING}, "new", 1, True),
+        ({**UNSEEN, "rollingUpdateProgress": UPDATING}, "new", 1, True),
+        ({**UNSEEN, "updateProgress": UPDATING}, "old", 1, False),
+        ({**UNSEEN, "updateProgress": OVER}, "new", 1, False),
+        ({"observedGeneration": 0, "updateProgress": UPDATING}, None, 1, False),
+        # Of a component of 0 replicas it never says that it has acted.
+        (UNSEEN, "new", 0, True),
+        (UNSEEN, "old", 0, False),
     ],
 )
-def test_what_grove_has_not_acted_on_is_not_observed(status, reached, received):
-    there = clique("graph-0-one")
+def test_what_grove_has_not_acted_on_is_not_observed(status, reached, replicas, received):
+    there = clique("graph-0-one", replicas)
     there["status"]["currentPodCliqueSetGenerationHash"] = reached
     world = observed(stored(pod_clique_set(status=status)), cliques=[there])
-    (part,) = conclude(desiring(SET), CarryOutResult(world)).components["One"]
+    desired = pod_clique_set()
+    desired["spec"]["template"]["cliques"][0]["spec"]["replicas"] = replicas
+    (part,) = conclude(desiring(desired), CarryOutResult(world)).components["One"]
     assert part.observed == received
 
 
@@ -181,17 +186,6 @@ def test_pods_of_a_scaling_group_that_are_refused_are_its_first_trouble():
     first = part.troubles[0]
     assert (first.reason, first.pod) == ("QuotaExceeded", "of graph-0-one-0-one-ldr")
     assert first.message == "exceeded quota: few"
-
-
-@pytest.mark.parametrize(("reached", "received"), [("new", True), ("old", False)])
-def test_of_a_component_of_0_replicas_grove_never_says_that_it_has_acted(reached, received):
-    there = clique("graph-0-one", 0)
-    there["status"]["currentPodCliqueSetGenerationHash"] = reached
-    world = observed(stored(pod_clique_set(status=UNSEEN)), cliques=[there])
-    empty = pod_clique_set()
-    empty["spec"]["template"]["cliques"][0]["spec"]["replicas"] = 0
-    (part,) = conclude(desiring(empty), CarryOutResult(world)).components["One"]
-    assert part.observed == received
 
 
 def at_zero(replicas: int, total: int, ready: int, **status: Any) -> KubeObject:

@@ -117,11 +117,19 @@ async def test_a_job_that_waits_is_cancelled_alone():
         assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
 
 
-async def test_a_job_that_takes_too_long_ends():
-    async with WorkerPool(settings().model_copy(update={"time_limit": 0.2}), FAKE) as pool:
+@pytest.mark.parametrize(
+    ("limit", "system", "error"),
+    [
+        pytest.param({"time_limit": 0.2}, "b200_sxm", pytest.raises(TimeoutError), id="too long"),
+        pytest.param({"memory_mib": 128}, "a30", pytest.raises(Overgrown, match="may take 128"), id="too large"),
+    ],
+)
+async def test_a_worker_beyond_its_limits_ends(limit, system, error):
+    async with WorkerPool(settings().model_copy(update=limit), FAKE) as pool:
         reported = Reports()
-        with pytest.raises(TimeoutError):
-            await pool.run(job("b200_sxm"), reported)
+        with error:
+            await pool.run(job(system), reported)
+        assert pool.resident() == 0
     assert gone(reported.pid)
 
 
@@ -134,15 +142,6 @@ async def test_a_worker_that_does_not_start_is_not_blamed_on_the_job(monkeypatch
         assert simulations.pool.workers == 0
     assert answer.outcome is JobStatus.BROKEN
     assert answer.message == "a worker process was not ready within 0.1 s"
-
-
-async def test_a_worker_that_grows_too_large_ends():
-    async with WorkerPool(settings().model_copy(update={"memory_mib": 128}), FAKE) as pool:
-        reported = Reports()
-        with pytest.raises(Overgrown, match="may take 128"):
-            await pool.run(job("a30"), reported)
-        assert pool.resident() == 0
-    assert gone(reported.pid)
 
 
 async def test_a_worker_that_has_grown_begins_again():
