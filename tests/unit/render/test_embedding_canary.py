@@ -17,22 +17,24 @@ def canary(*flags: str, version: str = "1.5.0", framework: str = "sglang", **con
     return variables(main(single, backendFramework=framework))[ENABLED]
 
 
-@pytest.mark.parametrize("version", ["1.5.0", "1.5.1"])
-def test_embedding_workers_of_1_5_get_none(version: str) -> None:
-    assert canary("--embedding-worker", version=version) == "false"
-    script = "exec python3 -m dynamo.sglang --model-path m \\\n  --embedding-worker"
-    assert canary(version=version, command=["sh", "-c"], args=[script]) == "false"
+SCRIPT = {"command": ["sh", "-c"], "args": ["exec python3 -m dynamo.sglang --model-path m \\\n  --embedding-worker"]}
+VLLM = {"command": ["python3", "-m", "dynamo.vllm", "--embedding-worker"]}
 
 
-@pytest.mark.parametrize("version", ["1.6.0", "2.0.0"])
-def test_later_ones_answer_them(version: str) -> None:
-    assert canary("--embedding-worker", version=version) == "true"
-
-
-def test_other_workers_answer_them() -> None:
-    assert canary() == "true"
-    vllm = ["python3", "-m", "dynamo.vllm", "--embedding-worker"]
-    assert canary(framework="vllm", command=vllm) == "true"
+@pytest.mark.parametrize(
+    ("flags", "fields", "enabled"),
+    [
+        (["--embedding-worker"], {"version": "1.5.0"}, "false"),
+        (["--embedding-worker"], {"version": "1.5.1"}, "false"),
+        ([], {"version": "1.5.1", **SCRIPT}, "false"),
+        (["--embedding-worker"], {"version": "1.6.0"}, "true"),
+        (["--embedding-worker"], {"version": "2.0.0"}, "true"),
+        ([], {}, "true"),
+        ([], {"framework": "vllm", **VLLM}, "true"),
+    ],
+)
+def test_embedding_workers_of_1_5_get_none(flags: list[str], fields: dict[str, Any], enabled: str) -> None:
+    assert canary(*flags, **fields) == enabled
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,24 @@ def shuffled(value: Any, rng: random.Random) -> Any:
     return [shuffled(each, rng) for each in value] if isinstance(value, list) else value
 
 
+RACK = {"pack": {"required": "rack"}}
 CHANGES_NOTHING = {
     "replicas": lambda obj: part(obj, "Decode").update(replicas=7),
     "no replicas": lambda obj: part(obj, "Decode").pop("replicas"),
     "replicas that start together": lambda obj: part(obj, "Decode").update(minAvailable=2),
+    "the same in the words of Grove": lambda obj: part(obj, "Decode").update(
+        providerOverride={"apiVersion": "grove.io/v1alpha1", "value": {"spec": {"minAvailable": 2}}}
+    ),
+    "constraint of a component in the words of Grove": lambda obj: part(obj, "Decode").update(
+        providerOverride={"apiVersion": "grove.io/v1alpha1", "value": {"topologyConstraint": RACK}}
+    ),
+    "constraint of the graph in the words of Grove": lambda obj: obj["spec"].update(
+        providerOverride={
+            "apiVersion": "grove.io/v1alpha1",
+            "value": {"spec": {"template": {"topologyConstraint": RACK}}},
+        }
+    ),
+    "no policy for KV caches": lambda obj: obj["spec"].update(experimental={}),
     "scaling group": lambda obj: part(obj, "Decode").update(experimental={"grove": {"forceScalingGroup": True}}),
     "checkpoint that is off": lambda obj: part(obj, "Decode").update(
         experimental={"checkpoint": {"enabled": False, "checkpointRef": "c"}}
@@ -78,6 +92,10 @@ CHANGES_NOTHING = {
 }
 CHANGES_ALL = {
     "version of the runtime": lambda obj: part(obj, "Decode").update(runtimeVersionOverride="1.5.0"),
+    "policy for KV caches": lambda obj: obj["spec"].update(
+        experimental={"kvTransferPolicy": {"labelKey": "topology.kubernetes.io/zone", "domain": "zone"}}
+    ),
+    "priority": lambda obj: obj["spec"].update(priorityClassName="high"),
     "image": lambda obj: container(obj, "Prefill").update(image="other"),
     "argument": lambda obj: container(obj, "Prefill").update(args=["--x"]),
     "variable of the graph": lambda obj: obj["spec"].update(env=[{"name": "G", "value": "1"}]),

@@ -8,7 +8,6 @@ from dynamo_pod_builder import render
 from dynamo_shared.api.objects import KubeObject
 
 from .building import CONFIG, component, component_deployments, graph, graph_children, of_kind, variables, workloads
-from .test_hashing import hash_of
 from .test_priority import LEADER_WORKER_SETS, TENSORS
 
 POLICY = {"labelKey": "topology.kubernetes.io/zone", "domain": "zone"}
@@ -24,13 +23,12 @@ GIVEN = {
 ANNOTATION = "nvidia.com/topology-label-key"
 
 
-def sample(policy: dict[str, Any] | None = POLICY) -> KubeObject:
-    fields: dict[str, Any] = {} if policy is None else {"experimental": {"kvTransferPolicy": policy}}
+def sample(policy: dict[str, Any] = POLICY) -> KubeObject:
     return graph(
         component("Frontend", "frontend"),
         component("Prefill", "prefill"),
         component("Decode", "decode", main=TENSORS, multinode={"nodeCount": 2}),
-        **fields,
+        experimental={"kvTransferPolicy": policy},
     )
 
 
@@ -82,13 +80,6 @@ def test_what_the_user_has_of_these_names_is_replaced() -> None:
     assert topology_of(spec) == (GIVEN, [MOUNT], [VOLUME])
     assert [each["name"] for each in spec["containers"][0]["volumeMounts"]] == ["topology-labels"]
     assert [each["name"] for each in spec["volumes"]] == ["b", "topology-labels"]
-
-
-def test_workers_are_replaced_by_a_policy_and_by_no_empty_experiment() -> None:
-    plain, empty = sample(None), sample(None)
-    empty["spec"]["experimental"] = {}
-    assert hash_of(plain, LEADER_WORKER_SETS) == hash_of(empty, LEADER_WORKER_SETS)
-    assert hash_of(plain, LEADER_WORKER_SETS) != hash_of(sample(), LEADER_WORKER_SETS)
 
 
 def test_a_policy_without_a_label_of_nodes_is_refused() -> None:

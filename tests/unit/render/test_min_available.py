@@ -4,9 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.render import worker_hash
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.v1beta1 import parse_graph
 
 from .building import CONFIG, component, graph, graph_children, of_kind, workloads
 from .test_priority import LEADER_WORKER_SETS, TENSORS
@@ -60,12 +58,6 @@ FORCED: dict[str, Any] = {"experimental": {"grove": {"forceScalingGroup": True}}
 def test_an_override_in_the_words_of_grove_says_the_same(fields: dict[str, Any], value: dict[str, Any]) -> None:
     given = template_of(component(replicas=4, **fields, **override(value)))
     assert given == template_of(component(replicas=4, minAvailable=2, **fields))
-
-
-def test_pods_do_not_differ_by_an_override() -> None:
-    moved = graph(component(replicas=4, **override({"spec": {"minAvailable": 2}})))
-    hashes = {worker_hash(parse_graph(each), ON_GROVE) for each in (moved, graph(component(replicas=4)))}
-    assert len(hashes) == 1
 
 
 def test_without_grove_nothing_differs() -> None:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from .building import CONFIG, component, component_deployments, graph, graph_children, of_kind, workloads
-from .test_hashing import hash_of
 
 LEADER_WORKER_SETS = replace(CONFIG, leader_worker_sets=True)
 TENSORS = {
@@ -50,8 +49,3 @@ def test_an_empty_one_changes_nothing() -> None:
     for grove in (False, True):
         config = replace(LEADER_WORKER_SETS, grove=grove)
         assert graph_children(sample(priorityClassName=""), config) == graph_children(sample(), config)
-
-
-def test_workers_are_replaced_where_their_pods_have_another() -> None:
-    before, after = sample(priorityClassName="low"), sample(priorityClassName="high")
-    assert hash_of(before, LEADER_WORKER_SETS) != hash_of(after, LEADER_WORKER_SETS)

@@ -3,9 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from dynamo_pod_builder.render import worker_hash
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.v1beta1 import parse_graph
 
 from .building import CONFIG, component, graph, graph_children, of_kind
 from .test_priority import LEADER_WORKER_SETS, TENSORS
@@ -59,8 +57,3 @@ def test_without_grove_no_object_has_it() -> None:
     )
     roles = [{"name": "leader"}, {"name": "worker"}]
     assert given == graph_children(graph(component(roles=roles, **SEVERAL)), LEADER_WORKER_SETS)
-
-
-def test_pods_do_not_differ_by_it() -> None:
-    one, other = graph(component(**override(RACK)), **override(ZONE, "spec", "template")), graph(component())
-    assert worker_hash(parse_graph(one), ON_GROVE) == worker_hash(parse_graph(other), ON_GROVE)

@@ -1,7 +1,5 @@
 """Which components of a graph have a scaling adapter, and what it says to begin with."""
 
-from typing import Any
-
 from .building import component, graph, graph_children, of_kind
 
 
@@ -23,11 +21,3 @@ def test_components_that_ask_for_it_have_one_with_their_replicas() -> None:
     assert result[0]["apiVersion"] == "nvidia.com/v1beta1"
     assert result[0]["spec"]["dgdRef"] == {"name": "graph", "componentName": "Worker"}
     assert result[0]["metadata"]["ownerReferences"][0]["controller"] is True
-
-
-def test_it_does_not_change_the_generation_of_workers() -> None:
-    def name(**fields: Any) -> str:
-        (dcd,) = of_kind(graph_children(graph(component("Worker", **fields))), "DynamoComponentDeployment")
-        return str(dcd["metadata"]["name"])
-
-    assert name() == name(scalingAdapter={})

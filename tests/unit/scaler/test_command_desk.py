@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from dynamo_scaler.commands import last_commands
 from dynamo_scaler.commands.answers import Answers
 from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS, SCALING_POLICY
 from dynamo_shared.api.resources import (
@@ -173,7 +174,7 @@ async def test_what_others_ask_of_other_graphs_makes_no_command_forgotten() -> N
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1).having("b", Prefill=1, Decode=1)
     later = desk.ask("a", "new", requester="planner", sent="2026-01-01T00:00:05Z", Decode=1)
     await desk.scaling.carry_out(later)
-    for number in range(5001):
+    for number in range(2 * last_commands._REMEMBERED):
         await desk.scaling.carry_out(replace(desk.ask("b", "w", requester=str(number)), targets=(), withdraw=True))
     late = desk.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04Z", Decode=5)
     assert (await refused(desk, late))[0] == "Superseded"
