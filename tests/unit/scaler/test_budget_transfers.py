@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -49,6 +50,35 @@ def applied(decision: CommandDecision) -> dict[PoolKey, int]:
 
 
 SIX = Budget(name="six", min_gpus=6, max_gpus=6)
+
+
+class AddedUp(dict[PoolKey, DesiredPool]):
+    """Pools that are gone through once."""
+
+    def values(self) -> Any:
+        assert not vars(self), (
+            "each of thousands of partners is tried, and each trial went through all pools of the cluster"
+        )
+        self.done = True
+        return super().values()
+
+    def items(self) -> Any:
+        raise AssertionError("the pools are gone through by key and value")
+
+
+def test_a_trial_goes_through_no_pools_but_those_that_it_changes() -> None:
+    account = accounts([SIX], [])[0]
+    account = replace(account, pools=AddedUp({each: pool(each) for each in (PREFILL, DECODE)}))
+    assert (account.before, account.after({PREFILL: 1, B_DECODE: 9})) == (6, 4)
+    assert account.fit({PREFILL: 1}) is BudgetFit.BELOW_FLOOR
+
+
+def test_fifty_partners_are_taken_together_at_most() -> None:
+    keys = [PoolKey("team", f"p{number:03}", "Decode") for number in range(60)]
+    every = accounts([Budget(name="all", max_gpus=180)], [pool(PREFILL), *(pool(key, 3) for key in keys[:59])])
+    partners = [Partner(key, 2, 0.0) for key in keys[:59]]
+    assert len(settle(every, {PREFILL: 53}, partners).partners) == 50
+    assert not settle(every, {PREFILL: 54}, partners).allowed
 
 
 def test_prefill_alone_goes_below_the_floor_and_is_rejected() -> None:

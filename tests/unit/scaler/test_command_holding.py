@@ -4,9 +4,10 @@ import copy
 import json
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from dynamo_scaler.commands import held_scalings
+from dynamo_scaler.commands import cluster_view, held_scalings
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG, SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -17,7 +18,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
 
-from .desk import AUTOSCALER, FREE, SIX, Desk, refused
+from .desk import AUTOSCALER, FREE, SIX, START, Desk, refused
 
 #: An intent that is over.
 EXPIRED = {"replicas": 2, "current": 1, "at": 0, "command": "c", "held": True}
@@ -59,14 +60,7 @@ async def test_what_a_budget_refused_is_not_gone_through_each_second() -> None:
 async def test_graphs_of_one_namespace_hold_up_those_of_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenant writes what he likes into the annotations of thousands of graphs, and each end of an intent is a write."""
     monkeypatch.setattr(held_scalings, "PASS", 0.0)
-    desk = Desk(Scaler(limits=FREE))
-    for name in ("t1", "t2", "t3"):
-        desk.graph(name, Decode=1)
-        desk.note(name, **{SCALING_INTENTS: json.dumps({"Gone": EXPIRED})})
-    other = copy.deepcopy(desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "t1")])
-    other["metadata"] |= {"namespace": "quiet", "uid": "other"}
-    desk.kube.put(other)
-    desk.read()
+    desk = _with_intents_of_two_namespaces({"Gone": EXPIRED})
     for _ in range(2):
         await desk.resuming.check()
     graphs = [each for (resource, _), each in desk.kube.objects.items() if resource == DYNAMO_GRAPH_DEPLOYMENTS.id]
@@ -76,6 +70,26 @@ async def test_graphs_of_one_namespace_hold_up_those_of_no_other(monkeypatch: py
         if SCALING_INTENTS not in each["metadata"].get("annotations", {})
     ]
     assert sorted(done) == ["quiet", "team"]
+
+
+def test_of_thousands_of_intents_some_of_each_namespace_are_partners(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_view, "PARTNERS", 2)
+    desk = _with_intents_of_two_namespaces({"Decode": {**EXPIRED, "at": START}})
+    every = {pool.key: pool for pool in desk.view.all_pools()}
+    assert {each.key.namespace for each in desk.view.open_intents(every, START)} == {"quiet", "team"}
+
+
+def _with_intents_of_two_namespaces(intents: dict[str, Any]) -> Desk:
+    """Three graphs of one namespace, and then one of another, with the same intents."""
+    desk = Desk(Scaler(limits=FREE))
+    for name in ("t1", "t2", "t3"):
+        desk.graph(name, adapters=False, Decode=1)
+        desk.note(name, **{SCALING_INTENTS: json.dumps(intents)})
+    other = copy.deepcopy(desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "t1")])
+    other["metadata"] |= {"namespace": "quiet", "uid": "other"}
+    desk.kube.put(other)
+    desk.read()
+    return desk
 
 
 async def test_more_intents_than_a_graph_has_components_are_not_read() -> None:

@@ -1,7 +1,8 @@
 """Which budgets a graph counts in, and what they hold. Pure."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from dynamo_shared.api.gpu_budget import BudgetFit
 from dynamo_shared.api.resources import ObjectKey
@@ -30,6 +31,25 @@ class Account:
 
     budget: Budget
     pools: Mapping[PoolKey, DesiredPool]
+    #: GPUs of all pools as they are: added up once, since a decision may try thousands of changes.
+    _now: int = field(init=False)
+    #: By a ResourceClaim that pools share: its GPUs, and how many pools with replicas have it.
+    _claims: dict[ObjectKey, int] = field(init=False)
+    _holders: Counter[ObjectKey] = field(init=False)
+    _unknown: list[DesiredPool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        pools = self.pools.values()
+        claims = {claim: number for pool in pools for claim, number in pool.shared.items()}
+        holders = Counter(claim for pool in pools if pool.current for claim in pool.shared)
+        added_up = {
+            "_now": sum(pool.current * pool.gpus for pool in pools) + sum(claims[each] for each in holders),
+            "_claims": claims,
+            "_holders": holders,
+            "_unknown": [pool for pool in pools if pool.unknown],
+        }
+        for name, value in added_up.items():
+            object.__setattr__(self, name, value)
 
     @property
     def before(self) -> int:
@@ -38,18 +58,18 @@ class Account:
 
     def after(self, changes: Mapping[PoolKey, int]) -> int:
         """GPUs of all desired replicas, were some pools of these sizes. A ResourceClaim that several pools share counts once."""
-        own = 0
-        shared: dict[ObjectKey, int] = {}
-        for key, pool in self.pools.items():
-            replicas = changes.get(key, pool.current)
-            own += replicas * pool.gpus
-            if replicas and pool.shared:
-                shared.update(pool.shared)
-        return own + sum(shared.values())
+        gpus, more = self._now, Counter[ObjectKey]()
+        for pool, replicas in self._changed(changes):
+            gpus += (replicas - pool.current) * pool.gpus
+            for claim in pool.shared:
+                more[claim] += bool(replicas) - bool(pool.current)
+        for claim, added in more.items():
+            gpus += (bool(self._holders[claim] + added) - bool(self._holders[claim])) * self._claims[claim]
+        return gpus
 
     def unknown(self, changes: Mapping[PoolKey, int]) -> list[DesiredPool]:
         """Pools with replicas that may have more GPUs than are known, were some pools of these sizes."""
-        return [pool for key, pool in self.pools.items() if pool.unknown and changes.get(key, pool.current)]
+        return [pool for pool in self._unknown if changes.get(pool.key, pool.current)]
 
     def fit(self, changes: Mapping[PoolKey, int], allowance: int = 0) -> BudgetFit:
         """How changes would leave the budget.
@@ -63,7 +83,7 @@ class Account:
         before, after = self.before, self.after(changes)
         if 0 <= self.budget.max_gpus < after and after > before:
             return BudgetFit.ABOVE_CEILING
-        moved = [replicas - pool.current for pool, replicas in self._changes_of_unknown(changes)]
+        moved = [replicas - pool.current for pool, replicas in self._changed(changes) if pool.unknown]
         below = self.budget.min_gpus >= 0 and after < self.budget.min_gpus - allowance
         if below and (after < before or min(moved, default=0) < 0):
             return BudgetFit.BELOW_FLOOR
@@ -72,9 +92,8 @@ class Account:
             return BudgetFit.UNKNOWN
         return BudgetFit.WITHIN
 
-    def _changes_of_unknown(self, changes: Mapping[PoolKey, int]) -> list[tuple[DesiredPool, int]]:
-        counted = ((self.pools[key], replicas) for key, replicas in changes.items() if key in self.pools)
-        return [(pool, replicas) for pool, replicas in counted if pool.unknown]
+    def _changed(self, changes: Mapping[PoolKey, int]) -> Iterator[tuple[DesiredPool, int]]:
+        return ((self.pools[key], replicas) for key, replicas in changes.items() if key in self.pools)
 
 
 def accounts(budgets: Iterable[Budget], pools: Iterable[DesiredPool]) -> list[Account]:

@@ -4,6 +4,7 @@
 2. A ceiling would be exceeded, or a floor missed: some fresh intent of the opposite direction, of another pool in that
    budget, may make up for it. Both are then done in one transfer. The oldest that suffices alone is taken; where none does,
    the oldest that suffice together.
+   Of intents together fifty are tried at most.
 3. GPUs of some replicas are not known yet: nothing makes up for that, and the changes wait until they are.
 4. Otherwise the changes are refused, and remembered as intents for others to be paired with.
 
@@ -20,6 +21,8 @@ from dynamo_shared.wire.specifications.scaling_decisions import BudgetFigures
 from dynamo_scaler.budgets.ledger import Account
 from dynamo_scaler.budgets.pools import PoolKey
 
+#: Partners that are taken together: each is a write, and they are tried one more at a time.
+_TOGETHER = 50
 #: Figures are published in 32 bits, and graphs may ask for any number of replicas.
 _LARGEST = 2**31 - 1
 
@@ -118,4 +121,6 @@ def _combinations(
         ),
         key=lambda each: (each.at, each.key),
     )
-    return chain(([each] for each in suitable), (suitable[:number] for number in range(2, len(suitable) + 1)))
+    return chain(
+        ([each] for each in suitable), (suitable[:number] for number in range(2, min(len(suitable), _TOGETHER) + 1))
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from dynamo_shared.aio import Turns
 from dynamo_shared.api import device_claims, objects
 from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
@@ -36,6 +37,8 @@ from dynamo_scaler.safety.holds import Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation
 
+#: Graphs whose intents are read for one decision, in which nothing is awaited.
+PARTNERS = 200
 #: Indexes of graphs with intents, all and those of which some is held, and of graphs that are not being deleted.
 _INTENTS, _HELD, _THERE = "intents", "held", "there"
 
@@ -161,13 +164,19 @@ class ClusterView:
         return DecisionInputs(pools, every, others, lambda pool: situations[pool.key], now)
 
     def open_intents(self, pools: Mapping[PoolKey, DesiredPool], now: float) -> list[OpenIntent]:
-        """Fresh intents of these pools that are still to be done."""
+        """Fresh intents of these pools that are still to be done; of thousands of graphs some of each namespace."""
         open_intents = []
-        for graph in self.with_intents():
-            if not self.serves(key_of(graph)):
+        turns: Turns[ObjectKey] = Turns(lambda key: key.namespace)
+        for key in self.keys_with_intents():
+            if self.serves(key):
+                turns.add(key, 0.0)
+        for _ in range(min(len(turns), PARTNERS)):
+            key, _ = turns.pop()
+            graph = self.graph(key)
+            if graph is None:
                 continue
             for component, intent in intents.read(graph).items():
-                pool = pools.get(PoolKey(*key_of(graph), component))
+                pool = pools.get(PoolKey(*key, component))
                 if (
                     pool is not None
                     and intent.is_fresh(now, self.settings.intent_lifetime)
