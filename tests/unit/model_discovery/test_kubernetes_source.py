@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from dynamo_model_discovery.workers.metadata import owner_of
 from dynamo_model_discovery.workers.sources.kubernetes import READS, KubernetesSource
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
+from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
 from dynamo_shared.state.versions import version_of
 
 from tests.building.memory_bus import MemoryBus
@@ -24,6 +25,10 @@ SLICE: dict[str, Any] = {
     "endpoints": [{"addresses": ["10.0.0.7"], "conditions": {"ready": True}, "targetRef": {"name": "decode-0"}}],
     "ports": [{"port": 9090}],
 }
+CONTENT: dict[str, Any] = {
+    "endpoints": {"e": {"namespace": "n", "component": "c", "endpoint": "generate", "instance_id": 1}}
+}
+DATA: dict[str, Any] = {"spec": {"data": CONTENT}}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +39,8 @@ SLICE: dict[str, Any] = {
         pytest.param(PODS, POD, {"status": {"phase": "Failed"}}, True, id="the-end-of-a-pod"),
         pytest.param(ENDPOINT_SLICES, SLICE, {**SLICE, "ports": []}, False, id="ports"),
         pytest.param(ENDPOINT_SLICES, SLICE, {"endpoints": []}, True, id="a-pod-that-is-not-ready"),
+        pytest.param(DYNAMO_WORKER_METADATAS, DATA, {"spec": {"data": {**CONTENT, "x": 1}}}, False, id="another-field"),
+        pytest.param(DYNAMO_WORKER_METADATAS, DATA, {"spec": {"data": None}}, True, id="nothing"),
     ],
 )
 def test_only_changes_that_are_read_are_reported(
@@ -45,6 +52,19 @@ def test_only_changes_that_are_read_are_reported(
         each = obj(resource, version, **content)
         source._cache.take(resource, key_of(each), each, version_of(each))
     assert len(reported) == 1 + concerns
+
+
+def test_of_worker_metadata_only_its_records_are_kept() -> None:
+    """Anyone may write it: a megabyte of small values takes twenty in memory, and there may be hundreds."""
+    source = KubernetesSource(MemoryBus(), "local", lambda: None)
+    each = obj(DYNAMO_WORKER_METADATAS, 1, **DATA)
+    each["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j"}, {"kind": "Pod", "name": "p", "uid": "x" * 100}]
+    source._cache.take(DYNAMO_WORKER_METADATAS, key_of(each), each, version_of(each))
+    kept = source._cache.get(DYNAMO_WORKER_METADATAS, key_of(each))
+    assert kept is not None
+    assert kept.keys() == {"metadata", "records"}
+    assert (owner_of(kept), owner_of(each)) == ("p", "p")
+    assert len(kept["records"].records) == 1
 
 
 @pytest.mark.parametrize("resource", [each for each in READS if each in (PODS, ENDPOINT_SLICES)], ids=str)

@@ -14,8 +14,8 @@ from dynamo_model_discovery.workers.metadata import SLICE_LABELS
 from dynamo_model_discovery.workers.places import POD_LABELS, WorkerLocation, by_address
 
 READS: tuple[Resource, ...] = (DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS)
-#: The index of slices by the pods that they have ready.
-_READY = "ready"
+#: The pods that a slice has ready, and its index by them; the records of a DynamoWorkerMetadata.
+_READY, _RECORDS = "ready", "records"
 _METADATA = ("name", "namespace", "uid", "resourceVersion")
 _POD_STATUS = ("phase", "podIP", "podIPs", "containerStatuses", "initContainerStatuses")
 
@@ -28,12 +28,13 @@ class KubernetesSource:
     def __init__(self, bus: Bus, cluster: str, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._cache = ObjectCache()
-        # Of all pods of the cluster, few are workers with records, and little of each is read.
+        # Of all pods of the cluster, few are workers with records, and little of each is read. What anyone may write into the
+        # others is kept as what is read of it: a megabyte of small values takes twenty in memory.
         self._cache.keep_only(PODS, _pod)
         self._cache.keep_only(ENDPOINT_SLICES, _slice)
-        self._cache.add_index(ENDPOINT_SLICES, _READY, metadata.ready_pods)
+        self._cache.keep_only(DYNAMO_WORKER_METADATAS, _records)
+        self._cache.add_index(ENDPOINT_SLICES, _READY, lambda each: each[_READY])
         self._reader = StateReader(bus, cluster, READS, self._cache)
-        self._by_object: dict[ObjectKey, metadata.MetadataRecords] = {}
         self._places: Mapping[str, WorkerLocation] | None = None
         self._cache.on_change(self._take)
         self._reader.on_resync(lambda _: changed())
@@ -51,7 +52,7 @@ class KubernetesSource:
     @property
     def unreadable(self) -> int:
         """Records that cannot be read."""
-        return sum(parsed.unreadable for parsed in self._by_object.values())
+        return sum(each[_RECORDS].unreadable for each in self._cache.list(DYNAMO_WORKER_METADATAS))
 
     @property
     def places(self) -> Mapping[str, WorkerLocation]:
@@ -75,28 +76,21 @@ class KubernetesSource:
         await self._reader.run()
 
     def _ready(self) -> Iterable[tuple[metadata.MetadataRecords, WorkerLocation]]:
-        for key, parsed in self._by_object.items():
-            obj = self._cache.get(DYNAMO_WORKER_METADATAS, key)
-            place = metadata.place(obj, self._pod_of, self._is_ready) if obj is not None else None
-            if place is not None:
-                yield parsed, place
+        for each in self._cache.list(DYNAMO_WORKER_METADATAS):
+            if (place := metadata.place(each, self._pod_of, self._is_ready)) is not None:
+                yield each[_RECORDS], place
 
     def _pod_of(self, key: ObjectKey) -> KubeObject | None:
         return self._cache.get(PODS, key)
 
     def _is_ready(self, pod: ObjectKey) -> bool:
-        return bool(self._cache.by_index(ENDPOINT_SLICES, _READY, str(pod)))
+        return bool(self._cache.keys_by_index(ENDPOINT_SLICES, _READY, str(pod)))
 
-    def _take(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        if resource != DYNAMO_WORKER_METADATAS and _says_the_same(old, new):
+    def _take(self, resource: Resource, _: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        if _says_the_same(old, new):
             return
         if resource == PODS:
             self._places = None
-        elif resource == DYNAMO_WORKER_METADATAS:
-            if new is None:
-                self._by_object.pop(key, None)
-            else:
-                self._by_object[key] = metadata.read(new)
         self._changed()
 
 
@@ -115,10 +109,15 @@ def _pod(pod: KubeObject) -> KubeObject:
 
 
 def _slice(each: KubeObject) -> KubeObject:
-    kept: KubeObject = {"metadata": _metadata(each, SLICE_LABELS)}
-    if kept["metadata"]["labels"]:
-        kept["endpoints"] = [_only(("conditions", "targetRef"), entry) for entry in each.get("endpoints") or ()]
-    return kept
+    return {"metadata": _metadata(each, SLICE_LABELS), _READY: metadata.ready_pods(each)}
+
+
+def _records(each: KubeObject) -> KubeObject:
+    owner = {"kind": PODS.kind, "name": metadata.owner_of(each)}
+    return {
+        "metadata": _only(_METADATA, each["metadata"]) | {"ownerReferences": [owner]},
+        _RECORDS: metadata.read(each),
+    }
 
 
 def _metadata(obj: KubeObject, names: tuple[str, ...]) -> dict[str, Any]:
