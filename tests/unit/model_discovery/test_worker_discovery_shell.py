@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from dynamo_model_discovery.workers import discovery
+from dynamo_model_discovery.workers.assembly import assemble
 from dynamo_model_discovery.workers.discovery import NAME, WorkerDiscoveryService
 from dynamo_model_discovery.workers.sources.kubernetes import READS
 from dynamo_shared.aio import ended
@@ -100,6 +102,24 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     running = asyncio.create_task(made.publisher.run())
     yield made
     await ended(running)
+
+
+async def test_many_records_are_compared_next_to_the_loop(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One namespace may have fifty thousand, whose comparison takes seconds: leases and probes go on meanwhile."""
+    threads: set[threading.Thread] = set()
+
+    def assembled(*given: Any) -> Any:
+        threads.add(threading.current_thread())
+        return assemble(*given)
+
+    monkeypatch.setattr(discovery, "LARGE", -1)
+    monkeypatch.setattr(discovery, "assemble", assembled)
+    for resource in READS:
+        await cluster.publish(resource)
+    cluster.write(instance(1), card(1))
+    async with cluster.serving():
+        await reported(cluster, ["- dyn/backend/1 joined"])
+    assert threads.isdisjoint({threading.current_thread()})
 
 
 async def reported(cluster: Cluster, expected: list[str]) -> None:

@@ -122,6 +122,7 @@ def test_a_prefill_worker_of_a_release_without_worker_types_is_known_by_its_mode
         (["decode"], ["decode"]),
         ("decode", []),
         ([[7]], []),
+        ([["decode", "encode", "prefill", "x", "y"]], ["decode+encode+prefill+x"]),
     ],
 )
 def test_needs(needs, reported):

@@ -65,7 +65,8 @@ class Turns(Generic[K]):
 
     def last_of_longest(self) -> K:
         """The key that was added last to the lane that has most keys: of what has to go, the first. ValueError without one."""
-        return next(reversed(max(self._keys.values(), key=len)))
+        longest = max(self._keys, key=lambda lane: len(self._keys[lane]))
+        return next(reversed(self._keys[longest]))
 
     def discard(self, key: K) -> bool:
         """Forget a key; whether it was waiting."""

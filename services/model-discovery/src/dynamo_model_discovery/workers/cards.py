@@ -16,7 +16,7 @@ from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.wire.discovered import ModelCard
 
 #: Alternatives of `needs`, and worker types in one of them: there are four worker types.
-_MOST_NEEDS = 16
+_MOST_NEEDS, _MOST_TYPES = 16, 4
 _COUNT_LIMIT = 2**31
 #: Characters of a name: Kubernetes' limit for a namespace and a component's name together.
 LONGEST_NAME = 253
@@ -91,7 +91,7 @@ def _role(content: Mapping[str, Any]) -> tuple[str, list[str]]:
         return _PREFILL
     needs = []
     for alternative in items(content.get("needs"))[:_MOST_NEEDS]:
-        types = alternative[:_MOST_NEEDS] if isinstance(alternative, list) else [alternative]
+        types = alternative[:_MOST_TYPES] if isinstance(alternative, list) else [alternative]
         needs.append("+".join(sorted({name for name in map(worker_type, types) if name})))
     # An empty alternative is always there: then nothing is needed.
     return declared, sorted(set(needs)) if all(needs) else []

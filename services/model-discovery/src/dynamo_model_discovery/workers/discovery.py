@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import structlog
-from dynamo_shared.aio import either, endless, while_held
+from dynamo_shared.aio import Offload, either, endless, while_held
 from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.protocol import BusHealth
 from dynamo_shared.runtime import HealthState, ServiceContext
 
 from dynamo_model_discovery.metrics import WorkerMetrics
-from dynamo_model_discovery.workers.assembly import assemble
+from dynamo_model_discovery.workers.assembly import WorkerObservation, assemble
 from dynamo_model_discovery.workers.differences import StateChange, changes
 from dynamo_model_discovery.workers.publication import Publication
 from dynamo_model_discovery.workers.retention import Unobserved, settle
@@ -26,6 +26,8 @@ SETTLE = 0.1
 PODS_WITHIN = 10.0
 #: While changes do not end, so much time passes between runs for each second that one takes: 2,000 workers take a tenth.
 REST = 4.0
+#: Records of workers from which on their comparison takes more than some milliseconds.
+LARGE = 500
 #: How often it is checked whether another replica publishes, in addition to each time before something is published, and how
 #: long one that was taken over stands by: the other one may be gone by then. Seconds.
 CHECK_EVERY, RESTS = 5.0, 60.0
@@ -67,7 +69,9 @@ class _Active:
         self._publication = Publication(context.bus, cluster)
         self._kubernetes = KubernetesSource(context.bus, cluster, self._wake.set)
         self._sources: Sequence[RecordSource] = (self._kubernetes, *self._others())
-        self._marked = False
+        # In a thread where there are many: one namespace may have fifty thousand, which take seconds.
+        self._large = Offload(above=LARGE, at_once=1)
+        self._marked = self._complete = False
         self._left_out: frozenset[str] = frozenset()
         self.taken_over = asyncio.Event()
 
@@ -106,7 +110,7 @@ class _Active:
                     await asyncio.sleep(max(SETTLE, rested - self._context.clock()))
                     self._wake.clear()
                     started = self._context.clock()
-                    steps = self._steps()
+                    steps = await self._steps()
                     rested = self._context.clock() + REST * (self._context.clock() - started)
                     await self._publish(steps)
         finally:
@@ -123,19 +127,27 @@ class _Active:
                     self._wake.clear()
         self._wake.set()
 
-    def _steps(self) -> list[StateChange]:
+    async def _steps(self) -> list[StateChange]:
         """The steps to publish."""
         publication = self._publication
         # Half a reading would take a worker whose card is still to come for another one.
         read = [source for source in self._sources if source.ready]
+        self._complete = len(read) == len(self._sources)
         # Records in Kubernetes say which pod they are of.
         places = self._kubernetes.places if len(self._sources) > 1 else {}
-        observed = assemble((record for source in read for record in source.records()), places)
+        records = [record for source in read for record in source.records()]
+        published = {key: entry.data for key, entry in publication.view.workers.items()}
+        unobserved = self._unobserved()
+
+        def compare() -> tuple[WorkerObservation, list[StateChange]]:
+            observed = assemble(records, places)
+            return observed, changes(publication.view, settle(published, observed, unobserved), publication.stamp)
+
+        # What is published changes by these steps alone.
+        observed, steps = await self._large.run(len(records), compare)
         for namespace in sorted(observed.left_out - self._left_out):
             log.warning("a namespace has too many workers; some are not published", namespace=namespace)
         self._left_out = observed.left_out
-        published = {key: entry.data for key, entry in publication.view.workers.items()}
-        steps = changes(publication.view, settle(published, observed, self._unobserved()), publication.stamp)
         self._report()
         return steps
 
@@ -149,14 +161,13 @@ class _Active:
             await self._check()
         if self.taken_over.is_set():
             return
-        complete = all(source.ready for source in self._sources)
         await publication.publish(steps)
         self._metrics.counted(
             (entry.data for entry in publication.view.workers.values()),
             (entry.data for entry in publication.view.models.values()),
             {source.name: source.unreadable for source in self._sources},
         )
-        if not self._marked and complete:
+        if not self._marked and self._complete:
             await publication.mark()
             self._marked = True
 

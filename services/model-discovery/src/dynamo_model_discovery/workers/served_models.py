@@ -74,8 +74,9 @@ def _model(group: _Group, members: list[_Member], groups: Mapping[_Group, list[_
 
 def _missing(cards: Iterable[ModelCard], present: set[str]) -> set[str]:
     missing: set[str] = set()
-    for card in cards:
-        alternatives = [set(need.split("+")) for need in card.needs]
+    # Workers of a model say the same as a rule.
+    for needs in {tuple(card.needs) for card in cards}:
+        alternatives = [set(need.split("+")) for need in needs]
         if alternatives and not any(types <= present for types in alternatives):
             missing |= set().union(*alternatives) - present
     return missing
