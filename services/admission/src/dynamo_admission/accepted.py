@@ -1,8 +1,8 @@
-"""What the first webhook accepted a moment ago: the second one checks again only what is different by then.
+"""Objects that the first webhook has just accepted: the second webhook checks only what has changed since.
 
-The API server asks both about each new object. What is wrong with an object follows from itself, its author and what the
-platform knows; where all of that is the same, so is the answer. Of the metadata, what the API server gives each new object
-between the two calls is read by no rule.
+The API server calls both webhooks for each new object. The answer depends only on the object, its author and the facts
+that the platform knows: if all are equal, the answer is equal. No rule reads the metadata that the API server sets
+between the two calls.
 """
 
 from collections import OrderedDict
@@ -14,7 +14,8 @@ from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.validation import Facts
 
-#: Objects that are remembered until the second call; what is larger, in bytes as JSON, is checked again.
+#: Number of objects that are remembered until the second call, and their largest size in bytes of JSON; larger objects
+#: are checked again.
 MOST, LARGEST = 64, 32 << 10
 #: What the API server fills in between the two calls.
 _GIVEN = frozenset({"uid", "creationTimestamp", "generation", "managedFields"})
@@ -27,14 +28,14 @@ class _Accepted(NamedTuple):
 
 
 class AcceptedObjects:
-    """New objects without an error, and the warnings about them. Each is remembered for one question."""
+    """New objects without an error, and their warnings. Each is remembered for one call."""
 
     def __init__(self) -> None:
         # Not `Newest`: large bodies are reviewed in threads.
         self._known: OrderedDict[bytes, _Accepted] = OrderedDict()
 
     def remember(self, obj: KubeObject, facts: Facts, checker: Checker, warnings: Sequence[str]) -> None:
-        """An object has no error."""
+        """Remember an object without an error."""
         key = _content(obj)
         if len(key) > LARGEST:
             return
@@ -43,7 +44,7 @@ class AcceptedObjects:
             self._known.popitem(last=False)
 
     def take(self, obj: KubeObject, facts: Facts, checker: Checker) -> Sequence[str] | None:
-        """The warnings about an object that was accepted; None where it is to be checked."""
+        """The warnings about an accepted object; None if the object must be checked."""
         if not self._known:
             return None
         known = self._known.pop(_content(obj), None)
@@ -51,7 +52,7 @@ class AcceptedObjects:
 
 
 def _content(obj: KubeObject) -> bytes:
-    """All of an object that may be read: as JSON, since 1 and true are equal in Python."""
+    """All parts of an object that a rule may read: as JSON, because 1 and true are equal in Python."""
     metadata = obj.get("metadata")
     if isinstance(metadata, dict):
         obj = {**obj, "metadata": {name: value for name, value in metadata.items() if name not in _GIVEN}}

@@ -1,4 +1,4 @@
-"""Where the API server finds the webhooks: through a Service of the cluster, or straight at a URL."""
+"""The address of the webhooks for the API server: a Service of the cluster, or a URL."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ def namespace_of(settings: Settings, environ: Mapping[str, str] = os.environ) ->
 
 
 def address_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> Address:
-    """The address that the settings name; InvalidSettings where they name none."""
+    """The address from the settings; InvalidSettings if they have none."""
     admission, service = settings.platform.admission, settings.server.webhook.service_name
     if not (admission.url or service):
         raise InvalidSettings(

@@ -1,4 +1,4 @@
-"""Composition root: all that the admission service is made of, on one page."""
+"""Composition root: all parts of the admission service on one page."""
 
 import asyncio
 import contextlib
@@ -30,21 +30,21 @@ from dynamo_admission.wire import AdmissionRequest
 
 NAME = "admission"
 FIELD_MANAGER = "dynamo-admission"
-#: For reading what an answer needs: it does without where that fails. Seconds.
+#: Time limit for reading objects that an answer needs; if that fails, the service answers without them. Seconds.
 LOOK_UP_WITHIN = 2.0
-#: Between attempts to be registered for the first time. Seconds.
+#: Pause between attempts of the first registration. Seconds.
 RETRY_AFTER = 1.0
-#: Schemas change with the cluster's version. Seconds.
+#: Interval for reading schemas, which change with the cluster's version. Seconds.
 SCHEMAS_EVERY = 60.0
 
 log = structlog.get_logger("dynamo.admission")
 
 
 class AdmissionService:
-    """Answers the API server's questions: what defaults an object gets, whether it is let in, how it reads in another version."""
+    """Answers the API server's calls: defaults of an object, admission or refusal, conversion to another version."""
 
     name = NAME
-    #: NATS and etcd are not asked for anything: replicas share what they must through Secrets and the registration itself.
+    #: The service uses neither NATS nor etcd: replicas share their state through Secrets and the registration.
     api_server_alone = True
 
     async def run(self, context: ServiceContext) -> None:
@@ -66,17 +66,17 @@ class _Admission:
         admission = context.settings.platform.admission
         self._callers = Callers(required=admission.client_ca_file is not None, names=admission.client_names)
         self._writing = asyncio.Lock()
-        #: The registration is due for a check: it was written, or that failed.
+        #: Set when the registration is due for a check: it was written, or writing failed.
         self._check = asyncio.Event()
-        #: It was written, or that failed, at least once.
+        #: Set when the first write of the registration has succeeded or failed.
         self._attended = asyncio.Event()
-        #: Whether what is registered now has been tested, and whether anything ever was with success.
+        #: Whether the current registration has been tested, and whether any test ever succeeded.
         self._tested = self._worked = False
         self._certificates: Certificates
         self._listener: Listener
 
     async def serve(self) -> None:
-        """Know the cluster, listen, be registered, be tested: ready. When it ends: not ready, serve on, then close."""
+        """Read the cluster's facts, listen, register, test: then ready. At the end: not ready, drain, then close."""
         settings, webhook = self._context.settings, self._context.settings.server.webhook
         self._context.health.set(NAME, HealthState.FAILED, "starting")
         self._certificates = await open_certificates(settings, self._kube, self._address.names, time.time)
@@ -95,7 +95,7 @@ class _Admission:
         async with server.listening(answering.app(), webhook.host, webhook.port, tls) as port:
             host = "127.0.0.1" if webhook.host in ALL_ADDRESSES else webhook.host
             self._listener = Listener(port, self._address, host)
-            # What is here now stays: the collector need not traverse it again and again while requests are answered.
+            # The objects that exist now stay: the garbage collector need not traverse them while requests are answered.
             gc.freeze()
             try:
                 async with asyncio.TaskGroup() as tasks:
@@ -110,7 +110,7 @@ class _Admission:
                 gc.unfreeze()
 
     async def _drain(self, state: server.ServerState) -> None:
-        """Report that this replica is not ready, and serve until requests cease."""
+        """Report that this replica is not ready, and serve until requests stop."""
         self._context.health.set(NAME, HealthState.FAILED, "ending")
         state.draining = True
         await asyncio.sleep(self._context.settings.platform.admission.drain)
@@ -129,7 +129,7 @@ class _Admission:
         )
 
     async def _register(self) -> None:
-        """Write the registration exactly as it is to be now. Raises KubeError, NotInstalled."""
+        """Write the desired registration. Raises KubeError, NotInstalled."""
         try:
             async with self._writing:
                 await self._registrar.write(await self._registration())
@@ -139,7 +139,7 @@ class _Admission:
             self._check.set()
 
     async def _attend(self) -> None:
-        """Check the registration, repair it, test that it works, and report its health."""
+        """Check, repair and test the registration, and report its health."""
         await self._attended.wait()
         every = self._context.settings.platform.admission.check
         while True:
@@ -151,7 +151,7 @@ class _Admission:
                     await self._test()
                 self._context.health.ok(NAME)
             except (KubeError, NotInstalled, SelfTestFailed) as error:
-                # Without the API server no requests come, and what it knew of this webhook it will know again.
+                # Without the API server no requests come, and it keeps its registration of this webhook.
                 away = self._worked and isinstance(error, KubeError)
                 what = "self test" if isinstance(error, SelfTestFailed) else "registration"
                 self._context.health.set(NAME, HealthState.DEGRADED if away else HealthState.FAILED, f"{what}: {error}")
@@ -162,7 +162,7 @@ class _Admission:
                     await self._check.wait()
 
     async def _test(self) -> None:
-        """Everything once; after that, whether the certificate that is served is one that is trusted."""
+        """Run the full self test once per registration; later check only that the served certificate is trusted."""
         bundles = self._registrar.bundles
         try:
             if self._tested:
@@ -179,7 +179,7 @@ class _Admission:
         self._metrics.certificate_ends.set(self._certificates.expires)
 
     async def _refresh(self, state: server.ServerState, schemas: SchemaSource) -> None:
-        """Know the cluster as it is now. What cannot be asked stays as it was."""
+        """Read the facts of the cluster. Facts that cannot be read stay unchanged."""
         while True:
             await asyncio.sleep(self._context.settings.platform.admission.refresh)
             try:
@@ -188,7 +188,7 @@ class _Admission:
             except KubeError as error:
                 log.warning("facts of the cluster not refreshed", error=str(error))
             except Exception:
-                # What is known stays valid; refusing every write would be worse than facts that are a bit old.
+                # Known facts stay valid: refusing every write would be worse than slightly outdated facts.
                 log.exception("facts of the cluster not refreshed")
 
     async def _find_adapters(self, request: AdmissionRequest) -> Mapping[str, int] | None:

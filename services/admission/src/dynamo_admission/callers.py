@@ -1,7 +1,9 @@
-"""Who may send reviews: all who reach the port, or the API server alone, known by its client certificate.
+"""Who may send reviews: every client that reaches the port, or only the API server, identified by its client
+certificate.
 
-The API server shows one where its AdmissionConfiguration names a kubeconfig for webhooks. It never shows one to a conversion
-webhook, so conversion is open: it answers with what it was asked, and knows nothing of the cluster.
+The API server presents a certificate if its AdmissionConfiguration names a kubeconfig for webhooks. It never presents
+one to a conversion webhook, so conversion is open: it answers only with the objects of the request, and reads nothing
+from the cluster.
 """
 
 import hmac
@@ -11,17 +13,19 @@ from typing import Any
 
 from aiohttp import web
 
-#: What the self-test shows in place of a certificate, whose key only the API server has.
+#: The self-test sends this header instead of a certificate, because only the API server has the certificate's key.
 SELF_TEST_HEADER = "X-Dynamo-Self-Test"
 
 
 class Callers:
-    """Decides about requests. `required`: whether a certificate is; `names`: its common names, empty for all."""
+    """Decides about requests. `required`: whether a certificate is required; `names`: its allowed common names, empty
+    for all.
+    """
 
     def __init__(self, *, required: bool = False, names: Collection[str] = ()) -> None:
         self._required = required
         self._names = frozenset(names)
-        #: Known to this process alone.
+        #: Only this process knows it.
         self._secret = secrets.token_urlsafe(32)
 
     @property
@@ -35,7 +39,7 @@ class Callers:
         return hmac.compare_digest(shown, self._secret.encode())
 
     def refusal(self, request: web.Request) -> str:
-        """Why the request is not answered; empty where it is."""
+        """The reason to refuse the request; empty if it is allowed."""
         if not self._required or self.is_self_test(request):
             return ""
         transport = request.transport

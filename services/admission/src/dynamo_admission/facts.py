@@ -1,4 +1,4 @@
-"""What the rules ask about the cluster, looked up now and then so that no review waits for it."""
+"""The facts about the cluster that rules need, read periodically so that no review waits for them."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _TRUE = frozenset({"1", "t", "true"})
 
 
 def first_world(settings: Settings, environ: Mapping[str, str] = os.environ) -> World:
-    """What settings and environment say; the cluster is not asked."""
+    """The facts from settings and environment, without calls to the cluster."""
     restricted = settings.namespace.restricted
     facts = Facts(
         operators=operators(settings, environ),
@@ -35,7 +35,9 @@ def first_world(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
 
 
 async def read(world: World, kube: KubeClient, settings: Settings, now: datetime) -> World:
-    """The same, as the cluster is now: at most three small lists. KubeError where the API server does not answer."""
+    """The same with the current facts of the cluster: at most three small lists. KubeError if the API server does not
+    answer.
+    """
     served = await groups(kube)
     kind, topologies = await _topologies(kube, served[GROVE]) if GROVE in served else (CLUSTER_TOPOLOGIES.kind, None)
     grove = settings.orchestrators.grove.enabled
@@ -66,9 +68,9 @@ def operators(settings: Settings, environ: Mapping[str, str] = os.environ) -> fr
 
 
 async def _topologies(kube: KubeClient, versions: list[str]) -> tuple[str, Mapping[str, tuple[str, ...]] | None]:
-    """The kind of topologies that the cluster serves, and all of them; None where they cannot be read.
+    """The kind of topologies that the cluster serves, and all topologies; None if they cannot be read.
 
-    Where both are served, the older definition is what an upgrade of Grove left behind.
+    If the cluster serves both kinds, the older definition is a leftover of an upgrade of Grove.
     """
     for each in (CLUSTER_TOPOLOGY_BINDINGS, CLUSTER_TOPOLOGIES):
         try:
@@ -82,7 +84,7 @@ async def _topologies(kube: KubeClient, versions: list[str]) -> tuple[str, Mappi
 
 
 async def _held(kube: KubeClient, trusted: Sequence[str], now: datetime) -> frozenset[str]:
-    """Namespaces that another platform holds, among those in which the configuration trusts a Lease."""
+    """Namespaces that another platform holds, among the namespaces in which the configuration trusts a Lease."""
     leases = await kube.list(LEASES, field_selector=f"metadata.name={namespace_scope.NAME}")
     live = (lease["metadata"]["namespace"] for lease in leases if namespace_scope.is_live(lease, now))
     return frozenset(namespace for namespace in live if namespace_scope.is_trusted(namespace, trusted))

@@ -1,4 +1,4 @@
-"""The smallest JSON patch (RFC 6902) between two versions of an object that differ in little."""
+"""The smallest JSON patch (RFC 6902) between two versions of an object with few differences."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ Operation = dict[str, Any]
 
 
 def difference(old: Any, new: Any) -> list[Operation]:
-    """Operations that turn `old` into `new`. What is the same object in both is skipped."""
+    """Operations that turn `old` into `new`. Parts that are the same Python object in both are skipped."""
     return list(_walk(old, new, ""))
 
 

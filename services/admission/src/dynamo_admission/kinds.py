@@ -1,10 +1,11 @@
-"""The kinds and versions that the webhooks are asked about."""
+"""The kinds and versions for which the API server calls the webhooks."""
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.resources import Resource
 
-#: Worker pods write theirs themselves: that workers find each other must not hang on this service. Its schema guards it.
+#: Worker pods write DynamoWorkerMetadata themselves: discovery of workers must not depend on this service. Its schema
+#: checks it.
 UNREVIEWED = frozenset({resources.DYNAMO_WORKER_METADATAS.kind})
 
 SERVED: tuple[Resource, ...] = tuple(version.resource for definition in DEFINITIONS for version in definition.versions)
@@ -18,5 +19,5 @@ _BY_KIND = {(resource.group, resource.version, resource.kind): resource for reso
 
 
 def resource_of(group: str, version: str, kind: str) -> Resource | None:
-    """The resource of a kind; None where this platform does not define it."""
+    """The resource of a kind; None if this platform does not define it."""
     return _BY_KIND.get((group, version, kind))

@@ -1,4 +1,4 @@
-"""Every metric of the admission service, in one place; the first three under the reference operator's names."""
+"""All metrics of the admission service; the first three have the reference operator's names."""
 
 from functools import cache
 from typing import NamedTuple
@@ -12,7 +12,7 @@ OTHER = "other"
 
 
 class ReviewLabels(NamedTuple):
-    """What a question is about; `other` stands for what is not known to us, since labels must be few."""
+    """Labels of a review; `other` stands for unknown values, because a label must have few values."""
 
     webhook: str
     resource_type: str
@@ -77,10 +77,10 @@ class AdmissionMetrics(ServiceMetrics):
         self._conversion = cache(self._conversions.labels)
 
     def answered(self, asked: ReviewLabels, result: str, seconds: float) -> None:
-        """One question was answered."""
+        """Count an answered review."""
         self._request(asked.webhook, asked.resource_type, asked.version, asked.operation, result).inc()
         self._second(asked.webhook, asked.resource_type, asked.operation).observe(seconds)
 
     def converted(self, resource_type: str, version: str, result: str, objects: int) -> None:
-        """Objects of one review were converted, or were not."""
+        """Count the converted or refused objects of a conversion review."""
         self._conversion(resource_type, version, result).inc(objects)

@@ -1,4 +1,6 @@
-"""What owns the webhook configurations: the garbage collector deletes them with it, and no uninstallation forgets them."""
+"""The owner of the webhook configurations: the garbage collector deletes them with it, so an uninstallation never
+leaves them.
+"""
 
 import structlog
 from dynamo_shared.api.objects import KubeObject
@@ -9,10 +11,10 @@ log = structlog.get_logger("dynamo.admission")
 
 
 async def owner_of(kube: KubeClient, cluster_role: str) -> KubeObject | None:
-    """An owner reference to a ClusterRole, as it is now; None where none is named or it does not exist. Raises KubeError.
+    """An owner reference to a ClusterRole; None without a name, or if it does not exist. Raises KubeError.
 
-    It is asked for each time: one that was deleted and created again has another uid, and an owner that does not exist
-    has its objects deleted.
+    The ClusterRole is read each time: a recreated ClusterRole has another uid, and Kubernetes deletes objects whose
+    owner does not exist.
     """
     if not cluster_role:
         return None
@@ -20,5 +22,6 @@ async def owner_of(kube: KubeClient, cluster_role: str) -> KubeObject | None:
     if role is None:
         log.warning("the owner of the webhook configurations does not exist", cluster_role=cluster_role)
         return None
-    # Deleting the owner does not wait for this object: `blockOwnerDeletion` would require a right on the owner's finalizers.
+    # The deletion of the owner does not wait for this object: `blockOwnerDeletion` would require a right on the owner's
+    # finalizers.
     return owner_reference(CLUSTER_ROLES, cluster_role, role["metadata"]["uid"])

@@ -1,7 +1,8 @@
-"""Which errors an update brings, and which its object had before: what was stored before a rule existed stays changeable.
+"""Separates the errors that an update introduces from the errors that its object had before: an object that is older
+than a rule stays changeable.
 
-A place in a list is the item there, by its name: one that moves, as another is put before it, is where it was. Items
-without names count: one more with the same error is a new error.
+An item of a list is identified by its name: if an item moves because another is inserted before it, its errors are not
+new. Items without names are counted: one more item with the same error is a new error.
 """
 
 import json
@@ -14,7 +15,7 @@ from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.reading import mapping
 
-#: Steps of a path as messages have it: a key, a quoted key, a position.
+#: Steps of a path in messages: a key, a quoted key, a position.
 _STEP = re.compile(r'([^.\[\]]+)|\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]')
 _POSITION = re.compile(r"\[\d+\]")
 
@@ -22,7 +23,7 @@ _POSITION = re.compile(r"\[\d+\]")
 def introduced(
     errors: Sequence[FieldError], obj: KubeObject, before: Sequence[FieldError], old: KubeObject
 ) -> tuple[list[FieldError], list[FieldError]]:
-    """Errors of an object that it did not have as `old`, which has those `before`; and the others."""
+    """The errors that the object has in addition to those of `old` (`before`), and the errors that it had already."""
     known = Counter(_identity(each, old) for each in before)
     new: list[FieldError] = []
     kept: list[FieldError] = []
@@ -34,7 +35,7 @@ def introduced(
 
 
 def _identity(error: FieldError, obj: KubeObject) -> tuple[tuple[str, ...], str]:
-    """An error without positions: names of the items in their stead, where they have names."""
+    """An error with item names instead of positions, if the items have names."""
     steps: list[str] = []
     node: Any = obj
     for key, quoted, position in _STEP.findall(error.path):
@@ -53,5 +54,5 @@ def _unquoted(quoted: str) -> str:
     try:
         return str(json.loads(quoted))
     except ValueError:
-        # A key with control characters, which are shown.
+        # A key with escaped control characters.
         return quoted

@@ -1,4 +1,4 @@
-"""Keeping the registration correct: written when the authorities change, checked now and then, repaired where it differs."""
+"""Keeps the registration correct: writes it when the CAs change, checks it periodically, and repairs differences."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,9 @@ class NotInstalled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """An object that was correct when last read: its resourceVersion, what is desired, and the authorities that it trusts."""
+    """An object that was correct at the last read: its resourceVersion, the desired content, and the CAs that it
+    trusts.
+    """
 
     version: str
     desired: KubeObject
@@ -36,7 +38,7 @@ class _Checked:
 
 
 class Registrar:
-    """Writes and reads back what `registration` describes, under the field manager of its client."""
+    """Writes and reads back the objects of `registration`, under the field manager of its client."""
 
     def __init__(self, kube: KubeClient, metrics: AdmissionMetrics) -> None:
         self._kube = kube
@@ -45,19 +47,19 @@ class Registrar:
 
     @property
     def bundles(self) -> list[bytes]:
-        """The authorities that are registered, as they were read last."""
+        """The registered CAs at the last read."""
         return [bundle for last in self._checked.values() for bundle in last.bundles]
 
     async def write(self, registration: Registration) -> None:
-        """Register, exactly so; what is so already is not written.
+        """Write all objects of the registration that differ.
 
-        KubeError where that fails, NotInstalled where there is nothing to register for.
+        KubeError if that fails, NotInstalled if a CRD is missing.
         """
         for resource, desired in _all(registration):
             await self._write(resource, desired, registration)
 
     async def check(self, registration: Registration) -> None:
-        """Repair what was removed or changed. KubeError, NotInstalled as in `write`."""
+        """Repair removed or changed objects. KubeError, NotInstalled as in `write`."""
         for resource, desired in _all(registration):
             name = desired["metadata"]["name"]
             last = self._checked.get((resource.plural, name))
@@ -98,7 +100,9 @@ class Registrar:
         self._checked[resource.plural, metadata["name"]] = _Checked(metadata["resourceVersion"], desired, trusted)
 
     async def _version(self, resource: Resource, name: str) -> str:
-        """The resourceVersion of an object; empty where the object does not exist. A CRD that has not changed has 200 KB more."""
+        """The resourceVersion of an object; empty if the object does not exist. Only the metadata is read: a CRD has
+        200 KB more.
+        """
         try:
             metadata = await self._kube.get_metadata(resource, ObjectKey("", name))
         except NotFound:
@@ -107,12 +111,12 @@ class Registrar:
 
 
 def _all(registration: Registration) -> list[tuple[Resource, KubeObject]]:
-    # Conversion first: objects that a webhook lets in must be readable.
+    # Conversion first: objects that a webhook admits must be readable.
     return [*conversions(registration), *configurations(registration)]
 
 
 def _is_left(resource: Resource, observed: KubeObject, registration: Registration) -> bool:
-    """Whether another platform converts for the whole cluster: a platform of one namespace leaves that as it is."""
+    """Whether another platform converts for the whole cluster: a platform for one namespace does not change that."""
     return (
         resource == CUSTOM_RESOURCE_DEFINITIONS
         and bool(registration.restricted)

@@ -1,6 +1,7 @@
-"""What is registered with the API server: webhook configurations, and how the kinds of two versions are converted.
+"""The registration with the API server: webhook configurations, and the conversion of kinds with two versions.
 
-Rules name every version. A request then comes as its author wrote it, and messages name fields that the author knows.
+Rules name every version. So a request comes in the version of its author, and messages name fields that the author
+knows.
 """
 
 import base64
@@ -29,7 +30,7 @@ from dynamo_admission.review import CREATE, Webhook
 
 NAME = "dynamo-admission"
 CONVERT_PATH = "/convert"
-#: The reference's (operator behaviour, section 9.1). Seconds.
+#: The same as the reference's (operator behaviour, section 9.1). Seconds.
 TIMEOUT = 10
 INJECT_FROM = "cert-manager.io/inject-ca-from"
 BUNDLE = "caBundle"
@@ -51,11 +52,11 @@ class Address:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the certificate must be valid for, the verified name first."""
+        """The names that the certificate must be valid for, the verified name first."""
         return (self.host,) if self.url else (self.host, f"{self.host}.cluster.local", self.host.removesuffix(".svc"))
 
     def client_config(self, path: str) -> dict[str, Any]:
-        """`clientConfig` of webhook configurations and CRDs, without its authorities."""
+        """`clientConfig` of webhook configurations and CRDs, without its CAs."""
         if self.url:
             return {"url": self.url.rstrip("/") + path}
         service = {"namespace": self.namespace, "name": self.service, "path": path, "port": self.port}
@@ -64,12 +65,12 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """Where the webhooks are, and whom to trust there.
+    """The address of the webhooks, and the CAs to trust there.
 
-    `bundle`: PEM authorities; empty where cert-manager or the user writes them. `inject_from`: the Certificate (namespace/name)
-    from which cert-manager writes them, empty otherwise. `restricted`: the only namespace that is managed, empty for all.
-    `owner`: an owner reference, with which the configurations are deleted; None for none. `operators`: usernames of the
-    platform's services, whose new component deployments are not reviewed. `restores`: whether pods start from PodSnapshots.
+    `bundle`: CAs in PEM; empty if cert-manager or the user writes them. `inject_from`: the Certificate (namespace/name)
+    from which cert-manager writes them, otherwise empty. `restricted`: the only managed namespace, empty for all.
+    `owner`: the owner reference of the configurations, or None. `operators`: usernames of the platform's services;
+    their new component deployments are not reviewed. `restores`: whether pods start from PodSnapshots.
     """
 
     address: Address
@@ -87,13 +88,13 @@ class Registration:
 
 
 def path_of(webhook: Webhook) -> str:
-    """Where a webhook is served."""
+    """The path of a webhook."""
     return f"/{webhook}"
 
 
 def configurations(registration: Registration) -> list[tuple[Resource, KubeObject]]:
-    """Both webhook configurations, as they are applied."""
-    # Defaults are added, too, to what another webhook writes after this one.
+    """Both webhook configurations, ready to apply."""
+    # Defaults are also added to the changes of a webhook that runs after this one.
     mutating = [{**_review(Webhook.MUTATE, registration), "reinvocationPolicy": "IfNeeded"}]
     if registration.restores:
         mutating.append(_restore(registration))
@@ -106,7 +107,7 @@ def configurations(registration: Registration) -> list[tuple[Resource, KubeObjec
 
 
 def conversion(resource: Resource, registration: Registration) -> KubeObject:
-    """The part of a CRD that says who converts, as it is applied."""
+    """The conversion part of a CRD, ready to apply."""
     client = _client(registration, CONVERT_PATH)
     return {
         **_head(CUSTOM_RESOURCE_DEFINITIONS, f"{resource.plural}.{resource.group}", registration),
@@ -120,9 +121,9 @@ def conversion(resource: Resource, registration: Registration) -> KubeObject:
 
 
 def turned(crd: KubeObject, registration: Registration) -> KubeObject | None:
-    """A merge patch for a CRD that names a Service where a URL is desired, or the other way round; None for any other.
+    """A merge patch for a CRD that names a Service instead of the desired URL, or the other way round; otherwise None.
 
-    The installer owns the present field, an apply would add the other one to it, and both together are refused.
+    The installer owns the existing field. An apply would add the other field, and the API server refuses both together.
     """
     desired = _client(registration, CONVERT_PATH)
     other = "service" if "url" in desired else "url"
@@ -133,25 +134,25 @@ def turned(crd: KubeObject, registration: Registration) -> KubeObject | None:
 
 
 def conversions(registration: Registration) -> list[tuple[Resource, KubeObject]]:
-    """Those of every kind of two versions."""
+    """The conversion of every kind with two versions."""
     return [(CUSTOM_RESOURCE_DEFINITIONS, conversion(resource, registration)) for resource in CONVERTED]
 
 
 def bundles_in(obj: KubeObject) -> list[bytes]:
-    """The authorities that a registered object trusts, one for each of its clients; empty where one has none."""
+    """The CA bundles of a registered object, one for each of its clients; empty if a client has none."""
     return [base64.b64decode(client.get(BUNDLE) or "") for client in _clients(obj)]
 
 
 def is_own(crd: KubeObject, registration: Registration) -> bool:
-    """Whether a CRD's conversion leads to this platform."""
+    """Whether the conversion of a CRD calls this platform."""
     desired = registration.address.client_config(CONVERT_PATH)
     return all(desired.items() <= client.items() for client in _clients(crd)) and bool(_clients(crd))
 
 
 def holds(observed: Any, desired: Any) -> bool:
-    """Whether an object that the API server returned says all that was applied; it may say more (its defaults).
+    """Whether an object from the API server has all applied fields; it may have more (defaults).
 
-    The observed authorities may be more than the desired ones: while they change, two replicas know different ones.
+    It may have more CAs than desired: during a rotation, two replicas know different CAs.
     """
     if desired == {}:
         return not observed
@@ -170,7 +171,7 @@ def holds(observed: Any, desired: Any) -> bool:
 
 
 def is_written(observed: KubeObject, desired: KubeObject, manager: str) -> bool:
-    """Whether `manager` has applied exactly this: it trusts no more than is desired, and none of its parts is left over."""
+    """Whether `manager` has applied exactly this object, without additional CAs and without leftover fields."""
     fields = [
         entry.get("fieldsV1")
         for entry in observed["metadata"].get("managedFields", ())
@@ -178,7 +179,7 @@ def is_written(observed: KubeObject, desired: KubeObject, manager: str) -> bool:
     ]
     desired_bundles = [certificates_of(each) for each in bundles_in(desired)]
     bundles = [certificates_of(each) for each in bundles_in(observed)]
-    # Without desired authorities others write them, and an earlier apply may have left some.
+    # Without desired CAs others write them, and an earlier apply may have left some.
     trusted = bundles == desired_bundles if any(desired_bundles) else f"f:{BUNDLE}" not in str(fields)
     return (
         bool(fields)
@@ -190,7 +191,7 @@ def is_written(observed: KubeObject, desired: KubeObject, manager: str) -> bool:
 
 
 def certificates_of(bundle: bytes) -> frozenset[bytes]:
-    """The certificates of a PEM text, each without its line breaks."""
+    """The certificates of a PEM text, each without line breaks."""
     end = b"-----END CERTIFICATE-----"
     parts = (part.partition(b"-----BEGIN CERTIFICATE-----")[2] for part in bundle.split(end)[:-1])
     return frozenset(b"".join(part.split()) for part in parts)
@@ -238,9 +239,10 @@ def _review(webhook: Webhook, registration: Registration) -> KubeObject:
 
 
 def _restore(registration: Registration) -> KubeObject:
-    """Of new pods those alone that the pod-builder has marked: other pods never wait for this service.
+    """The webhook for new pods that the pod-builder has labelled: other pods never wait for this service.
 
-    Without an answer a pod starts as it is, as with the reference (chart of Dynamo 1.5, `podCheckpointRestoreFailurePolicy`).
+    Without an answer a pod starts unchanged, like with the reference (chart of Dynamo 1.5,
+    `podCheckpointRestoreFailurePolicy`).
     """
     at, name = "object.metadata.annotations", json.dumps(RESTORE_CANDIDATE)
     marked = f'has({at}) && {name} in {at} && {at}[{name}] == "true"'
@@ -252,12 +254,13 @@ def _restore(registration: Registration) -> KubeObject:
 
 
 def _not_of_the_platform(registration: Registration) -> KubeObject:
-    """Without the component deployments that the platform creates: their graphs were reviewed, and say all that they do.
+    """Excludes component deployments that the platform creates: admission has reviewed their graphs, which determine
+    their content.
 
-    The API server itself decides that by who asks: no field of an object counts, since its author may write any. Updates
-    are reviewed: only then is known which fields an author in the other version has released.
+    The API server decides by the username: no field of the object counts, because its author may write any field.
+    Updates are reviewed, because only an update shows which fields an author in the other version has released.
     """
-    # A text of JSON is one of CEL, too.
+    # A JSON string is also a CEL string.
     users = ", ".join(json.dumps(each, ensure_ascii=False) for each in sorted(registration.operators))
     created = f"request.operation == {json.dumps(CREATE)}"
     component = f"request.resource.resource == {json.dumps(DYNAMO_COMPONENT_DEPLOYMENTS.plural)}"
@@ -272,11 +275,11 @@ def _webhook(webhook: Webhook, registration: Registration, rules: list[KubeObjec
         "name": f"{webhook}.dynamo.{GROUP}",
         "clientConfig": _client(registration, path_of(webhook)),
         "rules": rules,
-        # A version that is listed comes as it was written; one that is not yet, as one that is.
+        # An object in a listed version comes unchanged; the API server converts an unlisted version to a listed one.
         "matchPolicy": "Equivalent",
         "namespaceSelector": selector,
         "objectSelector": {},
-        # What cannot be judged is not let in: the services behind rely on it.
+        # An object that cannot be checked is refused: the other services rely on the check.
         "failurePolicy": "Fail",
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT,
@@ -292,7 +295,7 @@ def _client(registration: Registration, path: str) -> KubeObject:
 
 
 def _rules(resources: Iterable[Resource]) -> list[KubeObject]:
-    """One rule for each set of versions. Without subresources: a status is written by the platform alone."""
+    """One rule for each set of versions. Without subresources: only the platform writes a status."""
     versions: dict[str, list[str]] = {}
     for resource in resources:
         versions.setdefault(resource.plural, []).append(resource.version)

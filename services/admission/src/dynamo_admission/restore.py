@@ -1,12 +1,13 @@
-"""New pods that are to start from a PodSnapshot: whether they can, and what they are then.
+"""New pods that should start from a PodSnapshot: whether they can, and how they change.
 
-The pod-builder annotates the pod templates of workers with what their pods may start from (a candidate), and does so before it
-is there: so no pod is replaced when it comes, and those that are created later start from it. Source of the rules: Dynamo 1.5,
-`pod_checkpoint_restore_handler.go`, and Snapshot 0.1.0, `api/podcontract/restore_pod.go`.
+The pod-builder annotates the pod templates of workers with what their pods may start from (a candidate), and does so
+before it is there: so no pod is replaced when it comes, and those that are created later start from it. Source of the
+rules: Dynamo 1.5, `pod_checkpoint_restore_handler.go`, and Snapshot 0.1.0, `api/podcontract/restore_pod.go`.
 
-1. The PodSnapshot is there, ready, and of an engine as this one: the pod is changed so that Snapshot's agent restores it.
-2. It is not, or something is in the way, and the candidate is Immediate and automatic: the pod starts without it. Here the
-   reference refuses what does not fit; a graph that serves all the same could then replace none of its pods.
+1. The PodSnapshot is there, ready, and of an engine as this one: the pod is changed so that Snapshot's agent restores
+   it.
+2. It is not, or something is in the way, and the candidate is Immediate and automatic: the pod starts without it. Here
+   the reference refuses what does not fit; a graph that serves all the same could then replace none of its pods.
 3. Else the pod is refused. Its controller tries again.
 """
 
@@ -31,21 +32,21 @@ from dynamo_admission import jsonpatch
 from dynamo_admission.review import CREATE, LONGEST_LINE, SKIPPED, ReviewVerdict, bounded
 from dynamo_admission.wire import AdmissionRequest, ReviewStatus
 
-#: Reads an object; None where it is not there, its kind is not, or it is larger than `MAX_POD`. KubeError or TimeoutError where
-#: the API server is away.
+#: Reads an object; None if the object or its kind does not exist, or if it is larger than `MAX_POD`. KubeError or
+#: TimeoutError if the API server does not answer.
 Find: TypeAlias = Callable[[Resource, ObjectKey], Awaitable[KubeObject | None]]
 
-#: A pod of a component has some 10 KB, and so has what it starts from. What is larger is not read: its author may send
-#: hundreds at once, and each waits for the API server in a memory twenty times as large. Bytes.
+#: A pod of a component, and its PodSnapshot, have about 10 KB each. Larger objects are not read: their author may send
+#: hundreds at once, and each waits for the API server in memory twenty times as large. Bytes.
 MAX_POD = 256 << 10
 
-#: How long what was too large is taken for that without being asked for, in seconds, and of how many objects that is known.
+#: How long an object that was too large is not read again, in seconds, and for how many objects this is remembered.
 _TOO_LARGE_FOR, _REMEMBERED = 30.0, 1000
-#: Objects that are read at a time: each takes some milliseconds.
+#: Number of objects that are read at a time: each takes some milliseconds.
 _AT_ONCE = 8
-#: What every pod of a component has: pods of others do not start from what a candidate names.
+#: Labels that every pod of a component has: other pods do not start from the PodSnapshot of a candidate.
 _STAMPED = (labels.COMPONENT, labels.COMPONENT_TYPE, labels.DYNAMO_NAMESPACE, labels.SELECTOR)
-#: The longest that a restore may take, asked each second: half an hour.
+#: Longest duration of a restore, with one probe each second: half an hour.
 _LONGEST = 1800
 _RESTORED = {"exec": {"command": ["cat", snapshots.RESTORE_COMPLETE]}, "timeoutSeconds": 1}
 
@@ -57,7 +58,7 @@ class _Refused(Exception):
 
 
 class _Unavailable(Exception):
-    """The PodSnapshot is not there, or not yet; the message says why."""
+    """The PodSnapshot does not exist or is not ready; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class PodRestorer:
         raise _Refused(f"annotation {annotations.RESTORE_SOURCE_KIND} is neither SnapshotJob nor PodSnapshot")
 
     async def _of_job(self, own: Mapping[str, str], key: ObjectKey) -> KubeObject:
-        """The PodSnapshot that a SnapshotJob has had taken."""
+        """The PodSnapshot of a SnapshotJob."""
         job = await self.find(SNAPSHOT_JOBS, key)
         if job is None or objects.uid(job) != own.get(annotations.RESTORE_JOB_UID):
             raise _Unavailable(f"SnapshotJob {key.name} is gone")
@@ -120,9 +121,10 @@ class PodRestorer:
         return _usable(snapshot, own, owner)
 
     async def _pinned(self, own: Mapping[str, str], key: ObjectKey) -> KubeObject:
-        """The PodSnapshot that a user has named: the very one that the pod's template was made for."""
+        """The PodSnapshot that a user has named, if it is the one for which the pod's template was rendered."""
         snapshot = await self.find(POD_SNAPSHOTS, key)
-        # All who reach the port can ask about every namespace: no word of a PodSnapshot to those who do not know its uid.
+        # Every client that reaches the port can ask about every namespace: reveal nothing about a PodSnapshot to a
+        # client that does not know its uid.
         if snapshot is None or objects.uid(snapshot) != own.get(annotations.RESTORE_SNAPSHOT_UID):
             raise _Refused(f"PodSnapshot {key.name} is not the one that the pod's template was made for")
         usable = _usable(snapshot, own)
@@ -134,10 +136,10 @@ class PodRestorer:
 
 
 def finder(kube: KubeClient, within: float, clock: Callable[[], float] = time.monotonic) -> Find:
-    """What the API server has, if it answers `within` so many seconds.
+    """Reads objects from the API server, if it answers `within` so many seconds.
 
-    A large object may cost the API server a second of its time, and the author of its pods next to nothing: few are asked for at
-    once, and one that was too large not again for a while.
+    A large object may cost the API server a second of time, and its author almost nothing. So only a few are read at
+    once, and an object that was too large is not read again for a while.
     """
     large: Newest[tuple[Resource, ObjectKey], float] = Newest(_REMEMBERED)
     gate = asyncio.Semaphore(_AT_ONCE)
@@ -158,9 +160,9 @@ def finder(kube: KubeClient, within: float, clock: Callable[[], float] = time.mo
 
 
 def restored(pod: KubeObject, snapshot: KubeObject, profile: str) -> KubeObject:
-    """A candidate that starts from a PodSnapshot. Raises _Refused where something else is in the way.
+    """A candidate that starts from a PodSnapshot. Raises _Refused if another setting conflicts.
 
-    It shares what is not changed with the pod that is given: that may be of as many parts as its author likes.
+    It shares unchanged parts with the given pod, which may have any number of parts.
     """
     own, spec = _texts(pod["metadata"]["annotations"]), mapping(pod.get("spec"))
     targets = [name.strip() for name in own.get(annotations.RESTORE_TARGETS, "").split(",")]
@@ -219,7 +221,9 @@ def _restored(given: KubeObject, profile: str) -> KubeObject:
 
 
 def _with(present: list[Any], added: KubeObject, key: str, what: str) -> list[Any]:
-    """A list with this entry last, or as it is where it has the entry. _Refused where it has another one in its place."""
+    """A list with this entry appended, or unchanged if it has the entry. _Refused if it has a different entry with the
+    same key.
+    """
     taken = [each for each in present if mapping(each).get(key) == added[key]]
     if not taken:
         return [*present, added]
@@ -245,7 +249,7 @@ def _is_immediate(own: Mapping[str, str]) -> bool:
 
 
 def _texts(value: Any) -> dict[str, str]:
-    """Annotations or labels, of which the API server sends no other values than texts."""
+    """Annotations or labels; the API server sends only string values."""
     return {name: each for name, each in mapping(value).items() if isinstance(each, str)}
 
 

@@ -1,7 +1,7 @@
-"""The core: what is asked and what is known, in; what to answer, out. No I/O, no clock.
+"""The pure core: request and facts in, answer out. No I/O, no clock.
 
-The first webhook that sees an object gives every error of it, those of the schema included, since after it the API server
-checks the schema itself and would name nothing else. The second one repeats the check on what will be stored.
+The first webhook reports every error of an object, including schema errors, because afterwards the API server checks
+the schema itself and would report only those. The second webhook repeats the check on the object to be stored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,12 +31,12 @@ from dynamo_admission.kinds import resource_of
 from dynamo_admission.ratchet import introduced
 from dynamo_admission.wire import AdmissionRequest, ReviewStatus
 
-#: More errors do not help the user, and the size of a status is limited. Errors.
+#: Largest number of reported errors: more errors do not help the user, and the size of a status is limited.
 LISTED_ERRORS = 50
-#: Of one error; only what quotes a name of thousands of letters is longer. Characters.
+#: Longest line of one error; only a quoted name of thousands of letters is longer. Characters.
 LONGEST_LINE = 1000
-#: The API server cuts warnings at 256 characters where all of them have more than 4096 (apiserver/pkg/endpoints/filters,
-#: warning.go). Characters.
+#: The API server cuts warnings at 256 characters if all of them together have more than 4096
+#: (apiserver/pkg/endpoints/filters, warning.go). Characters.
 WARNING_LENGTH = 256
 WARNINGS_LENGTH = 4096
 CREATE, UPDATE = "CREATE", "UPDATE"
@@ -45,7 +45,7 @@ _OTHER_VERSION = {_ALPHA: _BETA, _BETA: _ALPHA}
 
 
 class Webhook(StrEnum):
-    """What the API server calls, one path each."""
+    """The webhooks that the API server calls, one path each."""
 
     MUTATE = "mutate"
     VALIDATE = "validate"
@@ -55,7 +55,7 @@ class Webhook(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a review knows beyond its object. `held` are namespaces that another platform of the cluster manages."""
+    """The facts of a review beyond its object. `held`: namespaces that another platform of the cluster manages."""
 
     facts: Facts = field(default_factory=Facts)
     held: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class ReviewVerdict:
-    """An answer. Without a refusal it is yes; `skipped` says that the object was not checked."""
+    """An answer. Without a refusal the request is allowed; `skipped`: the object was not checked."""
 
     refusal: ReviewStatus | None = None
     patch: Sequence[jsonpatch.Operation] = ()
@@ -76,7 +76,9 @@ SKIPPED = ReviewVerdict(skipped=True)
 
 
 def asks_adapters(request: AdmissionRequest, world: World) -> bool:
-    """Whether the verdict depends on the numbers of a graph's adapters: an update gives a component of theirs another one."""
+    """Whether the verdict depends on the replicas of a graph's adapters: an update changes the replicas of a component
+    with an adapter.
+    """
     if request.operation != UPDATE or request.sub_resource or request.kind.kind != DYNAMO_GRAPH_DEPLOYMENTS.kind:
         return False
     facts = replace(world.facts, user=request.user_info.username)
@@ -93,10 +95,10 @@ def review(
     *,
     accepted: AcceptedObjects | None = None,
 ) -> ReviewVerdict:
-    """Judge a creation or an update. Objects that are being deleted, and those of held namespaces, are let through.
+    """Check a creation or an update. Objects that are being deleted, and objects in held namespaces, are admitted.
 
-    `adapters` are the numbers of the graph's adapters by component, where `asks_adapters`. `accepted` has what was accepted
-    a moment ago.
+    `adapters`: replicas of the graph's adapters by component, if `asks_adapters`. `accepted`: objects that the first
+    webhook has just accepted.
     """
     if request.operation not in {CREATE, UPDATE} or request.sub_resource or request.namespace in world.held:
         return SKIPPED
@@ -119,7 +121,7 @@ def review(
         if known is not None:
             return ReviewVerdict(warnings=bounded(known))
     try:
-        # Each rule reads all values, and each value may be an error: a body has more than a million.
+        # Each rule reads all values, and each value may be an error: a body can have more than a million.
         check_count(obj, MANIFEST)
     except InvalidManifest as error:
         return ReviewVerdict(ReviewStatus("Failure", refusal_text(error.errors), "Invalid", 422))
@@ -147,7 +149,7 @@ def review(
 
 
 def _to_check(obj: KubeObject) -> KubeObject:
-    """Without a status that comes along: it is not stored, as a subresource of each kind here, which is written elsewhere."""
+    """The object without a status: it is not stored, because it is a subresource of every kind here."""
     return {**obj, "status": None} if "status" in obj else obj
 
 
@@ -166,11 +168,13 @@ def _line(error: FieldError) -> str:
 
 
 def bounded(warnings: Iterable[str]) -> tuple[str, ...]:
-    """Warnings as the API server passes them on: each once, on one line, none cut by it."""
+    """Warnings in the form that the API server passes on: each once, on one line, short enough that it does not cut
+    them.
+    """
     room, kept, dropped = WARNINGS_LENGTH, [], 0
     for warning in dict.fromkeys(" ".join(each.split()) for each in warnings):
         short = shortened(warning, WARNING_LENGTH)
-        # The last line needs its room, too.
+        # Reserve room for the last line.
         if len(short) > room - 40:
             dropped += 1
             continue
@@ -182,9 +186,10 @@ def bounded(warnings: Iterable[str]) -> tuple[str, ...]:
 
 
 def scale_advice(request: AdmissionRequest) -> ReviewVerdict:
-    """A graph has no single number of replicas: how to scale an adapter instead.
+    """The advice to scale an adapter, because a graph has no single number of replicas.
 
-    Nothing is looked up for the answer: every client that reaches this port can ask, and must not learn what a namespace has.
+    The answer needs no lookup: every client that reaches this port can ask, and must not learn the content of a
+    namespace.
     """
     namespace, graph = request.namespace, request.name
     message = (
@@ -199,17 +204,17 @@ def scale_advice(request: AdmissionRequest) -> ReviewVerdict:
 def _findings(
     obj: KubeObject, old: KubeObject | None, facts: Facts, checker: Checker
 ) -> tuple[list[FieldError], Sequence[str]]:
-    """Every error, each once: of the schema, of what is embedded, of the rules; and the warnings."""
+    """Every error, each once, of the schema, of embedded types and of the rules; and the warnings."""
     result = validate(obj, old, facts)
     errors = [*schema_errors(obj, embedded=False), *checker.errors(obj), *result.errors]
     return list({(error.path, error.message): error for error in errors}.values()), result.warnings
 
 
 def _hidden(obj: KubeObject, old: KubeObject | None, checker: Checker) -> list[FieldError]:
-    """What the annotation of preserved fields puts into the object in its other version, where it is not valid there.
+    """The errors that the annotation of preserved fields causes in the object's other version.
 
-    Clients that read that version, such as controllers with types, fail on a whole list for one object. Only a new value is
-    checked: the other version of an object that is stored already does not change.
+    Typed clients that read that version would fail on a whole list because of one object. Only a new value is checked:
+    the other version of a stored object does not change.
     """
     name, text = _preserved(obj)
     other = _OTHER_VERSION.get(str(obj.get("apiVersion")))
@@ -231,7 +236,7 @@ def _hidden(obj: KubeObject, old: KubeObject | None, checker: Checker) -> list[F
 
 
 def _preserved(obj: KubeObject) -> tuple[str, str | None]:
-    """The annotation that counts in conversion, and its value; None without one."""
+    """The annotation that conversion reads, and its value; None without one."""
     known = mapping(mapping(obj.get("metadata")).get("annotations"))
     name = PRESERVED_FIELDS if PRESERVED_FIELDS in known else operators.ANNOTATIONS.get(str(obj.get("kind")), "")
     return name, annotation(known, name)
@@ -242,7 +247,7 @@ def _in_schema(obj: KubeObject, checker: Checker) -> list[str]:
 
 
 def _adapted(graph: Any) -> dict[str, Any]:
-    """Replicas of the components that have an adapter, of a graph in either version. Reads any junk."""
+    """Replicas of the components with an adapter, of a graph in either version. Accepts invalid input."""
     spec = mapping(mapping(graph).get("spec"))
     entries = [(mapping(each).get("name"), each) for each in items(spec.get("components"))]
     entries += mapping(spec.get("services")).items()

@@ -1,4 +1,4 @@
-"""What the admission service may do."""
+"""The rights of the admission service."""
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.resources import Resource
@@ -7,7 +7,7 @@ from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SCRAPED, WEBHOOK_SECRET, 
 from dynamo_admission.kinds import CONVERTED
 from dynamo_admission.registration import NAME
 
-#: What Grove has topologies in from 0.1.0-alpha.11 on, and before.
+#: The kinds of topologies in Grove from 0.1.0-alpha.11 on, and before.
 CLUSTER_TOPOLOGY_BINDINGS = Resource(
     "grove.io", "v1alpha1", "clustertopologybindings", "ClusterTopologyBinding", namespaced=False
 )
@@ -37,7 +37,7 @@ RIGHTS = (
         place=RightScope.CLUSTER,
     ),
     Right(resources.CLUSTER_ROLES, ("get",), names=(OWN_CLUSTER_ROLE,), place=RightScope.CLUSTER),
-    # Those next to it are the credentials of all other services.
+    # The other Secrets in that namespace are the credentials of all other services.
     Right(resources.SECRETS, ("create",), place=RightScope.OWN),
     Right(resources.SECRETS, ("get", "patch"), names=(WEBHOOK_SECRET,), place=RightScope.OWN),
 )

@@ -1,8 +1,8 @@
-"""A test request, sent as the API server would send it, before the replica reports that it is ready.
+"""A test request like the API server's, sent before the replica reports that it is ready.
 
-Over TLS, to our own listener, under the name and with the authorities that are registered: a wrong certificate, a wrong bundle
-or a wrong path shows here, and not in the first user's refused manifest. Not through the Service, which has no endpoint
-for a replica that is not ready.
+It goes over TLS to the listener of this process, with the registered name and CAs. So a wrong certificate, bundle or
+path shows here, and not in the first refused manifest of a user. It does not go through the Service, which has no
+endpoint for a replica that is not ready.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from dynamo_admission.registration import CONVERT_PATH, Address, path_of
 from dynamo_admission.review import Webhook
 from dynamo_admission.wire import ADMISSION_API, ADMISSION_KIND, CONVERSION_API, CONVERSION_KIND
 
-#: Of each question. The API server waits as long (registration.TIMEOUT). Seconds.
+#: Time limit of each call. The API server waits as long (registration.TIMEOUT). Seconds.
 WITHIN = 10.0
 UID = "self-test"
 NEW, OLD = DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
@@ -48,7 +48,7 @@ class Listener:
 async def self_test(listener: Listener, bundles: Iterable[bytes], headers: Mapping[str, str]) -> None:
     """Send a request with each registered bundle, and with headers that identify this process. Raises SelfTestFailed.
 
-    An empty bundle means the system's authorities, as it does for the API server.
+    An empty bundle means the system's CAs, like for the API server.
     """
     registered = list(dict.fromkeys(bundles))
     if not registered:
@@ -77,7 +77,7 @@ async def self_test(listener: Listener, bundles: Iterable[bytes], headers: Mappi
 
 
 def trusting(bundle: bytes) -> ssl.SSLContext:
-    """TLS that trusts a PEM bundle and nothing else. Raises SelfTestFailed."""
+    """A TLS context that trusts only a PEM bundle. Raises SelfTestFailed."""
     try:
         return ssl.create_default_context(cadata=bundle.decode("ascii") if bundle else None)
     except (ssl.SSLError, ValueError) as error:

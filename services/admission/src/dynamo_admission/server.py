@@ -1,7 +1,7 @@
 """The HTTP side, with limits for size, time and number of requests. `review` and `conversion` decide about the content.
 
-A user's mistake is an answer with 200 and a refusal in it, junk is a 400 with a sentence. 429 makes the API server's client
-wait and ask again within its time-out. A fault of the platform refuses, too, and is logged.
+A user's mistake is a 200 with a refusal, an invalid body is a 400 with a message. With 429 the API server's client
+waits and retries within its time-out. A bug of the platform also refuses the request, and is logged.
 """
 
 import asyncio
@@ -39,26 +39,28 @@ from dynamo_admission.wire import (
     read_conversion,
 )
 
-#: The API server takes 3 MiB from a user, and etcd gives back 1.5 MiB; a review has both, and an envelope. Bytes.
+#: The API server accepts 3 MiB from a user, and etcd stores 1.5 MiB; a review has both, and an envelope. Bytes.
 MAX_BODY = 8 << 20
-#: For all of a body to arrive. Seconds.
+#: Time limit for the arrival of a body. Seconds.
 READ_WITHIN = 10.0
-#: When to retry. The API server's client does so by itself, within the webhook's time-out. Seconds.
+#: The Retry-After of a 429. The API server's client retries within the webhook's time-out. Seconds.
 RETRY_AFTER = 1
 #: The API server lets connections idle for 90 s: it should close them, not this service. Seconds.
 KEEP_ALIVE = 120.0
-#: For requests under way once the listener is closed; with the longest drain it fits into lifecycle.SHUTDOWN_WITHIN. Seconds.
+#: Time limit for open requests after the listener is closed; together with the longest drain it fits into
+#: lifecycle.SHUTDOWN_WITHIN. Seconds.
 FINISH_WITHIN = 8.0
 
-#: What is larger is judged and converted in a thread, of which there are so many: its author's errors may be thousands, and
-#: other requests and probes are answered meanwhile. A graph of 25 components has 21 KB, its update twice that. Bytes.
+#: Larger bodies are checked and converted in threads, and the number of these threads: a body may have thousands of
+#: errors, and other requests and probes must be answered meanwhile. A graph of 25 components has 21 KB, its update
+#: twice that. Bytes.
 LARGE_BODY, LARGE_AT_ONCE = 64 << 10, 2
 
-#: Connections that wait to be accepted while a long review keeps the loop.
+#: Number of connections that may wait to be accepted while a long review blocks the event loop.
 BACKLOG = 512
 
-#: asyncio holds a buffer of this size for each TLS connection, 256 KiB by default, and the API server keeps a
-#: connection open for each of its calls at once. A record of TLS has at most 16 KiB. Bytes.
+#: asyncio keeps a buffer of this size for each TLS connection, 256 KiB by default, and the API server keeps one
+#: connection open for each concurrent call. A TLS record has at most 16 KiB. Bytes.
 TLS_BUFFER = 32 << 10
 
 _RESTORE_PATH = path_of(Webhook.RESTORE)
@@ -75,7 +77,7 @@ ReviewPod = Callable[[AdmissionRequest], Awaitable[ReviewVerdict]]
 
 @dataclass(slots=True)
 class ServerState:
-    """What requests are judged by, as it is now. `draining` asks clients to take their next request elsewhere."""
+    """The current facts for reviews. `draining` asks clients to send their next request to another replica."""
 
     world: World
     checker: Checker
@@ -83,9 +85,9 @@ class ServerState:
 
 
 class ReviewServer:
-    """Answers reviews. `find_adapters` looks up the numbers of a graph's adapters by component; None where it cannot.
+    """Answers reviews. `find_adapters` returns the replicas of a graph's adapters by component; None if it cannot.
 
-    `review_pod` judges pods that are to start from a checkpoint.
+    `review_pod` checks pods that should start from a checkpoint.
     """
 
     def __init__(
@@ -109,7 +111,7 @@ class ReviewServer:
         self._large = Offload(above=LARGE_BODY, at_once=LARGE_AT_ONCE)
 
     def app(self) -> web.Application:
-        """The application, to be served with TLS."""
+        """The web application; serve it with TLS."""
         app = web.Application(client_max_size=MAX_BODY, middlewares=[self._closing, self._bounded])
         app.add_routes([web.post(path_of(each), self._handler(each)) for each in Webhook])
         app.add_routes([web.post(CONVERT_PATH, self._convert)])
@@ -124,9 +126,10 @@ class ReviewServer:
 
     @web.middleware
     async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        # Pods are many, and wait for the API server: what is not theirs has half of the room for itself.
+        # There are many pods, and their reviews wait for the API server: half of the room is reserved for other
+        # reviews.
         most = max(1, self._max_in_flight // 2) if request.path == _RESTORE_PATH else self._max_in_flight
-        # A replica that is busy works: its self test is answered in any case.
+        # A busy replica is healthy: it always answers its self test.
         if self._in_flight >= most and not self._callers.is_self_test(request):
             busy = self._turn_away("busy", 429, f"{self._in_flight} requests are in progress; retry later")
             busy.headers["Retry-After"] = str(RETRY_AFTER)
@@ -181,7 +184,7 @@ class ReviewServer:
         return _json(content)
 
     async def _judge(self, webhook: Webhook, question: AdmissionRequest, size: int) -> tuple[ReviewVerdict, str]:
-        """A verdict, and the word for it in metrics."""
+        """A verdict, and its label in metrics."""
         try:
             if webhook is Webhook.SCALE:
                 verdict = scale_advice(question)
@@ -200,7 +203,7 @@ class ReviewServer:
         except Exception:
             log.exception("not judged", webhook=webhook, uid=question.uid, kind=question.kind.kind, name=question.name)
             if webhook is Webhook.RESTORE:
-                # As where this service does not answer: a fault of it keeps no pod from starting.
+                # Like a service that does not answer: a bug here must not prevent a pod from starting.
                 return SKIPPED, "error"
             message = f"the admission service failed on this object; its log has the reason under uid {question.uid}"
             return ReviewVerdict(ReviewStatus("Failure", message, "InternalError", 500)), "error"
@@ -265,16 +268,16 @@ def _split(api_version: str) -> tuple[str, str]:
 
 
 def _uid_in(body: bytes) -> str:
-    """The review's uid, where the whole of it cannot be read: the API server writes it before the objects."""
+    """The uid of an unreadable review: the API server writes the uid before the objects."""
     match = _UID.search(body)
     return match[1].decode("ascii", "replace") if match else ""
 
 
 @asynccontextmanager
 async def listening(app: web.Application, host: str, port: int, tls: ssl.SSLContext) -> AsyncIterator[int]:
-    """Serve while the block runs; yields the port. At its end the listener closes, then requests under way are finished.
+    """Serve while the block runs; yields the port. At the end the listener closes, then open requests finish.
 
-    OSError where the port is taken.
+    OSError if the port is taken.
     """
     sslproto.SSLProtocol.max_size = TLS_BUFFER
     runner = web.AppRunner(

@@ -1,6 +1,6 @@
-"""AdmissionReview and ConversionReview, version v1, as the API server sends them and reads them.
+"""AdmissionReview and ConversionReview, version v1, in the API server's format.
 
-The envelope is typed; the objects in it are plain dicts, since judging them is the work of others.
+The envelope is typed; the objects in it are plain dicts, because other modules check them.
 """
 
 import base64
@@ -16,7 +16,7 @@ CONVERSION_API, CONVERSION_KIND = "apiextensions.k8s.io/v1", "ConversionReview"
 
 
 class BadReview(ValueError):
-    """What was sent is not a review; the message says why."""
+    """The body is not a review; the message says why."""
 
 
 class GroupVersionKind(Struct, frozen=True):
@@ -28,13 +28,13 @@ class GroupVersionKind(Struct, frozen=True):
 
 
 class UserInfo(Struct, frozen=True):
-    """Who asks."""
+    """The user of a request."""
 
     username: str = ""
 
 
 class AdmissionRequest(Struct, frozen=True, rename="camel"):
-    """What a user asks to do. `operation` is CREATE, UPDATE, DELETE or CONNECT."""
+    """The request of a user. `operation` is CREATE, UPDATE, DELETE or CONNECT."""
 
     uid: str
     kind: GroupVersionKind
@@ -48,7 +48,7 @@ class AdmissionRequest(Struct, frozen=True, rename="camel"):
 
 
 class AdmissionReview(Struct, frozen=True, rename="camel"):
-    """A question of the API server."""
+    """An admission review of the API server."""
 
     api_version: str
     kind: str
@@ -72,7 +72,7 @@ class ConversionReview(Struct, frozen=True, rename="camel"):
 
 
 class ReviewStatus(Struct, frozen=True, omit_defaults=True):
-    """Why not, as far as clients of the API server read it."""
+    """The reason of a refusal, with the fields that clients of the API server read."""
 
     status: str = ""
     message: str = ""
@@ -113,13 +113,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read_admission(body: bytes) -> AdmissionRequest:
-    """The request of a review. BadReview where it is not a review; RecursionError where it is nested too deeply to be read."""
+    """The request of a review. BadReview if the body is not a review; RecursionError if it is nested too deeply."""
     review: AdmissionReview = _read(_admission, body, ADMISSION_API, ADMISSION_KIND)
     return review.request
 
 
 def read_conversion(body: bytes) -> ConversionRequest:
-    """The objects of a review. BadReview where it is not a review; RecursionError where it is nested too deeply to be read."""
+    """The objects of a review. BadReview if the body is not a review; RecursionError if it is nested too deeply."""
     review: ConversionReview = _read(_conversion, body, CONVERSION_API, CONVERSION_KIND)
     return review.request
 
@@ -131,7 +131,7 @@ def admission_answer(
     patch: Sequence[KubeObject] = (),
     warnings: Sequence[str] = (),
 ) -> bytes:
-    """The answer to a question: allowed, perhaps with a JSON patch, or refused with a status."""
+    """The answer to a review: allowed, possibly with a JSON patch, or refused with a status."""
     response = _AdmissionResponse(
         uid,
         refusal is None,
@@ -144,12 +144,12 @@ def admission_answer(
 
 
 def conversion_answer(uid: str, converted: Sequence[KubeObject]) -> bytes:
-    """All objects, converted, in the order in which they came."""
+    """All converted objects, in their original order."""
     return _encode(_ConversionAnswer(_ConversionResponse(uid, ReviewStatus("Success"), converted)))
 
 
 def conversion_failure(uid: str, message: str) -> bytes:
-    """Nothing was converted, and why."""
+    """The answer that nothing was converted, with the reason."""
     return _encode(_ConversionAnswer(_ConversionResponse(uid, ReviewStatus("Failure", message))))
 
 

@@ -1,4 +1,4 @@
-"""Composition root: all that the watcher is made of, on one page."""
+"""Composition root: all parts of the watcher on one page."""
 
 import asyncio
 from functools import partial
@@ -44,7 +44,7 @@ class _Watcher:
         self._active = False
 
     async def serve(self) -> None:
-        """Stand by until elected, feed until no longer elected, and so on."""
+        """Stand by until elected, feed until the election is lost, and repeat."""
         forget = self._context.bus.on_health(lambda _: self._report())
         try:
             while True:
@@ -78,7 +78,7 @@ class _Watcher:
                     each.cancel()
 
     async def _hold(self, namespace: str) -> None:
-        """Report to platforms that serve all namespaces that this one has a platform of its own."""
+        """Announce to cluster-wide platforms that this platform serves the namespace."""
         settings = self._context.settings
         scope = settings.namespace.scope
         await ScopeLease(
@@ -127,7 +127,7 @@ class _Watcher:
 
 
 def left_out(settings: Settings) -> set[Resource]:
-    """Resources without a namespace that the settings do without: a platform of some namespaces may not read them."""
+    """Cluster-scoped resources that the settings exclude: a platform for some namespaces may not read them."""
     used = {
         NODES: settings.gpu.discovery_enabled,
         RESOURCE_SLICES: settings.gpu.discovery_enabled,

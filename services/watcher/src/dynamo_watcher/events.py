@@ -1,4 +1,4 @@
-"""What the watcher reports about objects: reasons of Kubernetes Events."""
+"""The reasons of the watcher's Kubernetes Events."""
 
 from dynamo_shared.runtime.facts import EventReason
 

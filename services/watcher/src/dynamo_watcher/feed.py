@@ -24,13 +24,14 @@ FLUSH_WITHIN = 2.0
 
 
 class Feed:
-    """Keeps STATE equal to what the API server has of the watched resources. Run it where this replica is the leader.
+    """Keeps STATE equal to the watched resources of the API server. Run it while this replica is the leader.
 
-    1. It learns what STATE has of a resource, lists all of it, publishes what differs, and tombstones for what is gone.
-       What users change comes first: their changes do not wait until the rest has been read (`Watched.is_early`).
+    1. It reads a resource's objects from STATE, lists the resource, and publishes differences, and tombstones for
+       deleted objects. Objects that users change come first: their changes do not wait for the rest
+       (`Watched.is_early`).
     2. It follows every resource.
-    3. What others put into STATE it sets right from the API server (`StatePublisher`).
-    4. Where STATE has lost messages it starts over, then reports that by a `resync` event.
+    3. It corrects messages of other publishers in STATE from the API server (`StatePublisher`).
+    4. If STATE has lost messages, it starts over, then reports that with a `resync` event.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Feed:
         self._rounds = 0
 
     async def run(self) -> None:
-        """Feeds until cancelled."""
+        """Feed until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(endless(self._publisher.run()), name="state-publisher")
@@ -78,7 +79,7 @@ class Feed:
 
     async def _until_lost(self) -> None:
         followers = [self._follower(entry) for entry in self._watched]
-        # First: what was not read yet would look like another publisher's message.
+        # This must come first: an unread message would look like another publisher's message.
         tasks = [asyncio.create_task(self._load(followers), name="load")]
         tasks += [asyncio.create_task(follower.run(), name="follower") for follower in followers]
         tasks.append(asyncio.create_task(self._announce(followers), name="announce"))
@@ -89,7 +90,7 @@ class Feed:
                 await asyncio.wait([lost, *tasks], return_when=asyncio.FIRST_COMPLETED)
                 for ended in [task for task in tasks if task.done()]:
                     tasks.remove(ended)
-                    # A follower's error ends the feed, and the service is started again.
+                    # An error of a follower ends the feed, and the service restarts.
                     ended.result()
         finally:
             lost.cancel()
@@ -98,13 +99,13 @@ class Feed:
             await asyncio.gather(lost, *tasks, return_exceptions=True)
 
     async def _load(self, followers: Sequence[Follower]) -> None:
-        """Learns what STATE has; what was read is followed at once."""
+        """Read STATE; follow each resource as soon as it has been read."""
         by_resource = {follower.watched.resource: follower for follower in followers}
         early, late = ([entry.resource for entry in self._watched if entry.is_early is each] for each in (True, False))
         await self._publisher.load(early, late, loaded=lambda resource: by_resource[resource].loaded.set())
 
     async def _truth(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
-        """An object as STATE shall have it. KubeError where the API server does not say."""
+        """The desired content of an object in STATE. KubeError if the API server does not answer."""
         watched = next((entry for entry in self._watched if entry.resource == resource), None)
         if self._lookup is None or watched is None:
             return None
@@ -121,7 +122,7 @@ class Feed:
         )
 
     def _namespaces_of(self, resource: Resource) -> Sequence[str]:
-        """The namespaces in which a resource is watched; empty for all, and for one that is in none."""
+        """The namespaces in which a resource is watched; empty for all, and for cluster-scoped resources."""
         return self._namespaces if resource.namespaced else ()
 
     async def _announce(self, followers: Sequence[Follower]) -> None:
@@ -135,7 +136,7 @@ class Feed:
         return self._publisher.count(follower.watched.resource)
 
     def _platform(self) -> dict[str, object]:
-        """The platform as the object that a resync is about; each incarnation of STATE is another version of it."""
+        """The platform as the object of a resync event; each incarnation of STATE is another version of it."""
         version = f"{self._publisher.incarnation}-{self._rounds}"
         return {"metadata": {"name": self._cluster, "uid": self._cluster, "resourceVersion": version}}
 

@@ -1,4 +1,4 @@
-"""Takes one resource from the API server to STATE."""
+"""Publishes one resource from the API server to STATE."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
@@ -68,7 +68,9 @@ Lookup: TypeAlias = Callable[[Watched, ObjectKey], Awaitable[KubeObject | None]]
 
 
 def lookup(kube: KubeClient) -> Lookup:
-    """Objects from the API server, by a list of one: what the right to list and the selectors allow, and nothing else."""
+    """Single objects from the API server, read with a list: only objects that the right to list and the selectors
+    allow.
+    """
 
     async def lookup(watched: Watched, key: ObjectKey) -> KubeObject | None:
         fields = ",".join(filter(None, (f"metadata.name={key.name}", watched.field_selector)))
@@ -83,7 +85,7 @@ def lookup(kube: KubeClient) -> Lookup:
 class Follower:
     """Publishes every change of one resource, in all namespaces or in some.
 
-    `trouble` is called for each resource that cannot be listed or watched, with an empty message when it can again.
+    `trouble` is called if a resource cannot be listed or watched, and with an empty message when it works again.
     """
 
     def __init__(
@@ -112,21 +114,21 @@ class Follower:
         """set once a complete list is in STATE"""
 
     async def run(self) -> None:
-        """Follows until cancelled. Raises what ends it: one that ended in silence would leave STATE as it is."""
+        """Follow until cancelled. Raises the error that ends it: after a silent end, STATE would become outdated."""
         await self.loaded.wait()
         await endless(either(*(self._follow(namespace) for namespace in self._namespaces)))
 
     async def _follow(self, namespace: str) -> None:
-        # What a watcher before this one published was served then.
+        # If an earlier watcher published objects, the cluster served the resource then.
         served = self._publisher.count(self.watched.resource) > 0
         async with aclosing(self._source(self.watched, namespace, partial(self._health, namespace), served)) as items:
             async for item in items:
                 if isinstance(item, ObjectChange):
                     self._publish(item)
-                    # Where NATS is away or slow, the API server waits, which has all of them.
+                    # If NATS is down or slow, wait: the API server keeps all objects.
                     await self._publisher.room()
                 elif isinstance(item, Synced):
-                    # What is listed may change as soon as the next item is asked for.
+                    # The list may change as soon as the next item is requested.
                     keys = item.versions if len(self._namespaces) == 1 else set(item.versions)
                     await self._complete(namespace, keys, item.resource_version)
                 else:
@@ -135,7 +137,7 @@ class Follower:
     def _publish(self, change: ObjectChange) -> None:
         self._metrics.change(self.watched.resource.id, change.kind.lower()).inc()
         if change.listed or not is_traced():
-            # Of what is listed nothing has happened just now: there is no trace to begin.
+            # A listed object has not changed just now: begin no trace.
             self._hand_over(change)
             return
         with tracer.start_as_current_span(f"watch {self.watched.resource.kind}", attributes={"key": str(change.key)}):
@@ -143,7 +145,7 @@ class Follower:
 
     def _hand_over(self, change: ObjectChange) -> None:
         resource = self.watched.resource
-        # What has lost its label is gone for us, too; STATE ignores the end of what it never had.
+        # An object that has lost its label also counts as deleted; STATE ignores the deletion of an unknown object.
         if change.kind == "DELETED" or not self.watched.includes(change.obj):
             self._publisher.delete(resource, change.key, version_of(change.obj), received=change.received_at)
         else:
@@ -153,7 +155,7 @@ class Follower:
     async def _complete(
         self, namespace: str, keys: Collection[ObjectKey], version: str, *, served: bool = True
     ) -> None:
-        """A list is complete: what STATE has and no list has is gone, and readers may rely on what STATE has."""
+        """A list is complete: objects that only STATE has are deleted, and readers may rely on STATE."""
         resource = self.watched.resource
         if not (served or self._served) and namespace in self._listed:
             return
@@ -162,7 +164,7 @@ class Follower:
         if len(self._listed) < len(self._namespaces):
             return
         if not self._swept:
-            # Only now: the reflectors report what vanishes later.
+            # Only now: the reflectors report later deletions.
             first, *others = self._listed.values()
             await self._publisher.sweep(resource, set(first).union(*others) if others else first)
             self._swept = True

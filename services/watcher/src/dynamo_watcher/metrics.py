@@ -1,4 +1,4 @@
-"""Every metric of the watcher, in one place. Those of publishing (latency, backlog) are the bus's."""
+"""All metrics of the watcher. The bus has the metrics of publishing (latency, backlog)."""
 
 import time
 from functools import cache

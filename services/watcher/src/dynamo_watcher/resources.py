@@ -1,4 +1,6 @@
-"""What is watched: the one table. A resource added here is in STATE, and in the cache of every service that reads it."""
+"""The table of watched resources. A resource in this table is in STATE, and in the cache of every service that reads
+it.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,36 +17,39 @@ from dynamo_watcher.trimming import trimmed, trimmed_capture, trimmed_claim, tri
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A resource and which of its objects are watched.
+    """A resource and the selection of its watched objects.
 
-    `label_selector` and `field_selector` are the API server's work (empty: all objects). Labels know no "or": where any of
-    several labels counts, `any_label` names them, as `label` or `label=value`, and what has none of them is left out here.
+    The API server applies `label_selector` and `field_selector` (empty: all objects). Label selectors have no "or": if
+    any of several labels counts, `any_label` names them, as `label` or `label=value`, and the watcher ignores objects
+    without any.
     """
 
     resource: Resource
     label_selector: str = ""
     any_label: tuple[str, ...] = ()
     field_selector: str = ""
-    #: Whether objects that one of our kinds controls count, too, whatever labels they have.
+    #: Whether to include objects that one of the platform's kinds controls, whatever labels they have.
     owned: bool = False
-    #: Whether autoscalers of our adapters count, too, whatever labels they have.
+    #: Whether to include autoscalers of the platform's adapters, whatever labels they have.
     scaling: bool = False
-    #: Whether a cluster may do without it: others install it, before or after us.
+    #: Whether the resource may be missing in a cluster: others install it, before or after the platform.
     optional: bool = False
-    #: What of an object goes to STATE; all of it where None.
+    #: Selects the fields of an object for STATE; None: all fields.
     trim: Callable[[KubeObject], KubeObject] | None = None
 
     @property
     def is_early(self) -> bool:
-        """Whether what STATE has of it is read first at a start: what users change, a small part of all objects."""
+        """Whether its messages in STATE are read first at a start: objects that users change, a small part of all
+        objects.
+        """
         return self.resource.group == GROUP and self.resource != resources.DYNAMO_WORKER_METADATAS
 
     def trimmed(self, obj: KubeObject) -> KubeObject:
-        """An object as it goes to STATE."""
+        """The content of an object for STATE."""
         return self.trim(obj) if self.trim is not None else obj
 
     def includes(self, obj: dict[str, Any]) -> bool:
-        """Whether an object of the API server is one to publish."""
+        """Whether to publish an object of the API server."""
         if not self.any_label:
             return True
         owners = obj["metadata"].get("ownerReferences", ()) if self.owned else ()
@@ -69,40 +74,40 @@ WATCHED: tuple[Watched, ...] = (
     Watched(resources.DYNAMO_COMPONENT_DEPLOYMENTS),
     Watched(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS),
     Watched(resources.DYNAMO_CHECKPOINTS),
-    # What graphs start from by the Snapshot operator.
+    # Checkpoints of the Snapshot operator.
     Watched(resources.SNAPSHOT_JOBS, optional=True, trim=trimmed_capture),
     Watched(resources.POD_SNAPSHOTS, optional=True, trim=trimmed_capture),
     Watched(resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS),
     Watched(resources.DYNAMO_MODELS),
     Watched(resources.DYNAMO_WORKER_METADATAS),
-    # Kinds before graphs that run.
+    # The kinds before graphs that can run.
     Watched(resources.DYNAMO_DEPLOYMENTS),
     Watched(resources.DYNAMO_NIM_DEPLOYMENTS),
     Watched(resources.DYNAMO_NIM_REQUESTS),
-    # Those that users point at an adapter carry no label.
+    # Autoscalers that users point at an adapter have no label.
     Watched(resources.HORIZONTAL_POD_AUTOSCALERS, any_label=(labels.GRAPH_DEPLOYMENT_NAME,), scaling=True),
     Watched(resources.SCALED_OBJECTS, any_label=(labels.GRAPH_DEPLOYMENT_NAME,), scaling=True, optional=True),
-    # Those that take or use a checkpoint, those that profile for a request, and those that build an image.
+    # Jobs that take or use a checkpoint, profile for a request, or build an image.
     Watched(resources.JOBS, any_label=(labels.CHECKPOINT_ID, labels.REQUEST_NAME, labels.IMAGE_BUILD)),
-    # The slices of a Service carry its labels.
+    # EndpointSlices have the labels of their Service.
     Watched(resources.ENDPOINT_SLICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
-    # What GPUs there are: on nodes, and as drivers of dynamic resource allocation publish them.
+    # GPUs: on nodes, and in the ResourceSlices of DRA drivers.
     Watched(resources.NODES),
     Watched(resources.RESOURCE_SLICES, optional=True, trim=trimmed_slice),
-    # Says where checkpoints are kept, where the settings do not.
+    # The snapshot agent has the storage of checkpoints, if the settings have none.
     Watched(resources.DAEMON_SETS, SNAPSHOT_AGENT),
     Watched(resources.DEPLOYMENTS, OF_A_COMPONENT),
-    # Their status says why a component is not ready.
+    # The status of pods says why a component is not ready.
     Watched(resources.PODS, OF_A_COMPONENT, trim=trimmed),
     Watched(resources.LEADER_WORKER_SETS, OF_A_COMPONENT, optional=True),
     Watched(resources.INFERENCE_POOLS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     Watched(resources.POD_CLIQUE_SETS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
-    # What Grove makes of a set carries Grove's own labels.
+    # Objects that Grove creates from a set have Grove's own labels.
     Watched(resources.POD_CLIQUES, optional=True),
     Watched(resources.POD_CLIQUE_SCALING_GROUPS, optional=True),
-    # Those of users, too: they say how many GPUs a pod claims.
+    # Including those of users: they say how many GPUs a pod claims.
     Watched(resources.RESOURCE_CLAIM_TEMPLATES, optional=True),
-    # How many it has got; claims carry no label that says whose they are.
+    # The allocated GPUs of a pod; claims have no label that names their owner.
     Watched(resources.RESOURCE_CLAIMS, optional=True, trim=trimmed_claim),
     Watched(resources.KAI_QUEUES, optional=True),
     # Which platform manages which namespace. Leases of nodes change all the time.
@@ -112,11 +117,11 @@ WATCHED: tuple[Watched, ...] = (
     Watched(resources.HTTP_ROUTES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     Watched(resources.DESTINATION_RULES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     Watched(resources.PERSISTENT_VOLUME_CLAIMS, labels.GRAPH_DEPLOYMENT_NAME),
-    # Of graphs, and what profiling gave for a request.
+    # ConfigMaps of graphs, and results of profiling.
     Watched(resources.CONFIG_MAPS, any_label=(labels.GRAPH_DEPLOYMENT_NAME, labels.REQUEST_NAME)),
-    # A model's Service belongs to no single component; those of graphs on Grove carry no label, as the reference makes them.
+    # A model's Service belongs to no single component; Services of graphs on Grove have no label, like the reference's.
     Watched(resources.SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH), owned=True),
-    # Users mark accounts for component pods.
+    # Users label accounts for component pods.
     Watched(resources.SERVICE_ACCOUNTS, any_label=(OF_A_NAMESPACE, f"{labels.COMPONENT_POD}=true")),
     Watched(resources.ROLES, OF_A_NAMESPACE),
     Watched(resources.ROLE_BINDINGS, OF_A_NAMESPACE),

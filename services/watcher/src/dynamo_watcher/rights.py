@@ -1,4 +1,4 @@
-"""What the watcher may do: list and watch what it publishes, report objects that are too large, announce its namespaces."""
+"""The rights of the watcher: list and watch resources, report objects that are too large, announce its namespaces."""
 
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import EVENTS, LEASES, NODES, RESOURCE_SLICES
@@ -21,7 +21,7 @@ RIGHTS = (
     ),
     Right(EVENTS, ("create",)),
     Right(EVENTS, ("patch",), unused=SERIES),
-    # A lease of this name has to be created by a patch of a name that does not exist yet: names do not hold for `create`.
+    # The Lease is created by a patch of a name that does not exist yet: RBAC does not apply resource names to `create`.
     Right(LEASES, ("create",)),
     Right(LEASES, ("delete", "patch"), names=(namespace_scope.NAME,)),
 )

@@ -1,4 +1,4 @@
-"""Announces that this platform manages its one namespace: a lease, renewed while it does."""
+"""Announces that this platform manages its namespace: it holds and renews a Lease."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey
 from dynamo_shared.kube import KubeClient, KubeError
 
-#: To end a renewal that is under way, and delete the lease. Seconds.
+#: Time limit to end a running renewal and delete the Lease. Seconds.
 RELEASE_WITHIN = 5.0
 
 log = structlog.get_logger("dynamo.watcher")
@@ -20,7 +20,7 @@ log = structlog.get_logger("dynamo.watcher")
 
 @dataclass(frozen=True, slots=True)
 class ScopeLease:
-    """The lease of one namespace; `duration` and `interval` in seconds."""
+    """The Lease of one namespace; `duration` and `interval` in seconds."""
 
     kube: KubeClient
     namespace: str
@@ -31,12 +31,12 @@ class ScopeLease:
     trouble: Callable[[str, str], None]
 
     async def hold(self) -> None:
-        """Hold it until cancelled, then give it up."""
+        """Hold the Lease until cancelled, then release it."""
         held: KubeObject | None = None
         renewing: asyncio.Task[KubeObject | None] | None = None
         try:
             while True:
-                # The API server has what is cut off in the middle, and only its answer says as which version.
+                # The API server may complete a cancelled write, and only its answer has the resourceVersion.
                 renewing = asyncio.create_task(self._renew())
                 held = await asyncio.shield(renewing) or held
                 await asyncio.sleep(self.interval)
@@ -49,7 +49,7 @@ class ScopeLease:
                         await self._release(held)
 
     async def _release(self, held: KubeObject) -> None:
-        """Delete the lease, unless another replica has renewed it since: then that one owns it. KubeError."""
+        """Delete the Lease, unless another replica has renewed it since and owns it. KubeError."""
         metadata = held["metadata"]
         await self.kube.delete(
             LEASES,
@@ -59,9 +59,9 @@ class ScopeLease:
         )
 
     async def _renew(self) -> KubeObject | None:
-        """The lease as it was written; None where that failed."""
+        """The written Lease; None if the write failed."""
         lease = namespace_scope.lease(self.namespace, self.version, self.duration, self.now())
-        # A platform of several namespaces holds one in each: one that is renewed says nothing of the others.
+        # A platform for several namespaces holds one Lease in each: a renewed Lease says nothing about the others.
         subject = f"lease {self.namespace}/{namespace_scope.NAME}"
         try:
             written = await self.kube.apply(LEASES, lease)

@@ -1,7 +1,8 @@
-"""What of pods, ResourceSlices, ResourceClaims and captures goes to STATE: only the fields that a service reads.
+"""Selects the fields of pods, ResourceSlices, ResourceClaims and captures for STATE: only fields that a service reads.
 
-What users and engines write into their pods stays there: variables, commands, arguments, volumes, annotations. It may hold
-passwords, no service reads it, and it is most of a pod's bytes. A service that needs another field adds it here.
+Fields that users and engines write into their pods are excluded: variables, commands, arguments, volumes, annotations.
+They may contain passwords, no service reads them, and they are most of a pod's bytes. If a service needs another field,
+add it here.
 """
 
 from typing import Any
@@ -37,7 +38,7 @@ _CONTAINER_STATUS = frozenset(
 
 
 def trimmed(pod: KubeObject) -> KubeObject:
-    """A pod with what services read of it; no value is changed."""
+    """A pod with only the fields that services read; values are unchanged."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     kept = _only(_METADATA, metadata)
     if annotations := _only(_ANNOTATIONS, metadata.get("annotations") or {}):
@@ -65,7 +66,7 @@ _CAPACITIES = frozenset({"memory"})
 
 
 def trimmed_slice(each: KubeObject) -> KubeObject:
-    """A ResourceSlice with what describes its GPUs: a driver writes many attributes, and more devices than there are GPUs."""
+    """A ResourceSlice with the description of its GPUs: drivers write many attributes, and more devices than GPUs."""
     spec = each.get("spec") or {}
     devices = [_device(device) for device in spec.get("devices") or ()]
     return {
@@ -81,7 +82,9 @@ _RESULT = frozenset({"request", "driver", "pool", "device", "adminAccess"})
 
 
 def trimmed_claim(claim: KubeObject) -> KubeObject:
-    """A ResourceClaim with how many devices it asks for and which it has got: the configuration of drivers stays there."""
+    """A ResourceClaim with its requested number of devices and its allocated devices, without the configuration of
+    drivers.
+    """
     devices = (claim.get("spec") or {}).get("devices") or {}
     allocation = (claim.get("status") or {}).get("allocation")
     results = ((allocation or {}).get("devices") or {}).get("results") or ()
@@ -103,7 +106,7 @@ _CAPTURED = frozenset({"podSnapshotTemplate", "source"})
 
 
 def trimmed_capture(capture: KubeObject) -> KubeObject:
-    """A SnapshotJob without the pod that it runs, or a PodSnapshot; their definitions are another's."""
+    """A SnapshotJob without its pod template, or a PodSnapshot; another project defines their CRDs."""
     metadata = _only(_METADATA, capture["metadata"])
     if annotations := _only(_OF_CAPTURES, capture["metadata"].get("annotations") or {}):
         metadata["annotations"] = annotations

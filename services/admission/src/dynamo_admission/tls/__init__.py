@@ -1,4 +1,4 @@
-"""The certificates of the webhooks, made in one of three ways: by ourselves, by cert-manager, or given as files."""
+"""The certificates of the webhooks, from one of three sources: this service, cert-manager, or files of the user."""
 
 from dynamo_admission.tls.certificates import Certificates
 from dynamo_admission.tls.opening import open_certificates

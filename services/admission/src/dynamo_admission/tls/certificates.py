@@ -1,4 +1,4 @@
-"""What the server and the registration need to know of certificates, and how every source of them is kept up to date."""
+"""The certificates' interface for the server and the registration, and the loop that keeps each source up to date."""
 
 import asyncio
 import datetime
@@ -21,14 +21,14 @@ Clock = Callable[[], float]
 Changed = Callable[[], Awaitable[None]]
 """Writes the bundle to where the API server looks for it: webhook configurations and CRDs."""
 
-#: Seconds before the first repetition of what failed; each further one waits twice as long.
+#: Seconds before the first retry; each further retry waits twice as long.
 _FIRST_RETRY = 1.0
 
 log = structlog.get_logger("dynamo.admission")
 
 
 class Certificates(ABC):
-    """The serving certificate and who vouches for it."""
+    """The serving certificate and its CAs."""
 
     inject_from = ""
     """`namespace/certificate` for cert-manager's cainjector; empty where we write the bundle."""
@@ -44,7 +44,7 @@ class Certificates(ABC):
 
     @property
     def context(self) -> ssl.SSLContext:
-        """For the listening socket; what it serves is exchanged inside, without a restart."""
+        """The TLS context of the listening socket; its certificate is replaced without a restart."""
         if self._tls is None:
             raise AssertionError("refresh first")
         return self._tls.context
@@ -52,7 +52,7 @@ class Certificates(ABC):
     @property
     @abstractmethod
     def bundle(self) -> bytes:
-        """PEM authorities to write into webhook configurations and CRDs; empty where cert-manager or the user writes them."""
+        """CAs (PEM) to write into webhook configurations and CRDs; empty if cert-manager or the user writes them."""
 
     @property
     def serving(self) -> x509.Certificate:
@@ -61,17 +61,17 @@ class Certificates(ABC):
 
     @property
     def expires(self) -> float:
-        """When the certificate that is served ends, in seconds since 1970."""
+        """When the serving certificate expires, in seconds since 1970."""
         return pki.ends(self.serving)
 
     @abstractmethod
     async def refresh(self) -> None:
-        """Take what the source has now."""
+        """Load the current content of the source."""
 
     async def keep(self, changed: Changed) -> None:
-        """Runs until cancelled: renews; awaits `changed` first of all and whenever the bundle is another one.
+        """Renew until cancelled; await `changed` at the start and after each change of the bundle.
 
-        Failures are logged, with the end of the certificate in service.
+        Failures are logged, with the expiry of the serving certificate.
         """
         backoff = Backoff(_FIRST_RETRY, self._timing.poll)
         while True:
@@ -79,30 +79,30 @@ class Certificates(ABC):
             try:
                 await self.round(changed)
                 backoff.reset()
-            except Exception as error:  # also what `changed` raises, which is its owner's
+            except Exception as error:  # also errors of `changed`, which belong to its owner
                 pause = backoff.next()
                 until = datetime.datetime.fromtimestamp(self.expires, datetime.UTC).isoformat()
                 log.warning("certificates not checked", error=f"{type(error).__name__}: {error}", ends=until)
-            # Replicas that were started together need not ask together.
+            # Jitter, because replicas may start at the same time.
             await asyncio.sleep(spread(pause, least=0.8))
 
     async def round(self, changed: Changed) -> None:
-        """Refresh once, and await `changed` where the bundle is another one than the last.
+        """Refresh once, and await `changed` if the bundle has changed.
 
-        Raises what either raises, and TimeoutError where `changed` takes too long.
+        Raises the errors of both, and TimeoutError if `changed` takes too long.
         """
         await self.refresh()
         bundle = self.bundle
         if bundle == self._announced:
             return
-        # Unknown until it is done: what fails halfway may have been written.
+        # Unknown until `changed` succeeds: a failed call may have written a part.
         self._announced = None
         async with asyncio.timeout(self._timing.announce):
             await changed()
         self._announced, self._since = bundle, self._clock()
 
     def _serve(self, chain: tuple[x509.Certificate, ...], key: bytes) -> None:
-        """Serve this chain, leaf first, from the next handshake on, and trust the clients of whom the file says now."""
+        """Serve this chain, leaf first, from the next handshake on, and trust the current client CAs of the file."""
         renewed = self._clients.renew()
         if chain == self._chain and not renewed:
             return
@@ -116,5 +116,5 @@ class Certificates(ABC):
             log.info("certificate in service", **pki.described(chain[0]))
 
     def _settled(self, bundle: bytes) -> bool:
-        """Whether the API server can be relied on to know exactly this bundle."""
+        """Whether the API server certainly knows exactly this bundle."""
         return bundle == self._announced and self._clock() >= self._since + self._timing.settle

@@ -1,4 +1,4 @@
-"""Whom a client certificate has to be signed by: authorities from a file, followed as it changes."""
+"""The CAs of client certificates: read from a file, and read again when it changes."""
 
 import ssl
 from pathlib import Path
@@ -11,7 +11,7 @@ log = structlog.get_logger("dynamo.admission")
 
 
 class ClientAuthorities:
-    """What a file says (PEM); nothing, and no client is asked for a certificate, without a file. Unusable."""
+    """The CAs of a file (PEM). Without a file there are no CAs, and clients need no certificate. Raises Unusable."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
@@ -19,7 +19,7 @@ class ClientAuthorities:
         self.pem = _read(file) if file is not None else ""
 
     def renew(self) -> bool:
-        """Read the file again; whether it says something else now. What cannot be used leaves the last ones in force."""
+        """Read the file again, and return whether it has changed. If the file is unusable, the last CAs stay in use."""
         if self._file is None:
             return False
         before = self.pem

@@ -1,4 +1,4 @@
-"""Given certificates: read from a folder as Secrets are mounted, and refused with what to do where they are unusable."""
+"""Certificates of the user: read from a folder (a mounted Secret). Unusable files are refused with advice."""
 
 import datetime
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from dynamo_admission.tls import pki
 from dynamo_admission.tls.pki import Unusable
 
 CHAIN, KEY, AUTHORITIES = "tls.crt", "tls.key", "ca.crt"
-# kubelet writes a new folder and then moves this link to it: all of a Secret changes at once.
+# The kubelet writes a new folder and then moves this link to it, so all files of a Secret change at once.
 _ATOMIC = "..data"
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A chain to serve (leaf first), its key (PEM), and the authorities that vouch for it."""
+    """A chain to serve (leaf first), its key (PEM), and its CAs."""
 
     chain: tuple[x509.Certificate, ...]
     key: bytes = field(repr=False)
@@ -25,9 +25,9 @@ class Given:
 
 
 def read(folder: Path, name: str, now: float, *, announced: bool) -> Given:
-    """What the files hold, whole and fit to be served to a client that connects to `name`.
+    """The content of the files, if it is complete and valid for a client that connects to `name`.
 
-    `announced`: this platform announces the authorities, so they must exist: in ca.crt, or the chain's root in tls.crt.
+    `announced`: this platform announces the CAs, so they must exist: in ca.crt, or as the chain's root in tls.crt.
     Raises Unusable.
     """
     at = folder / _ATOMIC if (folder / _ATOMIC / CHAIN).exists() else folder

@@ -1,4 +1,4 @@
-"""Modes manual and cert-manager: files of a folder, followed as they change."""
+"""Modes manual and cert-manager: the files of a folder, read again when they change."""
 
 from pathlib import Path
 
@@ -15,9 +15,10 @@ log = structlog.get_logger("dynamo.admission")
 
 
 class GivenCertificates(Certificates):
-    """What the files say. Raises Unusable where they cannot be served; later such files are passed over.
+    """The certificates of the files. Raises Unusable if they cannot be served at the start; later unusable files are
+    ignored.
 
-    With `inject_from` (`namespace/certificate`) cert-manager's cainjector announces the authorities, and not we.
+    With `inject_from` (`namespace/certificate`) cert-manager's cainjector announces the CAs instead of this service.
     """
 
     def __init__(
@@ -41,11 +42,11 @@ class GivenCertificates(Certificates):
 
     @property
     def bundle(self) -> bytes:
-        """The authorities of what is served, and for a while those of what was."""
+        """The CAs of the serving certificate, and for some time those of the previous one."""
         return self._shown.bundle
 
     async def refresh(self) -> None:
-        """Take what the files hold; nothing changes while they are half written or cannot be used."""
+        """Load the files; incomplete or unusable files change nothing."""
         self._shown = self._succession()
         self._serve(self._shown.given.chain, self._shown.given.key)
 

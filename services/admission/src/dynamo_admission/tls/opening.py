@@ -1,4 +1,4 @@
-"""Certificates as the settings want them."""
+"""Creates the certificates that the settings name."""
 
 import time
 from collections.abc import Sequence
@@ -20,9 +20,10 @@ from dynamo_admission.tls.timing import Timing
 async def open_certificates(
     settings: Settings, kube: KubeClient, names: Sequence[str], clock: Clock = time.time
 ) -> Certificates:
-    """Ready to be served: the names are DNS names and IP addresses, the one that the API server verifies first.
+    """Certificates that are ready to serve. `names`: DNS names and IP addresses, first the one that the API server
+        verifies.
 
-    Raises Unusable, with what to do, and in mode auto KubeError.
+    Raises Unusable with advice, and in mode auto KubeError.
     """
     webhook, admission = settings.server.webhook, settings.platform.admission
     clients = ClientAuthorities(admission.client_ca_file)

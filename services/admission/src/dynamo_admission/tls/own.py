@@ -1,4 +1,4 @@
-"""Mode auto: an authority of our own in a Secret that all replicas share. None of them leads."""
+"""Mode auto: a CA of this service in a Secret that all replicas share. No replica leads."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,14 @@ from dynamo_admission.tls.rotation import SecretState, completed, plan
 from dynamo_admission.tls.secret import SecretStore
 from dynamo_admission.tls.timing import Timing
 
-#: How often a change is planned again because another replica was faster.
+#: How often a change is planned again after another replica was faster.
 _ATTEMPTS = 5
 
 log = structlog.get_logger("dynamo.admission")
 
 
 class OwnCertificates(Certificates):
-    """What the Secret says, kept up to date. `refresh` must have succeeded once before anything is asked of it."""
+    """The certificates of the Secret, kept up to date. Call `refresh` successfully before any other method."""
 
     def __init__(
         self,
@@ -36,17 +36,18 @@ class OwnCertificates(Certificates):
 
     @property
     def bundle(self) -> bytes:
-        """All authorities that a client may need at the moment."""
+        """All CAs that a client may need at the moment."""
         return self._state.bundle
 
     async def refresh(self) -> None:
-        """Take what the Secret says, and take the step that is due. KubeError; Unusable where its content is another owner's."""
+        """Load the Secret, and take the due step. KubeError; Unusable if the content belongs to another owner."""
         for attempt in range(_ATTEMPTS):
             stored = await self._store.read()
             there = stored.state if stored is not None else SecretState()
             begun = completed(there, self._state)
             forced = stored is not None and stored.forced
-            # It is at least so late by the clock of the API server, which verifies: this one may be behind.
+            # The API server verifies certificates by its own clock, which is at least at this time; the local clock may
+            # be behind.
             now = max(self._clock(), stored.written if stored is not None else 0.0)
             desired = plan(
                 begun, now, self._timing, self._names,

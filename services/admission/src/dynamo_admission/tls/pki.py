@@ -1,4 +1,4 @@
-"""X.509: reads authorities and serving certificates, and checks trust."""
+"""X.509: reads CAs and serving certificates, and checks trust."""
 
 import ipaddress
 from collections.abc import Iterable, Sequence
@@ -12,13 +12,13 @@ from dynamo_shared.x509 import BACKDATED, LONGEST_COMMON_NAME, Signer, make_leaf
 
 
 class Unusable(ValueError):
-    """A certificate, its key or its authorities cannot be used; the message says which, why, and what to do."""
+    """A certificate, its key or its CAs are unusable; the message says which, why, and what to do."""
 
 
 def make_serving(
     authority: x509.Certificate, authority_key: bytes, names: Sequence[str], now: float, validity: float
 ) -> tuple[x509.Certificate, bytes]:
-    """A serving certificate for DNS names and IP addresses, and its key (PEM). It ends no later than its authority."""
+    """A serving certificate for DNS names and IP addresses, and its key (PEM). It expires no later than its CA."""
     common = next((name for name in names if len(name) <= LONGEST_COMMON_NAME), "dynamo-admission")
     return make_leaf(
         authority,
@@ -32,7 +32,7 @@ def make_serving(
 
 
 def certificates_of(pem: bytes, what: str) -> tuple[x509.Certificate, ...]:
-    """All certificates of a PEM text, in its order. Unusable where the text has no certificate or a broken one."""
+    """All certificates of a PEM text, in its order. Unusable if the text has no certificate or a broken one."""
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -40,7 +40,7 @@ def certificates_of(pem: bytes, what: str) -> tuple[x509.Certificate, ...]:
 
 
 def key_of(pem: bytes, what: str) -> PrivateKeyTypes:
-    """The private key of a PEM text. Unusable where it is missing, broken or encrypted; never quotes it."""
+    """The private key of a PEM text. Unusable if it is missing, broken or encrypted; the message never quotes it."""
     try:
         return serialization.load_pem_private_key(pem, password=None)
     except TypeError as error:
@@ -50,7 +50,7 @@ def key_of(pem: bytes, what: str) -> PrivateKeyTypes:
 
 
 def signing_key_of(pem: bytes, what: str) -> Signer:
-    """The private key of an authority: this platform creates the first kind, the reference the second. Unusable as `key_of`."""
+    """The private key of a CA. This platform creates the first kind, the reference the second. Raises like `key_of`."""
     key = key_of(pem, what)
     if not isinstance(key, Signer):
         raise Unusable(f"{what} is neither an ECDSA nor an RSA key")
@@ -58,7 +58,7 @@ def signing_key_of(pem: bytes, what: str) -> Signer:
 
 
 def belong_together(certificate: x509.Certificate, key: PrivateKeyTypes) -> bool:
-    """Whether the key is the certificate's."""
+    """Whether the key belongs to the certificate."""
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     return key.public_key().public_bytes(*form) == certificate.public_key().public_bytes(*form)
 
@@ -73,7 +73,7 @@ def signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 
 def trusted(chain: Sequence[x509.Certificate], authorities: Iterable[x509.Certificate]) -> bool:
-    """Whether a served chain (the leaf first) leads to one of the authorities. Dates are not checked."""
+    """Whether a served chain (leaf first) leads to one of the CAs. Dates are not checked."""
     accepted = tuple(authorities)
     leaf, intermediates = chain[0], list(chain[1:])
     while leaf not in accepted and not any(signed_by(leaf, each) for each in accepted):
@@ -96,7 +96,7 @@ def names_of(certificate: x509.Certificate) -> tuple[str, ...]:
 
 
 def normal(name: str) -> str:
-    """A name as `names_of` gives it."""
+    """A name in the form that `names_of` returns."""
     try:
         return str(ipaddress.ip_address(name))
     except ValueError:
@@ -104,7 +104,7 @@ def normal(name: str) -> str:
 
 
 def valid_for(certificate: x509.Certificate, name: str) -> bool:
-    """Whether a client that connects to the (normal) name accepts the certificate; `*` stands for one label."""
+    """Whether a client that connects to the (normalised) name accepts the certificate; `*` stands for one label."""
     anything = f"*.{name.partition('.')[2]}"
     return any(each.lower() in (name, anything) for each in names_of(certificate))
 
@@ -120,7 +120,7 @@ def ends(certificate: x509.Certificate) -> float:
 
 
 def issued(certificate: x509.Certificate) -> float:
-    """When it was created: a certificate of this platform is valid from an earlier time on."""
+    """When the certificate was created: a certificate of this platform is valid from an earlier time on."""
     begun, life = begins(certificate), ends(certificate) - begins(certificate)
     return begun + BACKDATED if life > BACKDATED else begun
 
@@ -131,7 +131,7 @@ def pem_of(*certificates: x509.Certificate) -> bytes:
 
 
 def described(certificate: x509.Certificate) -> dict[str, str]:
-    """For log lines."""
+    """A description for log lines."""
     return {
         "subject": certificate.subject.rfc4514_string(),
         "fingerprint": certificate.fingerprint(hashes.SHA256()).hex()[:16],

@@ -1,14 +1,13 @@
-"""The steps of an authority of our own and its serving certificate, as a pure function from state to state.
+"""The rotation of the service's own CA and its serving certificate, as a pure function from state to state.
 
-An authority is followed by the next in steps, so that at no time a certificate is served that the API server cannot
-verify:
+A CA is replaced in steps, so that the API server can always verify the serving certificate:
 
-1. the new authority joins the bundle; what is served is still signed by the old one;
-2. once the bundle has settled where the API server reads it, a certificate of the new authority goes into service;
-3. once every replica has taken that up, the old authority leaves the bundle.
+1. the new CA joins the bundle; the serving certificate is still signed by the old CA;
+2. when the bundle has settled where the API server reads it, a certificate of the new CA is served;
+3. when every replica serves it, the old CA leaves the bundle.
 
-Every replica makes the same plan from the same state, and the Secret takes the first one that is written. Where in the
-steps a rotation is follows from the state alone, so a replica that was away has missed nothing.
+Every replica makes the same plan from the same state, and the first write to the Secret wins. The progress of a
+rotation follows from the state alone, so a replica that was away has missed nothing.
 """
 
 from collections.abc import Sequence
@@ -21,40 +20,40 @@ from dynamo_shared.x509 import make_authority
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.timing import Timing
 
-#: A certificate is followed by the next when this part of its life is over.
+#: A certificate is renewed after this fraction of its lifetime.
 RENEWED_AFTER = 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class SecretState:
-    """What the Secret holds. Keys are PEM; no key is ever shown."""
+    """The content of the Secret. Keys are PEM; no key is ever printed."""
 
     #: The bundle, the oldest first; the last one signs.
     authorities: tuple[x509.Certificate, ...] = ()
-    #: The last one's; those before sign nothing any more, and theirs are gone.
+    #: The key of the last CA; earlier CAs sign nothing any more, and their keys no longer exist.
     authority_key: bytes = field(default=b"", repr=False)
-    #: The chain that is served, leaf first.
+    #: The served chain, leaf first.
     serving: tuple[x509.Certificate, ...] = ()
     serving_key: bytes = field(default=b"", repr=False)
 
     @property
     def bundle(self) -> bytes:
-        """The authorities, PEM."""
+        """The CAs, PEM."""
         return pki.pem_of(*self.authorities)
 
     @property
     def public(self) -> Self:
-        """Without the authority's key: all that a replica needs to remember."""
+        """The state without the CA's key: all that a replica needs to remember."""
         return replace(self, authority_key=b"")
 
 
 def plan(
     state: SecretState, now: float, timing: Timing, names: Sequence[str], *, settled: bool, forced: bool = False
 ) -> SecretState:
-    """The state that should follow; the same where nothing is due.
+    """The next state; the same state if no step is due.
 
-    `settled`: this state's bundle was announced and has had the time to reach the API server. `forced`: the user asks
-    for a new authority; nothing to do while one is being introduced.
+    `settled`: the bundle of this state was announced and has had the time to reach the API server. `forced`: the user
+    requests a new CA; ignored during the introduction of one.
     """
     state = _without_ended(state, now)
     introducing = bool(state.serving and state.authorities) and not _signed_by_last(state)
@@ -62,7 +61,7 @@ def plan(
         state = _introduce(state, now, timing, names)
         settled = False
     if not _servable(state, now):
-        # What is served is refused by everybody already: no reason to wait for the bundle.
+        # Every client already refuses the served certificate: no reason to wait for the bundle.
         return _issue(state, now, timing, names)
     leaf = state.serving[0]
     if not _signed_by_last(state):
@@ -71,7 +70,7 @@ def plan(
         return _issue(state, now, timing, names)
     valid_for = pki.names_of(leaf)
     if missing := [name for name in names if name not in valid_for]:
-        # Besides the present names: while an update rolls, replicas may want different ones.
+        # Keep the present names, too: during a rolling update, replicas may need different names.
         return _issue(state, now, timing, (*missing, *valid_for))
     if now >= pki.issued(leaf) + timing.overlap:
         state = replace(state, authorities=state.authorities[-1:])
@@ -79,10 +78,10 @@ def plan(
 
 
 def completed(stored: SecretState, known: SecretState) -> SecretState:
-    """The stored state; what it lacks is filled from what this replica last knew.
+    """The stored state, completed with the last known state of this replica.
 
-    A Secret that was deleted or broken is thereby replaced without a refused handshake: authorities that vouch
-    for what is being served stay in the bundle, and the certificate stays in service until the next one is trusted.
+    So a deleted or broken Secret is replaced without a refused handshake: the CAs of the served certificate stay in the
+    bundle, and the certificate is served until the next one is trusted.
     """
     if stored.serving and stored.authorities and stored.authority_key:
         return stored
@@ -93,14 +92,16 @@ def completed(stored: SecretState, known: SecretState) -> SecretState:
 
 def _without_ended(state: SecretState, now: float) -> SecretState:
     living = tuple(each for each in state.authorities if pki.ends(each) > now)
-    # The key is the last one's, and no other's.
+    # The key belongs to the last CA only.
     return replace(
         state, authorities=living, authority_key=state.authority_key if living[-1:] == state.authorities[-1:] else b""
     )
 
 
 def _in_force(certificate: x509.Certificate, now: float) -> bool:
-    """One that begins later was issued by a replica whose clock was ahead: clients refuse it, as one that has ended."""
+    """A certificate that is not valid yet was issued by a replica whose clock was ahead: clients refuse it like an
+    expired one.
+    """
     return pki.begins(certificate) <= now < pki.ends(certificate)
 
 
@@ -128,7 +129,7 @@ def _due(certificate: x509.Certificate, now: float) -> bool:
 
 def _introduce(state: SecretState, now: float, timing: Timing, names: Sequence[str]) -> SecretState:
     if _can_sign(state, now) and (not _servable(state, now) or _due(state.serving[0], now)):
-        # The last that the present authority signs: it has to last until the next one is trusted.
+        # The last certificate that the present CA signs: it must be valid until the next CA is trusted.
         state = _issue(state, now, timing, names)
     authority, key = make_authority(now, timing.authority, "dynamo-admission-ca")
     return replace(state, authorities=(*state.authorities, authority), authority_key=key)

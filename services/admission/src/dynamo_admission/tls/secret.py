@@ -1,4 +1,4 @@
-"""The Secret that the replicas share: read, and written only where it has not changed since."""
+"""The Secret that the replicas share: it is written only if it has not changed since it was read."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ from dynamo_admission.tls import pki
 from dynamo_admission.tls.pki import Unusable
 from dynamo_admission.tls.rotation import SecretState
 
-# The names that kubernetes.io/tls Secrets, cert-manager and the reference use.
+# These are the names that kubernetes.io/tls Secrets, cert-manager and the reference use.
 AUTHORITIES, AUTHORITY_KEY, SERVING, SERVING_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 _CERT_MANAGERS = "cert-manager.io/certificate-name"
 
@@ -28,9 +28,9 @@ log = structlog.get_logger("dynamo.admission")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What was read: parts that cannot be used are left out of `state`. `forced`: a rotation is asked for.
+    """The content of the Secret: `state` omits unusable parts. `forced`: the user requests a rotation.
 
-    `written`: when it was written last, by the API server's clock, in seconds since 1970; 0 where it does not say.
+    `written`: the time of the last write, by the API server's clock, in seconds since 1970; 0 if unknown.
     """
 
     state: SecretState
@@ -47,7 +47,7 @@ class SecretStore:
         self._key = key
 
     async def read(self) -> Stored | None:
-        """What is there now; None where the Secret does not exist. Unusable where its content is another owner's."""
+        """The current content; None if the Secret does not exist. Unusable if the content belongs to another owner."""
         secret = await get_if_present(self._kube, SECRETS, self._key)
         if secret is None:
             return None
@@ -62,7 +62,10 @@ class SecretStore:
         )
 
     async def write(self, state: SecretState, stored: Stored | None) -> None:
-        """Create it, or replace what was read, which ends the request; AlreadyExists or Conflict where that has changed."""
+        """Create the Secret, or replace the content that was read, which also ends a requested rotation.
+
+        AlreadyExists or Conflict if the Secret has changed since.
+        """
         content = {
             AUTHORITIES: state.bundle,
             AUTHORITY_KEY: state.authority_key,
@@ -83,10 +86,10 @@ class SecretStore:
 
 
 def parsed(data: dict[str, bytes], where: str) -> SecretState:
-    """The usable parts of a Secret's data: a key without its certificate is as good as none, and the other way."""
+    """The usable parts of a Secret's data: a key without certificate, or a certificate without key, is ignored."""
     authorities, authority_key = _pair(data, (AUTHORITIES, AUTHORITY_KEY), where, -1, pki.signing_key_of)
     serving, serving_key = _pair(data, (SERVING, SERVING_KEY), where, 0, pki.key_of)
-    # Authorities vouch for what is served also without a key to sign with.
+    # CAs verify the served certificate even without a key to sign with.
     return SecretState(authorities, authority_key, serving if serving_key else (), serving_key)
 
 
@@ -97,7 +100,7 @@ def _pair(
     owner: int,
     load: Callable[[bytes, str], PrivateKeyTypes],
 ) -> tuple[tuple[x509.Certificate, ...], bytes]:
-    """The certificates of one entry, and the key of another where it is that of the certificate at `owner`."""
+    """The certificates of one entry, and the key of another entry if it belongs to the certificate at `owner`."""
     certificates, key = entries
     if not (data.get(certificates) or data.get(key)):
         return (), b""
@@ -113,7 +116,7 @@ def _pair(
 
 
 def _require_replaceable(what: str, metadata: dict[str, Any], data: dict[str, Any]) -> None:
-    """Unusable where replacing the content would destroy what another owner put there."""
+    """Unusable if a write would destroy content of another owner."""
     if _CERT_MANAGERS in (metadata.get("annotations") or {}):
         raise Unusable(
             f"{what} is filled by cert-manager: set server.webhook.certProvisionMode to cert-manager, "

@@ -1,4 +1,4 @@
-"""When given certificates that have changed are served, as a pure function: not before the API server can verify them."""
+"""When changed certificates of the user are served, as a pure function: not before the API server can verify them."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ from dynamo_admission.tls.timing import Timing
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is served since when, and the authorities that are announced."""
+    """The served certificates, since when, and the announced CAs."""
 
     given: Given
     authorities: tuple[x509.Certificate, ...]
@@ -19,14 +19,14 @@ class Shown:
 
     @property
     def bundle(self) -> bytes:
-        """The authorities, PEM."""
+        """The CAs, PEM."""
         return pki.pem_of(*self.authorities)
 
 
 def succeed(shown: Shown, given: Given, now: float, timing: Timing, *, settled: bool) -> Shown:
-    """What is to be shown after the files were read and hold `given`.
+    """The next state after the files were read and contain `given`.
 
-    The authority of what was served stays announced for `timing.overlap`: other replicas may not have read the new
+    The CA of the previous certificate stays announced for `timing.overlap`: other replicas may not have read the new
     files. `settled`: the present bundle has had the time to reach the API server.
     """
     if given != shown.given:
@@ -43,7 +43,7 @@ def _verifiable(shown: Shown, given: Given, now: float, *, settled: bool) -> boo
     """Whether it can be served now."""
     if not given.authorities or pki.trusted(given.chain, shown.given.authorities):
         return True
-    # What has ended is refused by everybody: no reason to wait.
+    # Every client refuses an expired certificate: no reason to wait.
     return settled or now > pki.ends(shown.given.chain[0])
 
 

@@ -1,4 +1,4 @@
-"""How long certificates live, and how long each step of a rotation waits."""
+"""The validity of certificates, and the duration of each step of a rotation."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -8,28 +8,29 @@ _DAY = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """All in seconds.
+    """All values are in seconds.
 
-    `settle` must outlast every stale write of a bundle: a replica that has not polled yet (`poll`) may write its
-    registration once more (`announce`) before it polls; then the API server needs a moment to hear of it.
+    `settle` must be longer than every stale write of a bundle: a replica that has not polled yet (`poll`) may write its
+    registration once more (`announce`) before it polls; then the API server needs a moment to receive it.
     """
 
     authority: float = 365 * _DAY
     serving: float = 90 * _DAY
-    #: Between two reads of the Secret or the files. kubelet itself takes a minute or more for mounted files.
+    #: Between two reads of the Secret or the files. The kubelet itself takes a minute or more for mounted files.
     poll: float = 30.0
-    #: At most, for writing the bundle to webhook configurations and CRDs.
+    #: Time limit for writing the bundle to webhook configurations and CRDs.
     announce: float = 60.0
-    #: From a written bundle to the first use of what it newly vouches for.
+    #: From a written bundle to the first use of a certificate of its new CA.
     settle: float = 300.0
-    #: How long the authority before is still trusted after its last certificate went out of service.
+    #: How long the previous CA stays trusted after its last certificate is no longer served.
     overlap: float = _DAY
 
     @classmethod
     def of(cls, authority: float, serving: float) -> Self:
-        """The usual steps, shorter where certificates live so short that the steps would not fit.
+        """The usual steps, shortened if certificates are valid for less time than the steps take.
 
-        A certificate is renewed when a third of its life is left, and that is to outlast the steps of its authority.
+        A certificate is renewed when a third of its lifetime is left, and that third must be longer than the steps of
+        its CA.
         """
         usual, life = cls(), min(authority, 2 * serving)
         return cls(
