@@ -1,4 +1,4 @@
-"""Composition root: all parts of the image-builder service, on one page."""
+"""Composition root: all parts of the image-builder service on one page."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +24,7 @@ READS: tuple[Resource, ...] = (DYNAMO_NIM_REQUESTS, JOBS)
 
 
 class ImageBuilderService:
-    """Builds the images that DynamoNimRequests ask for."""
+    """Builds the images of DynamoNimRequests."""
 
     name = NAME
 

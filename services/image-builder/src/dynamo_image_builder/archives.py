@@ -1,4 +1,4 @@
-"""Which archive a tag names now, asked of the store or registry: fetch.py in threads, a few at a time."""
+"""Asks the store or registry which archive a tag names now: runs fetch.py in threads, a few at a time."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import Archive, ArchiveSource, FetchError, find, slow
 
-#: Archives that are read at once for one namespace: its others wait, and those of others do not.
+#: Number of archives that are read at once for one namespace: its further archives wait, other namespaces do not.
 AT_ONCE = 4
 
 
@@ -22,7 +22,7 @@ class Archives:
         self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def find(self, tag: BentoTag, namespace: str) -> Archive:
-        """The archive of a tag, for a request of a namespace. FetchError where it cannot be had."""
+        """The archive of a tag, for a request of a namespace. FetchError if it is not available."""
         settings = self._settings
         async with self._slots.setdefault(namespace, asyncio.Semaphore(AT_ONCE)):
             source = ArchiveSource(
@@ -31,7 +31,7 @@ class Archives:
             return await _find_in_thread(source, settings.max_archive_size, settings.archive_timeout)
 
     def _password(self) -> str:
-        """Read each time: Kubernetes replaces the file where the Secret changes."""
+        """Read each time: Kubernetes replaces the file when the Secret changes."""
         file = self._settings.store.password_file
         try:
             return file.read_text().strip() if file is not None else ""
@@ -41,9 +41,10 @@ class Archives:
 
 
 async def _find_in_thread(source: ArchiveSource, limit: int, within: float) -> Archive:
-    """As `find`, in a thread that neither a process which ends waits for, nor others beyond `within` seconds.
+    """Like `find`, in a thread: a process that ends does not wait for it, and others wait at most `within` seconds.
 
-    A store may be silent for long, and a thread cannot be ended that waits for a name, or for what comes before the archive.
+    A store may be silent for a long time, and a thread that waits for a host name or for response headers cannot be
+    stopped.
     """
     result, stopped = Future[Archive](), threading.Event()
     result.set_running_or_notify_cancel()

@@ -1,4 +1,4 @@
-"""What is to be built: the tag of a request, the image it becomes, and what makes two builds the same. Pure."""
+"""Builds: the tag of a request, its image, and the identity of a build. Pure."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ _ID_LENGTH = 16
 
 
 class InvalidTag(ValueError):
-    """A text does not name an archive; the message says what is allowed."""
+    """A text does not name an archive; the message gives the allowed form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class BentoTag:
 
 
 def parse_tag(text: str) -> BentoTag:
-    """The tag that `text` is. InvalidTag where it is not one."""
+    """Parse a tag. InvalidTag if `text` is not a tag."""
     name, _, version = text.partition(":")
     if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
         raise InvalidTag(
@@ -46,14 +46,14 @@ def parse_tag(text: str) -> BentoTag:
 
 @dataclass(frozen=True, slots=True)
 class ImageTarget:
-    """An image without its digest: as builds push it, and as nodes pull it."""
+    """An image without its digest: the name for pushing, and the name for pulling."""
 
     push: str
     pull: str
 
 
 def target_of(tag: BentoTag, namespace: str, settings: ImageBuilder) -> ImageTarget:
-    """The image of a tag. `namespace` is the request's; the names are those of seed 003's operator."""
+    """The image of a tag. `namespace` is the namespace of the request; the names follow the operator of seed 003."""
     registry = settings.registry
     prefix = f"{namespace}." if settings.add_namespace_prefix else ""
     tail = f"{tag.name}.{tag.version}{'.esgz' if settings.estargz else ''}"
@@ -76,7 +76,7 @@ class Build:
 
     @property
     def id(self) -> str:
-        """The same for two builds that need to be made once only."""
+        """The identity of a build: builds with the same id run only once."""
         content = [str(self.tag), self.archive_digest, self.target.push, self.estargz]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:_ID_LENGTH]
 
@@ -86,5 +86,5 @@ class Build:
         return f"dynamo-build-{self.id}"
 
     def image_ref(self, digest: str) -> str:
-        """The image that was built, for a pod."""
+        """The reference of the built image, for a pod."""
         return f"{self.target.pull}@{digest}"

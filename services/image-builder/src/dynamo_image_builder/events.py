@@ -1,4 +1,4 @@
-"""What is reported about DynamoNimRequests: reasons of Kubernetes Events, and CloudEvents."""
+"""Kubernetes Events and CloudEvents about DynamoNimRequests."""
 
 from datetime import datetime
 
@@ -21,13 +21,13 @@ _EVENTS = {BuildPhase.BUILDING: "building", BuildPhase.READY: "ready", BuildPhas
 
 
 def changed(request: KubeObject, status: KubeObject, state: BuildProgress) -> Fact:
-    """A request entered a phase, or is in it for another reason now; `status` is about to be written."""
+    """A request entered a phase, or its reason changed; `status` is about to be written."""
     reason = _ORDERLY.get(state.reason) or OBSTACLE.named(state.reason)
     return reason(state.message, _EVENTS.get(state.phase), image_data(request, status, state), state.reason)
 
 
 def reconcile_failed(request: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
-    """What a request says of a reconcile that raised an error, and what is reported. It begins again."""
+    """The status and the fact of a reconcile that raised an error. The request begins again."""
     state = BuildProgress(BuildPhase.FAILED, "ReconcileFailed", message)
     status = status_of(request, state, now)
     return status, changed(request, status, state)

@@ -1,9 +1,9 @@
-"""Fetches the archive that a tag names: the service learns its digest, and the build's pod downloads and unpacks it.
+"""Fetches the archive of a tag: the service determines its digest, and the build's pod downloads and unpacks it.
 
-The build's pod runs this file alone (`python3 -c`), so it imports nothing but the standard library. A source is a store that
+The build's pod runs only this file (`python3 -c`), so it imports only the standard library. A source is a store that
 answers `GET /api/v1/dynamo_nims/NAME/versions/VERSION/download` (seed 003; an older store has
-`/api/v1/bento_repositories/NAME/bentos/VERSION/download`), or a registry, `oci://HOST/PATH` (`oci+http://` without TLS), where
-the archive is the only layer of the artifact `HOST/PATH/NAME:VERSION`.
+`/api/v1/bento_repositories/NAME/bentos/VERSION/download`), or a registry, `oci://HOST/PATH` (`oci+http://` without
+TLS), where the archive is the only layer of the artifact `HOST/PATH/NAME:VERSION`.
 """
 
 import base64
@@ -32,17 +32,17 @@ ROUTES = (
     "/api/v1/bento_repositories/{name}/bentos/{version}/download",
 )
 MANIFESTS = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
-#: Where an archive has its Dockerfile: as BentoML writes it, or at its root.
+#: Paths of the Dockerfile in an archive: BentoML's path, or the root.
 DOCKERFILES = ("env/docker/Dockerfile", "Dockerfile")
-#: Seconds that one operation of a connection may take.
+#: Time limit of one operation of a connection. Seconds.
 IO_TIMEOUT = 30.0
 CHUNK = 1 << 16
-#: Downloads of a build's pod, and the seconds between two of them.
+#: Number of download attempts of a build's pod, and seconds between them.
 TRIES, PAUSE = 5, 30.0
-#: A manifest or a token is a few hundred bytes.
+#: Size limit of a manifest or a token, which have a few hundred bytes.
 MAX_DOCUMENT = 1 << 20
 MAX_FILES = 200_000
-#: What an archive may unpack to, as a multiple of its own limit.
+#: Size limit of an unpacked archive, as a multiple of the archive's own limit.
 UNPACKED = 4
 WORKSPACE = "/workspace"
 TERMINATION_LOG = "/dev/termination-log"
@@ -50,7 +50,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class FetchError(Exception):
-    """The archive cannot be had. `temporary`: another try may succeed without a change by anyone."""
+    """The archive is not available. `temporary`: another attempt may succeed without any change."""
 
     def __init__(self, reason: str, message: str, *, temporary: bool = False) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class FetchError(Exception):
 
 @dataclass(frozen=True)
 class ArchiveSource:
-    """Where the archive of one tag is."""
+    """The location of the archive of a tag."""
 
     endpoint: str
     name: str
@@ -71,7 +71,7 @@ class ArchiveSource:
 
     @property
     def is_registry(self) -> bool:
-        """Whether it is an artifact of a registry."""
+        """Whether the archive is an artifact of a registry."""
         return self.endpoint.startswith(("oci://", "oci+http://"))
 
     @property
@@ -93,10 +93,10 @@ def _never() -> bool:
 
 
 def find(source: ArchiveSource, limit: int, within: float, stopped: Callable[[], bool] = _never) -> Archive:
-    """Digest and size of the archive. A registry says it; what a store has is read, `limit` bytes at most.
+    """Digest and size of the archive. A registry reports both; the archive of a store is read, at most `limit` bytes.
 
-    `within`: seconds that all of it may take. `stopped`: whether no one waits for it any more. FetchError where the archive
-    cannot be had.
+    `within`: time limit in seconds. `stopped`: whether no one waits for the result any more. FetchError if the archive
+    is not available.
     """
     if source.is_registry:
         digest, size = _layer(source)
@@ -107,7 +107,7 @@ def find(source: ArchiveSource, limit: int, within: float, stopped: Callable[[],
 
 
 def download(source: ArchiveSource, digest: str, limit: int, file: Path, within: float) -> None:
-    """Write the archive with this digest to a file. FetchError where the tag names another archive now."""
+    """Write the archive with this digest to a file. FetchError if the tag now names another archive."""
     with _content(source, digest) as stream, _workspace(), file.open("wb") as target:
         archive = _copy(source, stream, target, limit, within)
     if archive.digest != digest:
@@ -118,13 +118,16 @@ def download(source: ArchiveSource, digest: str, limit: int, file: Path, within:
 
 
 def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
-    """Unpack an archive into `context`, and put its Dockerfile into the folder `dockerfile`. FetchError where it has none."""
+    """Unpack an archive into `context`, and copy its Dockerfile into the folder `dockerfile`. FetchError if it has
+    none.
+    """
     context.mkdir(parents=True, exist_ok=True)
     left, files = limit * UNPACKED, 0
     try:
         with _workspace(), tarfile.open(file, "r:*") as archive:
             while member := archive.next():
-                # It keeps all that it has read, with headers of any length, and the pod's memory would end before MAX_FILES.
+                # tarfile keeps all members, with headers of any length, and the pod would run out of memory before
+                # MAX_FILES.
                 archive.members.clear()  # type: ignore[attr-defined]
                 if member.size < 0:
                     raise ValueError(f"{member.name!r} has {member.size} bytes")
@@ -139,7 +142,8 @@ def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
     except FetchError:
         raise
     except Exception as error:
-        # The archive's author chooses what it trips over: names, times, and each way to compress, have errors of their own.
+        # The archive's author can cause many errors: names, times and each compression format have their own
+        # exceptions.
         raise FetchError("InvalidArchive", f"the archive is not a tar archive that can be unpacked: {error}") from error
     dockerfile_path = next((context / each for each in DOCKERFILES if _is_within(context / each, context)), None)
     if dockerfile_path is None:
@@ -149,9 +153,10 @@ def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
 
 
 def _is_within(file: Path, folder: Path) -> bool:
-    """Whether there is such a file, and it is in the folder: links of an archive lead out of it where Python is older.
+    """Whether the file exists inside the folder: with older Python, links of an archive can lead out of it.
 
-    Its author would read the variables of this process, with the store's password, in the log of the build (CVE-2025-4517).
+    Otherwise the author could read the variables of this process, with the store's password, in the build's log
+    (CVE-2025-4517).
     """
     try:
         return file.is_file() and file.resolve(strict=True).is_relative_to(folder.resolve())
@@ -161,7 +166,7 @@ def _is_within(file: Path, folder: Path) -> bool:
 
 @contextmanager
 def _workspace() -> Iterator[None]:
-    """A full disk is an error of its own, and not one of the store or of the archive. FetchError."""
+    """Reports a full disk as a separate error, not as an error of the store or of the archive. FetchError."""
     try:
         yield
     except OSError as error:
@@ -172,14 +177,16 @@ def _workspace() -> Iterator[None]:
 
 
 def credentials(server: str, username: str, password: str) -> str:
-    """A Docker configuration with the credentials of one registry; `server` may have a path."""
+    """A Docker configuration with the credentials of one registry; `server` may contain a path."""
     host = server.partition("/")[0]
     host = "https://index.docker.io/v1/" if host in ("docker.io", "index.docker.io") else host
     return json.dumps({"auths": {host: {"auth": base64.b64encode(f"{username}:{password}".encode()).decode()}}})
 
 
 def main(environ: Mapping[str, str]) -> int:
-    """What the build's pod runs before BuildKit. The exit code is 1 where it fails; the termination message says why."""
+    """The build's pod runs this before BuildKit. After a failure the exit code is 1, and the termination message says
+    why.
+    """
     workspace = Path(environ.get("WORKSPACE", WORKSPACE))
     limit = int(environ["ARCHIVE_LIMIT"])
     source = ArchiveSource(
@@ -207,7 +214,7 @@ def main(environ: Mapping[str, str]) -> int:
 
 
 def _download_again(source: ArchiveSource, digest: str, limit: int, file: Path, within: float) -> None:
-    """As `download`, a few times where that may help: a Job that failed is not run again."""
+    """Like `download`, with retries of temporary errors: a failed Job does not run again."""
     for _ in range(TRIES - 1):
         try:
             return download(source, digest, limit, file, within)
@@ -267,7 +274,7 @@ def _layer(source: ArchiveSource) -> tuple[str, int]:
 
 @contextmanager
 def _open(source: ArchiveSource, url: str, accept: str = "*/*") -> Iterator[http.client.HTTPResponse]:
-    """A GET of `url`; a registry that wants a token gets one."""
+    """A GET of `url`, with a token if the registry requires one."""
     basic = base64.b64encode(f"{source.username}:{source.password}".encode()).decode() if source.username else ""
     authorization = f"Basic {basic}" if basic else ""
     try:
@@ -275,7 +282,7 @@ def _open(source: ArchiveSource, url: str, accept: str = "*/*") -> Iterator[http
             response = _get(url, authorization, accept)
         except urllib.error.HTTPError as error:
             challenge = error.headers.get("WWW-Authenticate", "")
-            # Where a redirect leads, no one learns the credentials.
+            # The target of a redirect never gets the credentials.
             asks = error.code == 401 and challenge.lower().startswith("bearer ") and _host(error.url) == _host(url)
             if not asks:
                 raise
@@ -304,13 +311,15 @@ def _open(source: ArchiveSource, url: str, accept: str = "*/*") -> Iterator[http
 def _get(url: str, authorization: str, accept: str) -> Any:
     request = urllib.request.Request(url, headers={"Accept": accept, "User-Agent": "dynamo-image-builder"})  # noqa: S310
     if authorization:
-        # Not for the host that a redirect leads to.
+        # Not sent to the host of a redirect.
         request.add_unredirected_header("Authorization", authorization)
     return urllib.request.build_opener(_Proxies).open(request, timeout=IO_TIMEOUT)
 
 
 class _Proxies(urllib.request.ProxyHandler):
-    """Those of the environment. Of NO_PROXY Python reads names and ends of names; ranges count here, too, as for BuildKit."""
+    """The proxies of the environment. Python supports names and suffixes in NO_PROXY; this class also supports ranges,
+    like BuildKit.
+    """
 
     def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> Any:  # noqa: A002 - its name there
         host = urllib.parse.urlsplit(f"//{req.host}").hostname or ""
@@ -319,7 +328,7 @@ class _Proxies(urllib.request.ProxyHandler):
 
 
 def _covers(rule: str, host: str) -> bool:
-    """Whether a rule is a range, or an address, and the host an address of it."""
+    """Whether a rule is a range or an address that contains the host's address."""
     try:
         return ipaddress.ip_address(host) in ipaddress.ip_network(rule.strip("[]"), strict=False)
     except ValueError:
@@ -327,7 +336,7 @@ def _covers(rule: str, host: str) -> bool:
 
 
 def _token(challenge: str, authorization: str, schemes: tuple[str, ...]) -> str:
-    """A token as the registry's challenge says, asked for with the credentials: of a realm with one of these schemes."""
+    """A token for the registry's challenge, requested with the credentials from a realm with one of these schemes."""
     parts = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
     realm = parts.pop("realm", "")
     if not realm.startswith(schemes):
@@ -339,7 +348,7 @@ def _token(challenge: str, authorization: str, schemes: tuple[str, ...]) -> str:
 
 
 def _document(stream: IO[bytes]) -> dict[str, Any]:
-    """A JSON object; ValueError for anything else, however deep it is."""
+    """A JSON object; ValueError for anything else, at any depth."""
     try:
         document = json.loads(stream.read(MAX_DOCUMENT))
     except RecursionError as error:
@@ -376,15 +385,15 @@ def _copy(
     *,
     stopped: Callable[[], bool] = _never,
 ) -> Archive:
-    """Read all of a stream, and keep it where there is a target.
+    """Read all of a stream, and write it to the target, if any.
 
-    FetchError above `limit` bytes, after `within` seconds, and once it is `stopped`.
+    FetchError above `limit` bytes, after `within` seconds, and when it is `stopped`.
     """
-    # Too much is asked for again and again: what says so is not read at all.
+    # A request for a too large archive may be repeated often: do not read a stream whose length is too large.
     _check_size(source, stream.length or 0, limit)
     digest, size = hashlib.sha256(), 0
     expired = _deadline(within)
-    # What has come, and not a whole chunk: a store that drips would be waited for beyond the deadline.
+    # Read available bytes, not a whole chunk: a slow store would block beyond the deadline.
     while chunk := stream.read1(CHUNK):
         size += len(chunk)
         _check_size(source, size, limit)
@@ -394,13 +403,13 @@ def _copy(
         if target is not None:
             target.write(chunk)
     if stream.length:
-        # The client takes the end of a connection for the end of the content.
+        # http.client treats the end of a connection as the end of the content.
         raise http.client.IncompleteRead(b"", stream.length)
     return Archive(f"sha256:{digest.hexdigest()}", size)
 
 
 def slow(source: ArchiveSource, within: float) -> FetchError:
-    """The archive was not read in time."""
+    """The error of an archive that was not read in time."""
     return FetchError("StoreSlow", f"{source.tag} was not read within {within:.0f} s", temporary=True)
 
 

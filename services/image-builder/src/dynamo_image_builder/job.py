@@ -18,7 +18,7 @@ _WORKSPACE = "/workspace"
 _CREDENTIALS = f"{_WORKSPACE}/docker"
 _STATE = "/home/user/.local/share/buildkit"
 _CERTIFICATES, _AUTHORITIES = "/certificates", "/authorities"
-#: Settings of a pod that its spec has under the same names.
+#: Settings with the same names as fields of a pod's spec.
 _PLACEMENT = {
     "node_selector",
     "tolerations",
@@ -31,7 +31,7 @@ _RUNTIME_DEFAULT: KubeObject = {"type": "RuntimeDefault"}
 
 
 def build_job(build: Build, settings: ImageBuilder) -> KubeObject:
-    """The Job of a build. It names no request: all that ask for the build share it."""
+    """The Job of a build. It names no request, because all requests for the build share it."""
     own_labels = {labels.IMAGE_BUILD: build.id, labels.APP_MANAGED_BY: OPERATOR}
     return {
         **JOBS.type_meta,
@@ -42,7 +42,7 @@ def build_job(build: Build, settings: ImageBuilder) -> KubeObject:
             "annotations": {keys.BENTO_TAG: str(build.tag), keys.ARCHIVE_DIGEST: build.archive_digest},
         },
         "spec": {
-            # A build that fails fails again, and a node's loss is answered by another request.
+            # A failed build would fail again; after the loss of a node, the user creates another request.
             "backoffLimit": 0,
             "activeDeadlineSeconds": math.ceil(settings.deadline),
             "ttlSecondsAfterFinished": math.ceil(settings.keep),
@@ -58,7 +58,7 @@ def build_job(build: Build, settings: ImageBuilder) -> KubeObject:
 
 
 def is_rootless(settings: ImageBuilder) -> bool:
-    """Whether each build has a buildkitd of its own, in its pod."""
+    """Whether each build has its own buildkitd, in its pod."""
     return settings.engine == "buildkit-rootless" or not settings.buildkit.url
 
 
@@ -77,7 +77,7 @@ def _pod(build: Build, settings: ImageBuilder) -> KubeObject:
         "initContainers": [_fetch(build, settings)],
         "containers": [_builder(build, settings)],
         "volumes": _volumes(settings),
-        # In the words of Kubernetes; what is not set is left out.
+        # With the field names of Kubernetes, without unset fields.
         **settings.pod.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=_PLACEMENT),
     }
 
@@ -128,7 +128,7 @@ def _proxies(settings: ImageBuilder) -> dict[str, str]:
 
 
 def _environment(settings: ImageBuilder) -> list[KubeObject]:
-    """How a container reaches others, and whom it trusts: Python and Go read SSL_CERT_FILE, and the system's folder."""
+    """Proxy and CA variables of a container: Python and Go read SSL_CERT_FILE, and the system's folder."""
     variables = _proxies(settings)
     if settings.authorities.config_map:
         variables["SSL_CERT_FILE"] = f"{_AUTHORITIES}/{settings.authorities.key}"
@@ -176,7 +176,7 @@ def arguments(build: Build, settings: ImageBuilder) -> list[str]:
         "--frontend=dockerfile.v0",
         f"--local=context={_WORKSPACE}/context",
         f"--local=dockerfile={_WORKSPACE}/dockerfile",
-        # BuildKit gives these to steps without keeping them in the image.
+        # BuildKit passes these to steps, and does not keep them in the image.
         *(f"--opt=build-arg:{name}={value}" for name, value in _proxies(settings).items()),
         f"--output={output}",
     ]
@@ -189,7 +189,9 @@ def _client(settings: ImageBuilder) -> list[str]:
 
 
 def _rootless_security() -> KubeObject:
-    """What rootless buildkitd needs: user namespaces, and newuidmap, which is setuid. Neither `restricted` nor `baseline`."""
+    """The security context of rootless buildkitd: it needs user namespaces, and newuidmap, which is setuid. It
+    satisfies neither `restricted` nor `baseline`.
+    """
     return {
         "runAsUser": USER,
         "runAsGroup": USER,
@@ -222,5 +224,5 @@ def _volumes(settings: ImageBuilder) -> list[KubeObject]:
 
 
 def source(name: str) -> str:
-    """A file of this package, as the build's pod runs it."""
+    """The source of a file of this package, for the build's pod."""
     return resources.files("dynamo_image_builder").joinpath(name).read_text()

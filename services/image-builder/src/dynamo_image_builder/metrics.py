@@ -1,4 +1,4 @@
-"""Every metric of the image-builder, in one place."""
+"""All metrics of the image-builder."""
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry

@@ -1,4 +1,4 @@
-"""How a build stands, from its Job and the Job's pods. Pure. What pods say is quoted short and without secrets."""
+"""The state of a build, from its Job and the Job's pods. Pure. It quotes pods' messages short and without secrets."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,15 @@ from dynamo_shared.api.untrusted.words import last_of, quoted, redacted
 from dynamo_image_builder.builds import DIGEST
 from dynamo_image_builder.job import BUILDER, FETCH
 
-#: A Job without a pod for so long has been refused one. Seconds.
+#: If a Job has no pod for this time, the API server has refused the pod. Seconds.
 POD_WITHIN = 15.0
-#: Of the log that a status has. Characters.
+#: Length limit of the log in a status. Characters.
 LOG_LIMIT = 3000
-#: Reasons of pods that a kubelet or the control plane ended, whatever their containers ended with.
+#: Reasons of pods that a kubelet or the control plane ended, whatever the exit codes of their containers.
 _LOST = ("Evicted", "NodeLost", "Shutdown", "Terminated", "Preempting")
-#: Waiting is nothing to report for these.
+#: Waiting reasons that are not reported.
 _ORDINARY = frozenset({"", "ContainerCreating", "PodInitializing"})
-#: What the log of a failed build has, the reason that this means, and what to do.
+#: A pattern in the log of a failed build, the reason, and the advice.
 _ADVICE: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r"(?i)failed to (push|authorize)|insufficient_scope|push access denied|denied: requested access"),
@@ -51,7 +51,7 @@ _ADVICE: tuple[tuple[re.Pattern[str], str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ObservedBuild:
-    """How a build stands. `done` is None while it is under way; `duration` in seconds."""
+    """The state of a build. `done` is None while it runs; `duration` in seconds."""
 
     done: bool | None
     reason: str
@@ -73,7 +73,7 @@ def observe(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Obser
 
 
 def digest_of(job: KubeObject) -> str:
-    """The image's digest, where an earlier reconcile noted it on the Job; "" where none did."""
+    """The image's digest that an earlier reconcile wrote on the Job; "" if there is none."""
     noted = objects.annotations(job).get(keys.IMAGE_DIGEST, "")
     return noted if DIGEST.fullmatch(noted) else ""
 
@@ -84,7 +84,7 @@ def _complete(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject
     digest = digest or digest_of(job)
     ended = condition.get("lastTransitionTime", "")
     if not digest and said is not None:
-        # Built again, it would say as much.
+        # A repeated build would give the same result.
         message = (
             "BuildKit ended and named no digest: set platform.imageBuilder.buildkit.image to a release that names it"
         )
@@ -126,7 +126,7 @@ def _under_way(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Ob
 
 
 def _said(pods: Sequence[KubeObject]) -> tuple[str, str] | None:
-    """The digest and the end of the log, as the builder's termination message has them; None without one."""
+    """The digest and the end of the log from the builder's termination message; None without one."""
     for pod in pods:
         for name, end in _states(pod, "terminated"):
             if name == BUILDER and end.get("message"):
@@ -139,7 +139,7 @@ def _said(pods: Sequence[KubeObject]) -> tuple[str, str] | None:
 def _cause(pods: Sequence[KubeObject], log: str) -> tuple[str, str] | None:
     """Why a build failed, and what to do."""
     for pod in pods:
-        # First: what ends a pod kills its containers, and their exit codes are those of a build that failed.
+        # First, because the end of a pod kills its containers, and their exit codes look like a failed build.
         if lost := _lost(pod):
             return lost
         for name, end in _states(pod, "terminated"):
@@ -168,12 +168,12 @@ def _cause(pods: Sequence[KubeObject], log: str) -> tuple[str, str] | None:
 
 
 def _lost(pod: KubeObject) -> tuple[str, str] | None:
-    """Why a pod was ended from outside; None where its containers ended by themselves."""
+    """Why a pod was ended from outside; None if its containers ended by themselves."""
     status = pod.get("status") or {}
     reason, message = str(status.get("reason") or ""), status.get("message")
     if reason not in _LOST:
         drained = objects.condition(pod, "DisruptionTarget")
-        # A container that left a message ended before that.
+        # A container with a termination message ended before that.
         if drained is None or not objects.is_true(pod, "DisruptionTarget") or any(_messages(pod)):
             return None
         reason, message = str(drained.get("reason") or "DisruptionTarget"), drained.get("message")
@@ -181,7 +181,7 @@ def _lost(pod: KubeObject) -> tuple[str, str] | None:
 
 
 def _messages(pod: KubeObject) -> Iterator[str]:
-    """What the containers of a pod left."""
+    """The termination messages of a pod's containers."""
     for _, end in _states(pod, "terminated"):
         if message := end.get("message"):
             yield str(message)
@@ -193,7 +193,7 @@ def _last_error(log: str) -> str:
 
 
 def _states(pod: KubeObject, state: str) -> Iterator[tuple[str, KubeObject]]:
-    """Names of the containers that are in a state, and what is said of it."""
+    """Names of the containers in a state, and the details of that state."""
     for entry in container_statuses(pod):
         if result := (entry.get("state") or {}).get(state):
             yield entry["name"], result

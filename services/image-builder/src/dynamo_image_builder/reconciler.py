@@ -1,8 +1,9 @@
 """DynamoNimRequest -> a build Job, shared by all requests for the same archive, and the status of the request.
 
-1. A request that has its answer is left alone until its spec changes.
-2. A request whose build is under way follows the build's Job.
-3. Any other request learns its archive's digest, once. Then the image is there already, or the build's Job is joined or created.
+1. A request with an answer stays unchanged until its spec changes.
+2. A request with a running build follows the build's Job.
+3. For any other request, the digest of its archive is determined once. Then either the image already exists, or the
+   request joins or creates the build's Job.
 """
 
 from collections.abc import Callable
@@ -50,11 +51,11 @@ from dynamo_image_builder.status import (
 )
 
 BY_JOB = "job"
-#: A build's pods are not in STATE: they are listed so often. Seconds.
+#: Interval for listing a build's pods, which are not in STATE. Seconds.
 FOLLOW = 10.0
-#: What is in the way of a build may pass without an event. Seconds.
+#: Interval of retries: an obstacle of a build may pass without an event. Seconds.
 RETRY = 30.0
-#: A Job that is being deleted is gone soon. Seconds.
+#: Interval of checks for a Job that is being deleted. Seconds.
 REPLACE = 1.0
 _NO_REGISTRY = BuildProgress(
     BuildPhase.FAILED,
@@ -64,13 +65,13 @@ _NO_REGISTRY = BuildProgress(
 
 
 def index(cache: ObjectCache) -> None:
-    """Keep requests findable by their build's Job."""
+    """Index requests by their build's Job."""
     cache.add_index(DYNAMO_NIM_REQUESTS, BY_JOB, lambda each: filter(None, [(each.get("status") or {}).get("job")]))
 
 
 @dataclass(slots=True)
 class NimRequestReconciler:
-    """Has the image of one request built, and reports in its status."""
+    """Builds the image of one request, and reports in its status."""
 
     kube: KubeClient
     cache: ObjectCache
@@ -80,14 +81,14 @@ class NimRequestReconciler:
     metrics: BuildMetrics
     settings: ImageBuilder
     now: Callable[[], datetime]
-    #: By uid of a request whose build is yet to begin: its generation, and what reading the whole archive has shown.
+    #: By uid of a request whose build has not begun: its generation, and the archive that was read.
     _waiting: dict[str, tuple[int, Archive]] = field(init=False)
 
     def __post_init__(self) -> None:
         self._waiting = self.cache.memory()
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One reconcile of one request. Raises KubeError where the API server is away: the queue comes back to it."""
+        """Reconcile one request. Raises KubeError if the API server does not answer: the queue retries."""
         request = self.cache.get(DYNAMO_NIM_REQUESTS, key)
         if request is None or objects.is_deleting(request) or is_settled(request):
             return Result()
@@ -110,7 +111,7 @@ class NimRequestReconciler:
         return await self._begin(request, Build(tag, archive.digest, target, settings.estargz))
 
     async def _archive(self, request: KubeObject, tag: BentoTag) -> Archive:
-        """The archive of a request, as it was when it was asked for first. FetchError where it cannot be had."""
+        """The archive of a request at its first read. FetchError if it is not available."""
         generation, uid = objects.generation(request), objects.uid(request)
         known = self._waiting.get(uid)
         if known is None or known[0] != generation:
@@ -119,7 +120,7 @@ class NimRequestReconciler:
 
     async def _begin(self, request: KubeObject, build: Build) -> Result:
         same = self.cache.by_index(DYNAMO_NIM_REQUESTS, BY_JOB, f"{self.settings.namespace}/{build.job}")
-        # Who may write a status decides about images in that namespace, and in no other one.
+        # A user who may write a status decides about images only in that namespace.
         if digest := known_digest([each for each in same if objects.namespace(each) == objects.namespace(request)]):
             return await self._cached(request, build, ObservedBuild(True, "Built", _there(digest), digest))
         try:
@@ -141,7 +142,7 @@ class NimRequestReconciler:
         return await self._follow(request, build, job, began=True)
 
     async def _follow(self, request: KubeObject, build: Build, job: KubeObject, *, began: bool) -> Result:
-        """`began`: the request waited for this build, or began it; one that had ended before answers it at once."""
+        """`began`: the request waited for this build, or began it; a build that had ended before answers it at once."""
         if objects.is_deleting(job):
             return Result(REPLACE)
         if objects.labels(job).get(labels.IMAGE_BUILD) != build.id:
@@ -165,13 +166,13 @@ class NimRequestReconciler:
         return await self._report(request, state, build=build, observed=observed, cached=True)
 
     async def _replace(self, job: KubeObject) -> Result:
-        """A build that failed before the request was created, or whose result is lost, is made again."""
+        """Repeat a build that failed before the request was created, or whose result is lost."""
         with suppress(NotFound, Conflict):
             await self.kube.delete(JOBS, ObjectKey(objects.namespace(job), objects.name(job)), uid=objects.uid(job))
         return Result(REPLACE)
 
     async def _note(self, job: KubeObject, digest: str) -> None:
-        """Keep the digest on the Job: its pod may go before it does."""
+        """Write the digest on the Job: its pod may be deleted before the Job."""
         if digest_of(job) == digest:
             return
         key = ObjectKey(objects.namespace(job), objects.name(job))
@@ -179,7 +180,7 @@ class NimRequestReconciler:
         self.cache.put(JOBS, await self.kube.merge_patch(JOBS, key, patch))
 
     async def _job(self, build: Build) -> KubeObject | None:
-        """The Job as STATE has it; its news may come after that of the status that names it."""
+        """The Job in STATE; its message may arrive after the message of the status that names it."""
         key = ObjectKey(self.settings.namespace, build.job)
         return self.cache.get(JOBS, key) or await self._stored(build)
 

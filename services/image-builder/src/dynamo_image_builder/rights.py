@@ -1,4 +1,4 @@
-"""What the image-builder may do: it writes the status of its kind, and runs Jobs in the namespace of builds alone."""
+"""The rights of the image-builder: it writes the status of its kind, and runs Jobs only in the namespace of builds."""
 
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, EVENTS, JOBS, PODS
 from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right, RightScope

@@ -13,13 +13,13 @@ from dynamo_image_builder.builds import DIGEST, BentoTag, Build, ImageTarget
 from dynamo_image_builder.outcome import ObservedBuild
 
 READY, PROGRESSING, FAILED = "Ready", "Progressing", "Failed"
-#: What a user does about a build that failed for good.
+#: The advice for a build that failed permanently.
 _AGAIN = "to try again, delete this request and create it"
 
 
 @dataclass(frozen=True, slots=True)
 class BuildProgress:
-    """Phase of a request, and why it is in it."""
+    """Phase of a request, and its reason."""
 
     phase: BuildPhase
     reason: str
@@ -36,7 +36,7 @@ def status_of(
     namespace: str = "",
     cached: bool | None = None,
 ) -> KubeObject:
-    """The status of a request in this state. `namespace` is that of the build's Job."""
+    """The status of a request in this state. `namespace` is the namespace of the build's Job."""
     status: KubeObject = {
         "phase": state.phase.value,
         "observedGeneration": objects.generation(request),
@@ -58,7 +58,7 @@ def status_of(
 
 
 def state_of(observed: ObservedBuild) -> BuildProgress:
-    """The state that a build brings its requests into."""
+    """The state of the requests of a build."""
     if observed.done is None:
         return BuildProgress(BuildPhase.BUILDING, observed.reason, observed.message)
     if observed.done:
@@ -67,7 +67,7 @@ def state_of(observed: ObservedBuild) -> BuildProgress:
 
 
 def is_settled(request: KubeObject) -> bool:
-    """Whether the request has its answer: its image, or a build that failed."""
+    """Whether the request has its answer: its image, or a failed build."""
     status = _current(request)
     phase = status.get("phase")
     return phase == BuildPhase.READY or (phase == BuildPhase.FAILED and bool(status.get("job")))
@@ -76,7 +76,7 @@ def is_settled(request: KubeObject) -> bool:
 def build_under_way(
     request: KubeObject, tag: BentoTag, target: ImageTarget, *, estargz: bool, namespace: str
 ) -> Build | None:
-    """The build that the status names; None where it names none, or settings have changed since."""
+    """The build that the status names; None if there is none, or if settings have changed since."""
     status = _current(request)
     if status.get("phase") != BuildPhase.BUILDING or not status.get("archiveDigest"):
         return None
@@ -85,7 +85,7 @@ def build_under_way(
 
 
 def known_digest(requests: Sequence[KubeObject]) -> str:
-    """The image's digest, of requests that name the same build; "" where none of them has it."""
+    """The image's digest from requests for the same build; "" if no request has it."""
     statuses = (each.get("status") or {} for each in requests)
     digests = (str(each.get("digest", "")) for each in statuses if each.get("phase") == BuildPhase.READY)
     return next((each for each in digests if DIGEST.fullmatch(each)), "")
@@ -98,7 +98,7 @@ def reason_of(status: KubeObject) -> tuple[str, str]:
 
 
 def _current(request: KubeObject) -> KubeObject:
-    """The status, where it is about the request as it is now."""
+    """The status, if it is about the current generation of the request."""
     status: KubeObject = request.get("status") or {}
     return status if status.get("observedGeneration") == objects.generation(request) else {}
 

@@ -1,1 +1,1 @@
-"""Finds the endpoints of models, loads LoRA adapters, and publishes which worker serves which model."""
+"""Discovers the endpoints of models, loads LoRA adapters, and publishes which worker serves which model."""

@@ -1,4 +1,4 @@
-"""Composition root: all that the model-discovery service is made of, on one page."""
+"""Composition root: all parts of the model-discovery service on one page."""
 
 import asyncio
 from functools import partial
@@ -21,17 +21,17 @@ from dynamo_model_discovery.reconcilers.model import ModelReconciler
 from dynamo_model_discovery.workers.discovery import WorkerDiscoveryService
 
 NAME = "model-discovery"
-#: Workers, of which there are far more than models: each replica reads its share.
+#: Resources of workers, which are far more than models: each replica reads its share.
 OF_SHARE: tuple[Resource, ...] = (ENDPOINT_SLICES, PODS)
 READS: tuple[Resource, ...] = (DYNAMO_MODELS, *OF_SHARE)
-#: While many workers load an adapter: seconds between reconciles that report progress.
+#: Seconds between reconciles that report progress while many workers load an adapter.
 PROGRESS = 0.2
 #: How often adapters are counted for the metric. Seconds.
 COUNT_INTERVAL = 5.0
 
 
 class ModelDiscoveryService:
-    """Finds the endpoints of models, loads LoRA adapters, and publishes which worker serves which model."""
+    """Discovers the endpoints of models, loads LoRA adapters, and publishes which worker serves which model."""
 
     name = NAME
 
@@ -78,8 +78,8 @@ def _controller(context: ServiceContext, api: WorkerApi, metrics: LoraMetrics) -
     ownership.before_release(keeper.release)
 
     def model_changed(change: CacheChange) -> None:
-        # Every replica reports it: the owner may be stopped, and no later event reports the model. The stream keeps one
-        # message of an id. What its workers still owe is the owner's alone.
+        # Every replica reports the deletion: the owner may be stopped, and no later event is about the model. The
+        # stream keeps one message for an id. Only the owner unloads its adapters.
         if (gone := _gone(change)) is not None:
             models.gone(gone, owned=ownership.owns(change.key))
 
@@ -95,14 +95,14 @@ def _controller(context: ServiceContext, api: WorkerApi, metrics: LoraMetrics) -
         routing.routes(cache),
         effects={DYNAMO_MODELS: model_changed},
         counted={DYNAMO_MODELS: _readiness},
-        # Workers are asked next to the reconciling.
+        # Requests to workers run in parallel to the reconciles.
         background={"adapters": keeper.run, "adapter-count": count_adapters},
     )
     return controller
 
 
 def _gone(change: CacheChange) -> KubeObject | None:
-    """The object that is deleted, or replaced by another one of its name."""
+    """The object that was deleted, or replaced by another one of the same name."""
     old, new = change.old, change.new
     return old if old and not (new and new["metadata"]["uid"] == old["metadata"]["uid"]) else None
 

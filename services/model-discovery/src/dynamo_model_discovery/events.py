@@ -1,4 +1,4 @@
-"""What is reported about DynamoModels: reasons of Kubernetes Events (the reference's), and CloudEvents."""
+"""Kubernetes Events (with the reference's reasons) and CloudEvents about DynamoModels."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ CLEANUP_FAILED = EventReason(
 
 
 def changed(model: KubeObject, status: KubeObject, verdict: ModelReadiness) -> Fact:
-    """A model is served otherwise than before; `status` is about to be written."""
+    """The readiness of a model changed; `status` is about to be written."""
     if verdict.ready:
         reason = READY
     elif verdict.reason == "NoEndpoints":
@@ -61,7 +61,7 @@ def left(kept: Sequence[AdapterState], names: Sequence[str]) -> Fact:
 
 
 def given_up(model: KubeObject, state: AdapterState) -> Fact:
-    """A worker kept an adapter of a deleted model, and unloading is not retried any more."""
+    """A worker kept an adapter of a deleted model, and the unloading is no longer retried."""
     name = model.get("spec", {}).get("modelName", "")
     return CLEANUP_FAILED(
         f"{state.worker.pod} may still have {name} loaded: {state.failure or 'no answer'}; restart the pod"
@@ -69,7 +69,7 @@ def given_up(model: KubeObject, state: AdapterState) -> Fact:
 
 
 def adapter(event: str, model: KubeObject, state: AdapterState) -> Fact:
-    """A worker loaded or unloaded an adapter, or failed to (`event` is `loaded`, `unloaded` or `failed`)."""
+    """A worker loaded or unloaded an adapter, or failed to do so (`event` is `loaded`, `unloaded` or `failed`)."""
     worker, spec = state.worker, model.get("spec", {})
     message = state.failure if event == "failed" else ""
     data = AdapterData(
@@ -82,7 +82,7 @@ def adapter(event: str, model: KubeObject, state: AdapterState) -> Fact:
         address=worker.url,
         message=message,
     )
-    # Many workers report on one version of the model: each is another event.
+    # Many workers report on one version of the model: each report is a separate event.
     digest = hashlib.sha256(message.encode()).hexdigest()[:8] if message else ""
     return Fact(event=event, data=data, identity=f"{worker.uid}/{worker.incarnation}/{state.version}/{digest}")
 

@@ -1,4 +1,4 @@
-"""Every metric of model-discovery, in one place."""
+"""All metrics of model-discovery."""
 
 from collections import Counter as Count
 from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ class LoraMetrics(ServiceMetrics):
 
 
 class WorkerMetrics(ServiceMetrics):
-    """Figures of worker discovery, of the replica that is active."""
+    """Metrics of worker discovery, from the active replica."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
@@ -84,7 +84,7 @@ class WorkerMetrics(ServiceMetrics):
 
 
 def _role(role: str) -> str:
-    """A role as a label. Cards may say anything, and each other label would be a series of its own."""
+    """A role as a label. Cards may contain any text, and each other label would create a separate series."""
     if not role:
         return "none"
     return role if role in ROLES else "other"

@@ -1,1 +1,1 @@
-"""LoRA adapters: asking workers to load and unload them, and knowing what they have loaded."""
+"""LoRA adapters: asks workers to load and unload them, and tracks the loaded adapters."""

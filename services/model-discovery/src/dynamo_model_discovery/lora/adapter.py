@@ -1,4 +1,4 @@
-"""What adapter a DynamoModel asks for, and what is remembered of those that were loaded for it."""
+"""The adapter of a DynamoModel, and the record of the adapters that were loaded for it."""
 
 import contextlib
 import hashlib
@@ -21,7 +21,7 @@ SCHEMES = ("s3", "hf", "file")
 LONGEST = 2048
 """Characters of a name or a URI; longer ones do not fit into the request line that unloads them."""
 
-#: Names that are remembered as to be unloaded; an older one is forgotten when more changes pile up than this.
+#: Number of names that are remembered for unloading; with more changes, the oldest name is forgotten.
 REMEMBERED = 16
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -29,7 +29,7 @@ _BLANK = re.compile(r"\s")
 
 
 class InvalidAdapter(Exception):
-    """An adapter that cannot be loaded; `reason` is for the condition, the message says what to change."""
+    """An adapter that cannot be loaded; `reason` is the condition's reason, the message says what to change."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -38,19 +38,19 @@ class InvalidAdapter(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A LoRA adapter: the name that clients ask for, and where workers load it from."""
+    """A LoRA adapter: the name that clients request, and the URI from which workers load it."""
 
     name: str
     uri: str
 
     @property
     def source(self) -> str:
-        """A hash of the URI, which may hold secrets."""
+        """A hash of the URI, because the URI may contain secrets."""
         return hashlib.sha256(self.uri.encode()).hexdigest()[:16]
 
 
 class AdapterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What may be loaded for a DynamoModel, kept in its annotation: written before a worker is asked."""
+    """The adapters that may be loaded for a DynamoModel: written to its annotation before a worker is asked to load."""
 
     name: str
     source: str
@@ -59,22 +59,22 @@ class AdapterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names that some worker may have loaded."""
+        """All names that a worker may have loaded."""
         return tuple(dict.fromkeys((self.name, *self.previous)))
 
 
 def is_lora(spec: Mapping[str, Any]) -> bool:
-    """Whether workers have to load the model. In any case, as the reference's controller reads it."""
+    """Whether workers must load the model. Case-insensitive, like the reference's controller."""
     return str(spec.get("modelType", "")).lower() == ModelType.LORA.value
 
 
 def is_segment(name: str) -> bool:
-    """Whether a name can be asked for as a segment of a URL's path, and leads nowhere else."""
+    """Whether a name is safe as a segment of a URL's path, and cannot lead elsewhere."""
     return 0 < len(name) <= LONGEST and name not in (".", "..") and not _CONTROL.search(name)
 
 
 def adapter_of(spec: Mapping[str, Any]) -> Adapter:
-    """The adapter that a spec of type lora asks for. Raises InvalidAdapter; admission may have been away."""
+    """The adapter of a spec of type lora. Raises InvalidAdapter, because admission may have been down."""
     name, uri = str(spec.get("modelName", "")), str((spec.get("source") or {}).get("uri", ""))
     allowed = "allowed are s3://bucket/path, hf://organization/name and file:///path"
     if not is_segment(name):
@@ -93,7 +93,7 @@ def adapter_of(spec: Mapping[str, Any]) -> Adapter:
 
 
 def record_of(model: KubeObject) -> AdapterRecord | None:
-    """The record of what was loaded; None where nothing was, or the annotation is not valid."""
+    """The record of loaded adapters; None if there is no record, or if the annotation is invalid."""
     text = model["metadata"].get("annotations", {}).get(LOADED_ADAPTER, "")
     with contextlib.suppress(json_text.InvalidJson):
         record = json_text.decode_as(text, AdapterRecord, SETTINGS)
@@ -108,7 +108,7 @@ def written(record: AdapterRecord) -> str:
 
 
 def advanced(record: AdapterRecord | None, adapter: Adapter) -> AdapterRecord:
-    """What has to be remembered before the adapter is loaded anywhere."""
+    """The record to write before any worker loads the adapter."""
     if record is None:
         return AdapterRecord(adapter.name, adapter.source)
     if (record.name, record.source) == (adapter.name, adapter.source):

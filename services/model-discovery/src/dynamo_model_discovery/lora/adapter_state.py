@@ -1,7 +1,8 @@
 """The state of one model on one worker: the desired adapter, the loaded one, errors. Pure.
 
-A small state machine. `set_desired` sets the desired adapter; `settle.py` works towards it, one request after the other;
-`version` counts changes of it, so that work for an earlier one never counts for the present one.
+A small state machine. `set_desired` sets the desired adapter; `settle.py` works towards it, one request after the
+other. `version` counts changes of the desired adapter, so that the result of work for an earlier one never counts for
+the present one.
 """
 
 from collections.abc import Collection, Iterable
@@ -13,13 +14,13 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.models.workers import Worker
 
-#: When a listing was read that was not.
+#: The time of a listing that was never read.
 NEVER = float("-inf")
 
 
 @dataclass(slots=True)
 class AdapterState:
-    """One worker, as far as one model is concerned. Changed by its keeper's loop only."""
+    """The state of one model on one worker. Only the keeper's event loop changes it."""
 
     model: ObjectKey
     worker: Worker
@@ -48,31 +49,31 @@ class AdapterState:
 
     @classmethod
     def unknown(cls, model: ObjectKey, worker: Worker, adapter: Adapter | None, stale: Collection[str]) -> Self:
-        """Of an unknown worker: an earlier replica may have asked for any of the stale names just now."""
+        """The state of an unknown worker: an earlier replica may have just requested any of the stale names."""
         return cls(model, worker, adapter, set(stale), set(stale))
 
     @property
     def settled(self) -> bool:
-        """Whether the desired adapter is reached, as far as is known."""
+        """Whether the desired adapter is reached, as far as known."""
         return self.settled_version == self.version and not self.busy
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is asked of it: a worker that is not ready loads nothing, but may have to unload."""
+        """Whether there is nothing to do: a worker that is not ready loads nothing, but may have to unload."""
         return self.adapter is not None and not self.worker.ready
 
     def set_desired(self, worker: Worker, adapter: Adapter | None, stale: Collection[str]) -> bool:
         """Set the desired adapter; returns whether there is something to do now.
 
-        `stale` are names that may be loaded for the model and must not be, or not as they are: an earlier replica may have
-        asked for the adapter before this one.
+        `stale`: names that may be loaded for the model but must be unloaded or reloaded: an earlier replica may have
+        requested the previous adapter.
         """
         again = worker.incarnation != self.worker.incarnation
         back = worker.ready and not self.worker.ready
         changed = adapter != self.adapter
         self.worker = worker
         if again:
-            # Its memory went with its containers; what it was asked before it cannot answer any more.
+            # A restart clears the worker's memory; earlier requests get no answer any more.
             self.loaded, self.asked, self.published = False, False, False
             self.unanswered.clear()
             self.failure, self.failures = "", 0
@@ -80,13 +81,13 @@ class AdapterState:
             if self.adapter is not None and (self.asked or self.loaded):
                 self.stale.add(self.adapter.name)
             self.adapter, self.loaded, self.asked, self.published = adapter, False, False, False
-            # What failed was another one. That the worker failed last time is still so.
+            # The failure was about another adapter. But the worker did fail last time.
             self.failure, self.failures = "", min(self.failures, 1)
             self.stale.update(stale)
             if self.last_heard == NEVER:
                 self.unanswered.update(stale)
         if back:
-            # It may have lost what it had: it counts when it has said so.
+            # The worker may have lost the adapter: it counts only after it reports the adapter again.
             self.loaded, self.published = False, False
         if again or back or changed:
             self.version += 1
@@ -94,11 +95,13 @@ class AdapterState:
         return False
 
     def waits_for(self, debt: Self) -> bool:
-        """Whether the name that shall be loaded has to be unloaded first, for a model that is gone."""
+        """Whether the desired name must be unloaded first, for a deleted model."""
         return self.adapter is not None and self.adapter.name in debt.stale
 
     def take_over(self, debts: Iterable[Self]) -> bool:
-        """See to the unloading that is waited for: of the first of these at which no one works. Returns whether there is one."""
+        """Take over the unloading that this state waits for: the first of these states that no task works on. Returns
+        whether there is one.
+        """
         debt = next((debt for debt in debts if not debt.busy), None)
         if debt is None or self.adapter is None:
             return False
@@ -117,24 +120,24 @@ class AdapterState:
         self.loaded = self.adapter is not None and self.adapter.name in names and self.adapter.name not in self.stale
 
     def lost(self) -> None:
-        """A listing lacks what the worker had: it is loaded again, and counts after that."""
+        """A listing lacks the worker's adapter: it is loaded again, and counts after that."""
         self.loaded = False
         self.version += 1
 
     def failed(self, message: str, version: int) -> bool:
-        """A try for that version failed; returns whether for a new reason."""
+        """An attempt for that version failed; returns whether the reason is new."""
         if version != self.version:
             self.failures = max(self.failures, 1)
             return False
         self.failures += 1
         if self.loaded and self.failures == 1:
-            # A probe that failed once: a busy worker still has what it had.
+            # The probe failed once: a busy worker still has its adapter.
             return False
         news = message != self.failure
         self.failure, self.loaded = message, False
         return news
 
     def succeeded(self, version: int) -> None:
-        """A try for that version succeeded."""
+        """An attempt for that version succeeded."""
         self.failure, self.failures = "", 0
         self.settled_version = version

@@ -1,4 +1,4 @@
-"""Reads answers of workers. They are not trusted: an answer is a listing, or the reason why it is not."""
+"""Reads answers of workers, which are not trusted: an answer is either a listing or an error message."""
 
 from typing import Any
 
@@ -10,16 +10,16 @@ from dynamo_model_discovery.workers import metadata
 from dynamo_model_discovery.workers.cards import text
 from dynamo_model_discovery.workers.records import CardRecord
 
-#: Characters of a worker's message that are repeated in status, Events and logs.
+#: Length limit of a worker's message in status, Events and logs. Characters.
 MESSAGE_LIMIT = 300
-#: A listing has a few bytes for each adapter.
+#: Limits of a listing, which has a few bytes for each adapter.
 _ANSWER = ReadLimits(1 << 20, 20_000, 16)
-#: Worker types that serve no request by themselves.
+#: Worker types that do not serve requests themselves.
 _WITHOUT_ADAPTERS = ("prefill", "encode")
 
 
 class LoraError(Exception):
-    """A worker did not do, or did not say, what it was asked; the message is for people. It is tried again."""
+    """A request to a worker failed or got no valid answer; the message is for people. The request is retried."""
 
     def __init__(self, message: str, *, outcome: str = "error", unanswered: bool = False) -> None:
         super().__init__(message)
@@ -30,10 +30,10 @@ class LoraError(Exception):
 
 
 def names_in(content: bytes) -> frozenset[str] | None:
-    """Adapters or models that a listing names; None where it is not a listing.
+    """Adapters or models in a listing; None if the content is not a listing.
 
-    Dynamo's workers answer `{"loras": {name: id}}`; lists of names or of objects and OpenAI's `{"data": [{"id": ...}]}` are
-    read as well. An id below zero is a place kept for an adapter that is still being loaded.
+    Dynamo's workers answer `{"loras": {name: id}}`; lists of names or of objects and OpenAI's `{"data": [{"id": ...}]}`
+    are accepted, too. A negative id is a placeholder of an adapter that is still loading.
     """
     answer = _json(content)
     if isinstance(answer, dict):
@@ -48,10 +48,10 @@ def names_in(content: bytes) -> frozenset[str] | None:
 
 
 def is_published(name: str, content: bytes) -> bool:
-    """Whether what a worker has registered has a model card of an adapter; True where that is not for it to say.
+    """Whether a worker's registration has a model card of an adapter; True if this worker does not publish adapters.
 
-    Prefill workers of some releases publish no adapters: decode workers do. A card that cannot be read, or not with this name,
-    may be the adapter's.
+    In some releases prefill workers publish no adapters; decode workers do. An unreadable card, or a card without a
+    readable name, may be the adapter's.
     """
     registered = metadata.read({"spec": {"data": _json(content)}})
     cards = [each.card for each in registered.records if isinstance(each, CardRecord) and each.card is not None]
@@ -61,7 +61,7 @@ def is_published(name: str, content: bytes) -> bool:
 
 
 def complaint(content: bytes) -> str:
-    """What an answer says went wrong, as one short line without credentials; empty where it says nothing."""
+    """The error message of an answer, as one short line without credentials; empty if there is none."""
     answer = _json(content)
     said: Any = answer
     if isinstance(answer, dict):
@@ -69,19 +69,19 @@ def complaint(content: bytes) -> str:
         if isinstance(said, dict):
             said = said.get("message", "")
     elif answer is None:
-        # Bytes that are not text say nothing; the last character may be cut in two.
+        # Ignore bytes that are not text; the last character may be cut.
         said = content[: 4 * MESSAGE_LIMIT].decode(errors="ignore") if _is_text(content) else ""
     return one_line(str(said))
 
 
 def is_refusal(content: bytes) -> bool:
-    """Whether an answer of 2xx is an error all the same."""
+    """Whether an answer with status 2xx is an error nevertheless."""
     answer = _json(content)
     return isinstance(answer, dict) and answer.get("status") == "error"
 
 
 def one_line(text: str) -> str:
-    """A text of a stranger as it can be shown: one line, short, without credentials and signed queries."""
+    """An untrusted text in a printable form: one short line, without credentials and signed queries."""
     return quoted(text, MESSAGE_LIMIT)
 
 

@@ -1,7 +1,7 @@
-"""The LoRA management of workers over HTTP, held in bounds: what leaves, whom it reaches, how long and how much comes back.
+"""The LoRA management API of workers over HTTP, with limits for requests, targets, duration and size of answers.
 
-Only URLs of workers from `models.workers` are called. Redirects are refused, proxies of the environment and cookies
-are not used, an answer is read up to a mebibyte, not decompressed, and a request ends after its time-out.
+Only URLs of workers from `models.workers` are called. Redirects are refused, and proxies of the environment and cookies
+are not used. At most a mebibyte of an answer is read, without decompression, and a request ends after its time-out.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ MODELS = "/v1/models"
 METADATA = "/metadata"
 """Where a worker that registers in Kubernetes says what it has registered."""
 
-#: Bytes of an answer that are read: a thousand adapters take a tenth of it.
+#: Size limit of an answer: a thousand adapters take a tenth of it. Bytes.
 ANSWER_LIMIT = 1 << 20
-#: A pod that is there accepts within milliseconds. Seconds.
+#: Time limit to connect: an existing pod accepts within milliseconds. Seconds.
 CONNECT_WITHIN = 3.0
 
-#: A healthy worker lists its adapters at once; one that hangs gets less time than a load. Seconds.
+#: Time limit of a listing: a healthy worker answers at once, and a hanging one gets less time than a load. Seconds.
 PROBE_WITHIN = 5.0
 
-#: Statuses that mean "not here", of a path or of a method.
+#: Statuses that mean that a path or a method does not exist.
 _ABSENT = frozenset({404, 405, 501})
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "dynamo-model-discovery"}
 
@@ -45,7 +45,7 @@ Observer = Callable[[str, str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a worker says it has loaded, and where it said so."""
+    """The loaded adapters that a worker reports, and the path of that list."""
 
     names: frozenset[str]
     path: str | None
@@ -68,7 +68,7 @@ class _EngineAnswer:
 
 
 class WorkerApi:
-    """The LoRA management of workers. Enter it to open its connections. All requests raise LoraError."""
+    """The client of the LoRA management API. Enter it to open its connections. All requests raise LoraError."""
 
     def __init__(
         self, *, timeout: float, concurrency: int, proxy: str = "", observe: Observer = lambda *_: None
@@ -95,7 +95,7 @@ class WorkerApi:
             self._session = None
 
     async def listing(self, url: str) -> Listing:
-        """What the worker has loaded, by the first of its lists that there is."""
+        """The loaded adapters, from the first list that the worker supports."""
         for path in (*PATHS, MODELS):
             answer = await self._request("probe", "GET", url + path)
             if answer.status in _ABSENT:
@@ -115,9 +115,9 @@ class WorkerApi:
         )
 
     async def publishes(self, url: str, name: str) -> bool | None:
-        """Whether frontends can know that the worker has an adapter; None where it does not answer now.
+        """Whether frontends can know that the worker has an adapter; None if it does not answer now.
 
-        A worker that registers elsewhere than in Kubernetes does not say it: then its list is all that is known.
+        A worker that does not register in Kubernetes does not report this: then only its list is known.
         """
         try:
             answer = await self._request("probe", "GET", url + METADATA)
@@ -128,7 +128,7 @@ class WorkerApi:
         return not answer.ok or is_published(name, answer.content)
 
     async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
-        """Ask for an adapter; `path` as its listing has it. An answer of 2xx is a promise; the next listing confirms it."""
+        """Request an adapter; `path` is that of its listing. A 2xx is only a promise; the next listing confirms it."""
         body = {"lora_name": adapter.name, "source": {"uri": adapter.uri}}
         answer, asked = None, ""
         for asked in (path,) if path else PATHS:
@@ -140,7 +140,9 @@ class WorkerApi:
             raise LoraError(f"POST {asked}: {answer.said}")
 
     async def unload(self, url: str, path: str | None, name: str) -> bool:
-        """Ask to unload an adapter; False where it does not say that it did: only its listing shows it then."""
+        """Request to unload an adapter; False if the worker does not confirm it: then only its listing shows the
+        result.
+        """
         segment = quote(name, safe="")
         for asked in (path,) if path else PATHS:
             answer = await self._request("unload", "DELETE", f"{url}{asked}/{segment}")
@@ -167,7 +169,7 @@ class WorkerApi:
     async def _exchange(self, method: str, url: str, body: dict[str, Any] | None, timeout: float) -> _EngineAnswer:
         if self._session is None:
             raise RuntimeError("not entered")
-        # The path is escaped already: escaped again, `%2F` would become a slash or `%252F`.
+        # The path is already escaped: a second escape would turn `%2F` into a slash or `%252F`.
         where = URL(url, encoded=True)
         asked = f"{method} {where.raw_path}"
         try:

@@ -1,7 +1,7 @@
-"""Keeps adapters loaded on their workers: many at once, each at its own pace.
+"""Keeps adapters loaded on their workers: many in parallel, each at its own pace.
 
-Two queues share the work. A worker that failed last time waits in the second one, whose quarter of the hands is all that
-workers which hang can hold. Nothing here waits for Kubernetes, and no reconciler waits for a worker.
+Two queues share the work. A worker that failed last time waits in the second queue, which has a quarter of the tasks.
+So hanging workers can block only that quarter. Nothing here waits for Kubernetes, and no reconciler waits for a worker.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from dynamo_model_discovery.models.workers import Worker
 
 #: Pause after the first failure. Seconds.
 FIRST_RETRY = 0.5
-#: While another task works on the same name at the same worker. Seconds.
+#: Pause while another task works on the same name at the same worker. Seconds.
 TAKEN = 0.5
-#: Listings that are remembered: one a worker, and none with more names or characters than an honest one has.
+#: Number of remembered listings: one for each worker, and none with more names or characters than a plausible listing.
 LISTINGS = 20_000
 LISTED_NAMES = 2_000
 LISTED_CHARACTERS = 128 * 1024
@@ -50,13 +50,13 @@ class WorkerModel(NamedTuple):
 
 
 def lane(place: WorkerModel) -> str:
-    """Places wait their turn by namespace."""
+    """The lane of a task: tasks take turns by namespace."""
     return place.namespace
 
 
 @dataclass(frozen=True, slots=True)
 class _Owed:
-    """A model that is gone, while workers may still have its adapter. Of it only what an Event about it names."""
+    """A deleted model whose adapter workers may still have. It has only the fields that an Event needs."""
 
     model: KubeObject
     until: float
@@ -87,9 +87,10 @@ class AdapterKeeper:
         self._clock = clock
         self._models: dict[str, dict[str, AdapterState]] = {}
         self._owed: dict[str, _Owed] = {}
-        #: By uid of a pod: which of these owe something there. Each place asks for it, and all that is owed may be very much.
+        #: By uid of a pod: the deleted models that must be unloaded there. Each task reads it, and the whole set may be
+        #: large.
         self._owing: dict[str, dict[str, None]] = {}
-        #: Last listing of a worker, and of which incarnation: one answer serves many adapters on one worker.
+        #: Last listing of a worker, with its incarnation: one answer serves many adapters on one worker.
         self._listings: Newest[str, tuple[str, float, Listing]] = Newest(LISTINGS)
 
     async def run(self) -> None:
@@ -108,10 +109,10 @@ class AdapterKeeper:
         adapter: Adapter | None,
         stale: Sequence[str],
     ) -> Mapping[str, AdapterState]:
-        """Set what a model's workers shall have loaded; returns their states by uid of the pod.
+        """Set the desired adapter of a model's workers; returns their states by uid of the pod.
 
-        `workers` are all that exist, ready or not: one that is left out is gone. `stale` are names that may be loaded for
-        the model, and must not be.
+        `workers`: all existing workers, ready or not; a missing worker counts as deleted. `stale`: names that may be
+        loaded for the model, and must be unloaded.
         """
         states = self._models.setdefault(uid, {})
         self.prune(uid, workers)
@@ -129,13 +130,13 @@ class AdapterKeeper:
         return states
 
     def drop(self, uid: str) -> None:
-        """A model is no longer managed here: requests for it end, and its states are forgotten."""
+        """A model is no longer managed here: cancel its requests, and forget its states."""
         for pod in self._models.pop(uid, {}):
             self._paid(uid, pod)
         self._owed.pop(uid, None)
 
     def leave(self, model: KubeObject, names: Sequence[str]) -> list[AdapterState]:
-        """A model is deleted: workers that still have its adapters are retried a while longer. Returns these."""
+        """A model is deleted: retry workers that still have its adapters for some time. Returns these workers."""
         uid = model["metadata"]["uid"]
         states = self._models.get(uid, {})
         if uid not in self._owed:
@@ -152,24 +153,24 @@ class AdapterKeeper:
         return list(states.values())
 
     def prune(self, uid: str, workers: Sequence[Worker]) -> None:
-        """Forget workers that are gone, of a model that asks for nothing new."""
+        """Forget deleted workers of a model without a new desired adapter."""
         present = {worker.uid for worker in workers}
         states = self._models.get(uid, {})
         for gone in states.keys() - present:
             self._abandon(uid, gone)
 
     def pod_gone(self, uid: str) -> None:
-        """A pod does not exist any more, or has left its address, with all that was loaded there; or another replica has it."""
+        """A pod no longer exists or has left its address, together with its adapters; or another replica owns it."""
         for model in tuple(self._owing.get(uid, ())):
             self._forget(model, uid)
         self._listings.pop(uid, None)
 
     def disown(self) -> None:
-        """Other replicas own some keys now: their states are forgotten, and read again if the keys come back."""
+        """Other replicas own some keys now: forget their states, which are read again if the keys come back."""
         self._end(lambda model: not self._may(model))
 
     async def release(self, gone: Callable[[ObjectKey], bool]) -> None:
-        """Keys are about to be given away: requests for them end now, since the next replica may ask the same."""
+        """Keys are about to be released: cancel their requests now, because the next replica may send the same."""
         self._end(gone)
         for queue in (self._first, self._second):
             await queue.drain(lambda place: place.model not in self._models)
@@ -187,7 +188,7 @@ class AdapterKeeper:
             queue.abort(lambda place: place.model not in self._models)
 
     def _debts(self, uid: str, state: AdapterState) -> list[AdapterState]:
-        """States of models that are gone and have yet to unload, at this worker, the name that shall be loaded there."""
+        """States of deleted models that must still unload, at this worker, the name that is to be loaded there."""
         pod = state.worker.uid
         owed = (self._models[other][pod] for other in self._owing.get(pod, ()) if other != uid)
         return [debt for debt in owed if state.waits_for(debt)]
@@ -239,7 +240,7 @@ class AdapterKeeper:
                     self._changed(state.model)
                 return
             if listing is not recent:
-                # One that was only looked up is as old as it was: others would keep it from being read again.
+                # A listing that was only looked up keeps its age: otherwise other adapters would prevent a new read.
                 self._remember(state.worker, listing)
             if state.loaded and not was:
                 self._announce("loaded", uid, state)
@@ -251,12 +252,12 @@ class AdapterKeeper:
 
     def _announce(self, event: str, uid: str, state: AdapterState) -> None:
         model = self._model(state.model)
-        # One that was created under the name of a deleted one has nothing to do with what that one still owes.
+        # A model that was created under the name of a deleted one is independent of the pending unloads of that one.
         if model is not None and model["metadata"]["uid"] == uid:
             self._announcer.announce(model, events.adapter(event, model, state))
 
     def _go_on(self, place: WorkerModel, state: AdapterState) -> None:
-        """Queues the next work on this worker."""
+        """Queue the next work on this worker."""
         again, state.again = state.again, False
         if state.failures:
             longest = self._settings.longest_retry
@@ -274,7 +275,7 @@ class AdapterKeeper:
             self.drop(model)
 
     def _recent(self, state: AdapterState) -> Listing | None:
-        """A recent listing, good enough to confirm that nothing changed; changes begin with a new one."""
+        """A recent listing, sufficient to confirm that nothing changed; changes begin with a new listing."""
         worker = state.worker
         incarnation, at, listing = self._listings.get(worker.uid, ("", float("-inf"), None))
         if (
@@ -297,7 +298,7 @@ class AdapterKeeper:
         self._listings[worker.uid] = (worker.incarnation, self._clock(), listing)
 
     def _abandon(self, model: str, pod: str) -> None:
-        """What is under way at a pod that is gone asks for nothing more: another pod may get its address."""
+        """Cancel the work at a deleted pod: another pod may get its address."""
         self._models[model].pop(pod).version += 1
         self._paid(model, pod)
 
@@ -310,7 +311,9 @@ class AdapterKeeper:
 
 
 def _named(model: KubeObject) -> KubeObject:
-    """What an Event names of a model. The rest may be a megabyte, and users may delete many in the time that this is kept."""
+    """The fields of a model that an Event needs. The rest may be a megabyte, and users may delete many models while
+    this is kept.
+    """
     metadata = {name: value for name, value in model["metadata"].items() if name in _METADATA}
     spec = {"modelName": model.get("spec", {}).get("modelName", "")}
     return {

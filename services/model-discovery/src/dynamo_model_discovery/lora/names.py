@@ -1,6 +1,6 @@
-"""Who has the name of an adapter: of the models of one base in a namespace that ask for it, one is loaded.
+"""The owner of an adapter's name: if several models of one base in a namespace request a name, one of them gets it.
 
-A change of one model concerns the first of its rivals alone: that one may have the name now, or must wait. Thousands of
+A change of one model affects only the first of its rivals: that model may now have the name, or must wait. Thousands of
 models of one base, or of one name, cost one reconcile each.
 """
 
@@ -14,12 +14,12 @@ from dynamo_model_discovery.lora.adapter import is_lora, record_of
 from dynamo_model_discovery.models.workers import index_value
 
 NAME_INDEX = "adapter-name"
-#: Names may hold what namespaces and hashes do not.
+#: A character that cannot be in namespaces and hashes.
 _BEFORE_NAME = "\0"
 
 
 def claims(model: KubeObject) -> tuple[str, ...]:
-    """Index values of the names that a model asks for, or may have loaded."""
+    """Index values of the names that a model requests, or may have loaded."""
     spec, record = model.get("spec") or {}, record_of(model)
     asked = (spec.get("modelName"),) if is_lora(spec) else ()
     names = dict.fromkeys((*asked, *(record.names if record is not None else ())))
@@ -27,7 +27,7 @@ def claims(model: KubeObject) -> tuple[str, ...]:
 
 
 def claim(model: KubeObject, name: str) -> str:
-    """The index value of a name on the workers of a model's base; empty where it has no base."""
+    """The index value of a name on the workers of a model's base; empty without a base."""
     base = (model.get("spec") or {}).get("baseModelName")
     return f"{index_value(model['metadata']['namespace'], base_model_hash(base))}{_BEFORE_NAME}{name}" if base else ""
 
@@ -38,17 +38,19 @@ def name_of(claimed: str) -> str:
 
 
 def asks_for(model: KubeObject, name: str) -> bool:
-    """Whether a model is to be loaded under a name."""
+    """Whether a model requests a name."""
     spec = model.get("spec") or {}
     return is_lora(spec) and spec.get("modelName") == name and not objects.is_deleting(model)
 
 
 def rank(model: KubeObject, name: str) -> tuple[bool, str, str]:
-    """The model that has loaded a name keeps it; else older models come first, and of those of one second the name decides."""
+    """The model that has loaded a name keeps it; otherwise older models come first, and within a second the object's
+    name decides.
+    """
     metadata, record = model["metadata"], record_of(model)
     return record is None or record.name != name, metadata.get("creationTimestamp", ""), metadata["name"]
 
 
 def first(models: Iterable[KubeObject], name: str) -> KubeObject | None:
-    """The one that comes first among those that ask for a name."""
+    """The first of the models that request a name."""
     return min((each for each in models if asks_for(each, name)), key=lambda each: rank(each, name), default=None)

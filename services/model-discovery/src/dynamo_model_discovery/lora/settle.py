@@ -1,4 +1,4 @@
-"""One attempt to bring a worker to its desired state: list, unload what is stale, load what is missing, list again."""
+"""One attempt to bring a worker to its desired state: list, unload stale adapters, load missing ones, list again."""
 
 from collections.abc import Callable
 
@@ -6,19 +6,20 @@ from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
 
-#: Failures in a row, some 30 seconds, after which an adapter that is loaded and not published is loaded again: publishing it may
-#: take a while, and no further request to load it publishes it (https://github.com/ai-dynamo/dynamo/issues/11163).
+#: Consecutive failures (about 30 seconds) after which a loaded but unpublished adapter is unloaded and loaded again:
+#: publishing may take some time, and a further load request does not publish it
+#: (https://github.com/ai-dynamo/dynamo/issues/11163).
 RELOAD_AFTER = 6
 
 
 async def settle(
     api: WorkerApi, state: AdapterState, clock: Callable[[], float], recent: Listing | None = None
 ) -> Listing | None:
-    """Work towards the desired adapter; returns the last listing, None where it has to begin again.
+    """Work towards the desired adapter; returns the last listing, None if the work must begin again.
 
-    That is where the desired adapter changed meanwhile, and where the worker has lost it.
+    It must begin again if the desired adapter changed meanwhile, or if the worker has lost it.
 
-    `recent` is a listing that is new enough to begin with. Raises LoraError; `state` has what was reached until then.
+    `recent`: a listing that is new enough to begin with. Raises LoraError; `state` keeps the progress until then.
     """
     version, adapter, worker = state.version, state.adapter, state.worker
     try:
@@ -26,7 +27,7 @@ async def settle(
     except LoraError as error:
         if adapter is not None or error.outcome != "absent":
             raise
-        # What cannot load has nothing to unload, and no request is on its way there.
+        # A worker that cannot load has nothing to unload, and no pending request.
         listing = Listing(frozenset(), None)
         state.unanswered.clear()
     if state.version == version and state.loaded and adapter is not None and adapter.name not in listing.names:
@@ -35,7 +36,7 @@ async def settle(
     for name in sorted(state.stale):
         if state.version != version:
             return None
-        # One that was asked for without an answer may be on its way: workers unload in turn, after what they are loading.
+        # A request without an answer may still be running: a worker unloads only after it has finished loading.
         if name in listing.names or name in state.unanswered:
             await _unload(api, state, listing, name)
             unloaded = True
@@ -50,7 +51,7 @@ async def settle(
         if state.version != version:
             return None
         listing = await api.listing(worker.url)
-    # Before the list is heard: from then on the adapter counts.
+    # Before the listing is applied: from then on the adapter counts.
     published = await _is_published(api, state, listing)
     if state.version != version:
         return None
@@ -64,7 +65,7 @@ async def settle(
 
 
 async def _is_published(api: WorkerApi, state: AdapterState, listing: Listing) -> bool | None:
-    """Whether frontends can know of what a worker lists; None where it does not say it now."""
+    """Whether frontends can know the listed adapters of a worker; None if it does not report it now."""
     adapter = state.adapter
     if state.published or adapter is None or adapter.name not in listing.names:
         return state.published
@@ -72,7 +73,7 @@ async def _is_published(api: WorkerApi, state: AdapterState, listing: Listing) -
 
 
 def _confirm(state: AdapterState, listing: Listing, name: str, *, published: bool | None) -> None:
-    """Whether the adapter serves: the worker lists it, and frontends can know of it."""
+    """Whether the adapter serves: the worker lists it, and frontends can know it."""
     if not state.loaded:
         raise LoraError(
             f"{listing.path or 'the worker'} accepted the adapter, but does not list it", outcome="unlisted"
@@ -93,7 +94,7 @@ async def _unload(api: WorkerApi, state: AdapterState, listing: Listing, name: s
     if await api.unload(url, listing.path, name):
         state.unanswered.discard(name)
         return
-    # It may say so because there is nothing to unload.
+    # The worker may refuse because there is nothing to unload.
     if name in (await api.listing(url)).names:
         raise LoraError(f"the worker does not unload {name!r}", outcome="not_unloaded")
     state.unanswered.discard(name)
@@ -110,6 +111,6 @@ async def _load(api: WorkerApi, state: AdapterState, listing: Listing) -> None:
             state.unanswered.add(adapter.name)
         raise
     except BaseException:
-        # Cancelled half way: the next attempt cannot know the outcome either.
+        # Cancelled in the middle: the next attempt does not know the outcome either.
         state.unanswered.add(adapter.name)
         raise
