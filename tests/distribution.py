@@ -34,7 +34,6 @@ OWN_SERVERS = frozenset({
     "test_dynadmin_impersonation.py",
     "test_dynamo_runtime.py",
     "test_leases.py",
-    "test_localcluster.py",
     "test_lora_api.py",
     "test_past_comes_back.py",
     "test_planner_inputs.py",

@@ -19,10 +19,8 @@ from types import ModuleType
 
 import structlog
 from dynamo_ctl import services, webhooks
-from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_devcluster import free_port
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.objects import KubeObject
@@ -30,6 +28,8 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, Ob
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.runtime import load_settings, running
+
+from tests.building.control_plane import prepared
 
 from . import definitions, differences
 
@@ -78,8 +78,9 @@ class Outcome:
 @asynccontextmanager
 async def control_plane(nodes: int = 0) -> AsyncIterator[ControlPlane]:
     """Kubernetes with all that the cases need; with `nodes`, pods run, too."""
-    options = ControlPlaneOptions(scheduler=nodes > 0, kwok_nodes=nodes, prepare=install_definitions)
-    async with ControlPlane(options, Programs()) as plane:
+    programs = Programs()
+    options = await prepared(programs, scheduler=nodes > 0, kwok_nodes=nodes)
+    async with ControlPlane(options, programs) as plane:
         async with await _client(plane) as kube:
             await definitions.install(kube)
         yield plane

@@ -12,17 +12,16 @@ from typing import Any
 from dynamo_admission.app import AdmissionService
 from dynamo_ctl import webhooks
 from dynamo_ctl.commands.bootstrap.webhook_check import refuse
-from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.settings import with_platform
 from dynamo_devcluster import free_port
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient, KubeError, NotFound
 from dynamo_shared.runtime import Running, Service, Settings, running
 
+from tests.building.control_plane import WITHOUT_CONTROLLERS, prepared
 from tests.building.services import configuration, service_process
 
 from .platform import eventually, settings
@@ -46,8 +45,8 @@ class Admission:
 @asynccontextmanager
 async def bare_control_plane(programs: Programs | None = None, **options: Any) -> AsyncIterator[ControlPlane]:
     """etcd and kube-apiserver with our CRDs: all that admission needs. Objects stay objects, nothing runs."""
-    desired = {"controller_manager": False, "scheduler": False, "kwok_nodes": 0, "prepare": install_definitions}
-    async with ControlPlane(ControlPlaneOptions(**{**desired, **options}), programs or Programs()) as plane:
+    programs = programs or Programs()
+    async with ControlPlane(await prepared(programs, **WITHOUT_CONTROLLERS, **options), programs) as plane:
         yield plane
 
 

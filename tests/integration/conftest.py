@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_devcluster import ProgramUnavailableError
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.kube import KubeClient
 
+from tests.building.control_plane import prepared
 from tests.dynamo_runtime.environment import RuntimeEnvironment, environment_of
 
 from .admission import Admission, admission_platform, bare_control_plane
@@ -54,7 +53,7 @@ async def prometheus_program(programs: Programs) -> Path:
 @pytest.fixture(scope="session")
 async def control_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
     """etcd, kube-apiserver, controllers, scheduler and two KWOK nodes with eight GPUs each, our CRDs installed."""
-    async with ControlPlane(ControlPlaneOptions(kwok_nodes=2, prepare=install_definitions), programs) as plane:
+    async with ControlPlane(await prepared(programs), programs) as plane:
         yield plane
 
 

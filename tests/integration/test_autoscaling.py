@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_pod_builder.app import PodBuilderService
@@ -36,6 +35,8 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import Conflict, Invalid, KubeClient
 from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
+
+from tests.building.control_plane import prepared
 
 from . import command
 from .admission import admission_platform
@@ -63,7 +64,7 @@ async def install(kubeconfig: Path) -> None:
 
 @pytest.fixture(scope="module")
 async def plane(programs: Programs) -> AsyncIterator[ControlPlane]:
-    options = ControlPlaneOptions(kwok_nodes=2, prepare=install, controller_manager_arguments=FAST)
+    options = await prepared(programs, prepare=install, controller_manager_arguments=FAST)
     async with ControlPlane(options, programs) as up:
         yield up
 

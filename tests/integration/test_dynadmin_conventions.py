@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_ctl.simulations.estimation import Estimation
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.kube import KubeClient
+
+from tests.building.control_plane import WITHOUT_CONTROLLERS, prepared
 
 from .dynadmin import EVERYTHING, Api, account, dynadmin
 from .platform import eventually
@@ -33,9 +33,7 @@ async def api(
 async def test_the_audit_log_has_the_caller_and_the_id_of_the_request(
     programs: Programs, nats_server: NatsServer, tmp_path: Path
 ) -> None:
-    options = ControlPlaneOptions(
-        controller_manager=False, scheduler=False, kwok_nodes=0, audit_folder=tmp_path, prepare=install_definitions
-    )
+    options = await prepared(programs, **WITHOUT_CONTROLLERS, audit_folder=tmp_path)
     async with (
         ControlPlane(options, programs) as plane,
         await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as kube,

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_dynadmin import rights as dynadmin_rights
@@ -18,6 +16,7 @@ from dynamo_shared.api.resources import DYNAMO_MODELS, NAMESPACES, SECRETS, Obje
 from dynamo_shared.kube import Forbidden, Identity, KubeClient
 from dynamo_watcher.rights import RIGHTS as WATCHER
 
+from tests.building.control_plane import WITHOUT_CONTROLLERS, prepared
 from tools.generate.charts.rights import rules
 
 from .dynadmin import EVERYTHING, WATCHING, account, cluster_wide, dynadmin, may
@@ -32,11 +31,9 @@ ANN = Identity("oidc:ann", groups=("oidc:dev",))
 @asynccontextmanager
 async def constrained(programs: Programs, folder: Path) -> AsyncIterator[tuple[ControlPlane, KubeClient]]:
     """A control plane that constrains impersonation, and its administrator."""
-    options = ControlPlaneOptions(
-        controller_manager=False,
-        scheduler=False,
-        kwok_nodes=0,
-        prepare=install_definitions,
+    options = await prepared(
+        programs,
+        **WITHOUT_CONTROLLERS,
         audit_folder=folder,
         api_server_arguments=("--feature-gates=ConstrainedImpersonation=true",),
     )

@@ -2,40 +2,26 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from dynamo_devcluster import ControlPlane, ControlPlaneOptions, LineProgress, Programs
+from dynamo_devcluster import ControlPlane, ProcessDiedError, Programs
 from dynamo_devcluster.probe import LocalHttp, client_tls
+
+from tests.building.control_plane import WITHOUT_CONTROLLERS, prepared
 
 from .platform import eventually
 
 FAULT = "localcluster.dynamo-platform/fault"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def programs() -> Programs:
-    """All programs; without them there is nothing to test on, and the error says what is missing."""
-    programs = Programs(LineProgress())
-    await programs.obtain_all()
-    return programs
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ControlPlane]:
-    """One control plane for this module."""
-    options = ControlPlaneOptions(directory=tmp_path_factory.mktemp("cluster"))
-    async with ControlPlane(options, programs) as control_plane:
-        yield control_plane
-
-
 class Api:
     """Reads and writes objects as JSON."""
 
-    def __init__(self, cluster: ControlPlane) -> None:
+    def __init__(self, cluster: ControlPlane, namespace: str = "default") -> None:
+        self.namespace = namespace
         config = json.loads(cluster.kubeconfig.read_text())
         assert config["clusters"][0]["cluster"]["server"] == cluster.url
         pair = cluster.certificates.client("admin")
@@ -46,6 +32,10 @@ class Api:
         assert status == 200, body
         answer: dict[str, Any] = json.loads(body)
         return answer
+
+    async def deploy(self, name: str, gpus: int = 1, **labels: str) -> None:
+        path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments"
+        await self.create(path, deployment(name, gpus, **labels))
 
     async def create(self, path: str, document: dict[str, Any]) -> None:
         status, body = await self.http.request("POST", path, document)
@@ -61,36 +51,35 @@ def deployment(name: str, gpus: int = 1, **labels: str) -> dict[str, Any]:
 
 def ready(api: Api, name: str, expected: int = 1) -> Callable[[], Awaitable[bool]]:
     async def condition() -> bool:
-        status = (await api.get(f"/apis/apps/v1/namespaces/default/deployments/{name}"))["status"]
+        status = (await api.get(f"/apis/apps/v1/namespaces/{api.namespace}/deployments/{name}"))["status"]
         return bool(status.get("readyReplicas", 0) == expected)
 
     return condition
 
 
 async def pods(api: Api, name: str) -> list[dict[str, Any]]:
-    observed = await api.get(f"/api/v1/namespaces/default/pods?labelSelector=app%3D{name}")
+    observed = await api.get(f"/api/v1/namespaces/{api.namespace}/pods?labelSelector=app%3D{name}")
     items: list[dict[str, Any]] = observed["items"]
     return items
 
 
-async def test_a_deployment_with_a_gpu_gets_ready(cluster: ControlPlane) -> None:
-    api = Api(cluster)
+async def test_a_deployment_with_a_gpu_gets_ready(control_plane: ControlPlane, namespace: str) -> None:
+    api = Api(control_plane, namespace)
     assert (await api.get("/version"))["gitVersion"].startswith("v1.35.")
     nodes = (await api.get("/api/v1/nodes"))["items"]
     assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["8", "8"]
     assert not any(node["spec"].get("taints") for node in nodes)
-    await api.create("/apis/apps/v1/namespaces/default/deployments", deployment("one-gpu"))
+    await api.deploy("one-gpu")
     await eventually(ready(api, "one-gpu"), "it is ready")
     pod = (await pods(api, "one-gpu"))[0]
     assert pod["spec"]["nodeName"].startswith("kwok-node-")
     assert pod["status"]["podIP"].startswith("10.128.")
 
 
-async def test_faults_on_demand(cluster: ControlPlane) -> None:
-    api = Api(cluster)
-    path = "/apis/apps/v1/namespaces/default/deployments"
-    await api.create(path, deployment("sleepy", gpus=0, **{FAULT: "never-ready"}))
-    await api.create(path, deployment("crashing", gpus=0, **{FAULT: "crash"}))
+async def test_faults_on_demand(control_plane: ControlPlane, namespace: str) -> None:
+    api = Api(control_plane, namespace)
+    await api.deploy("sleepy", gpus=0, **{FAULT: "never-ready"})
+    await api.deploy("crashing", gpus=0, **{FAULT: "crash"})
 
     def state(name: str, expected: str) -> Callable[[], Awaitable[bool]]:
         async def condition() -> bool:
@@ -104,29 +93,30 @@ async def test_faults_on_demand(cluster: ControlPlane) -> None:
 
 
 @pytest.mark.restart
-async def test_stopped_and_killed_api_server_keeps_data(cluster: ControlPlane) -> None:
-    api = Api(cluster)
+async def test_killed_api_server_keeps_data(control_plane: ControlPlane, namespace: str) -> None:
+    api = Api(control_plane, namespace)
     name = "survivor"
-    await api.create("/apis/apps/v1/namespaces/default/deployments", deployment(name, gpus=0))
+    await api.deploy(name, gpus=0)
     await eventually(ready(api, name), "it is ready")
     uid = (await pods(api, name))[0]["metadata"]["uid"]
-    for end in (cluster.api_server.stop, cluster.api_server.kill):
-        await end()
-        with pytest.raises(OSError):  # noqa: PT011 - refused or reset
-            await api.get("/readyz")
-        await cluster.api_server.start()
-        assert [pod["metadata"]["uid"] for pod in await pods(api, name)] == [uid]
+    await control_plane.api_server.kill()
+    with pytest.raises(OSError):  # noqa: PT011 - refused or reset
+        await api.get("/readyz")
+    await control_plane.api_server.start()
+    assert [pod["metadata"]["uid"] for pod in await pods(api, name)] == [uid]
     # Scheduler, controllers and KWOK reconnected, too.
-    await api.create("/apis/apps/v1/namespaces/default/deployments", deployment("afterwards"))
+    await api.deploy("afterwards")
     await eventually(ready(api, "afterwards"), "it is ready")
 
 
-async def test_users_have_only_what_they_are_given(cluster: ControlPlane) -> None:
-    path = cluster.user_kubeconfig("alice", ("dev",))
+async def test_users_have_only_what_they_are_given(control_plane: ControlPlane) -> None:
+    path = control_plane.user_kubeconfig("alice", ("dev",))
     user = json.loads(path.read_text())["users"][0]["user"]
     assert base64.b64decode(user["client-certificate-data"]).startswith(b"-----BEGIN")
-    pair = cluster.certificates.client("user-alice")
-    alice = LocalHttp(int(cluster.url.rsplit(":", 1)[1]), client_tls(cluster.certificates.certificate, pair))
+    pair = control_plane.certificates.client("user-alice")
+    alice = LocalHttp(
+        int(control_plane.url.rsplit(":", 1)[1]), client_tls(control_plane.certificates.certificate, pair)
+    )
     status, body = await alice.request("GET", "/api/v1/namespaces/default/pods")
     assert status == 403
     assert b'User \\"alice\\"' in body
@@ -134,7 +124,7 @@ async def test_users_have_only_what_they_are_given(cluster: ControlPlane) -> Non
 
 @pytest.mark.restart
 async def test_second_start_on_the_same_directory(programs: Programs, tmp_path: Path) -> None:
-    options = ControlPlaneOptions(directory=tmp_path, controller_manager=False, scheduler=False, kwok_nodes=0)
+    options = await prepared(programs, directory=tmp_path, **WITHOUT_CONTROLLERS)
     async with ControlPlane(options, programs) as first:
         url = first.url
         await Api(first).create(
@@ -146,9 +136,9 @@ async def test_second_start_on_the_same_directory(programs: Programs, tmp_path: 
         assert (await Api(second).get("/api/v1/namespaces/default/configmaps/kept"))["data"] == {"a": "b"}
 
 
-async def test_temporary_directory_is_removed(programs: Programs) -> None:
-    options = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0)
+async def test_temporary_directory_is_removed_where_a_part_does_not_start(programs: Programs) -> None:
+    options = await prepared(programs, **WITHOUT_CONTROLLERS, api_server_arguments=("--no-such-flag",))
     control_plane = ControlPlane(options, programs)
-    async with control_plane:
-        assert control_plane.kubeconfig.exists()
+    with pytest.raises(ProcessDiedError, match="no-such-flag"):
+        await control_plane.start()
     assert not control_plane.directory.exists()

@@ -7,9 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import LocalServer, NatsServer, NatsServerOptions
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, key_of
@@ -22,6 +20,8 @@ from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.state import messages
 from dynamo_shared.wire import subjects
 
+from tests.building.control_plane import WITHOUT_CONTROLLERS, prepared
+
 from .test_watcher import Bench, graph, reading, watching
 
 CLUSTER = "past"
@@ -33,8 +33,7 @@ GRAPHS = DYNAMO_GRAPH_DEPLOYMENTS
 @pytest.fixture(scope="module")
 async def plane(programs: Programs) -> AsyncIterator[ControlPlane]:
     """etcd and API server alone, of these tests: they are set back."""
-    options = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0, prepare=install_definitions)
-    async with ControlPlane(options, programs) as running:
+    async with ControlPlane(await prepared(programs, **WITHOUT_CONTROLLERS), programs) as running:
         yield running
 
 

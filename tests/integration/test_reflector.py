@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, KubeError, Unavailable, discovery
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 
+from tests.building.control_plane import WITHOUT_CONTROLLERS, prepared
 from tests.building.tasks import in_background
 
 from .etcd import compact
@@ -96,8 +96,7 @@ async def following(
 @pytest.fixture(scope="module")
 async def small_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
     """A control plane that may be broken: no controllers, no nodes."""
-    options = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0)
-    async with ControlPlane(options, programs) as plane:
+    async with ControlPlane(await prepared(programs, **WITHOUT_CONTROLLERS), programs) as plane:
         yield plane
 
 

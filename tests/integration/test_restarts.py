@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_pod_builder.app import PodBuilderService
@@ -20,6 +18,8 @@ from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, N
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, Settings
 from dynamo_watcher.app import WatcherService
+
+from tests.building.control_plane import prepared
 
 from .platform import (
     IMAGE,
@@ -69,7 +69,7 @@ class World:
 @pytest.fixture(scope="module")
 async def own_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
     """A control plane of this module's own: others must not lose theirs."""
-    async with ControlPlane(ControlPlaneOptions(kwok_nodes=1, prepare=install_definitions), programs) as plane:
+    async with ControlPlane(await prepared(programs, kwok_nodes=1), programs) as plane:
         yield plane
 
 

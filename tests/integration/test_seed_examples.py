@@ -11,10 +11,8 @@ import pytest
 import yaml
 from dynamo_admission.app import AdmissionService
 from dynamo_ctl import webhooks
-from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_devcluster import free_port
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_pod_builder.app import PodBuilderService
@@ -40,6 +38,8 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, running
 from dynamo_watcher.app import WatcherService
+
+from tests.building.control_plane import prepared
 
 from . import command
 from .platform import eventually, settings, until_status
@@ -80,8 +80,7 @@ async def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) 
     """A control plane with a node of eight GPUs, and all services that the examples need, webhooks included."""
     folder = tmp_path_factory.mktemp("seeds")
     async with AsyncExitStack() as stack:
-        options = ControlPlaneOptions(kwok_nodes=1, prepare=install_definitions)
-        plane = await stack.enter_async_context(ControlPlane(options, programs))
+        plane = await stack.enter_async_context(ControlPlane(await prepared(programs, kwok_nodes=1), programs))
         nats = await stack.enter_async_context(NatsServer(await programs.obtain("nats-server"), folder / "nats"))
         kube = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests")

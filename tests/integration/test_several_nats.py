@@ -11,13 +11,14 @@ from typing import Any
 import nats
 import nats.errors
 import pytest
-from dynamo_ctl.commands.crds.definitions import install_definitions
-from dynamo_devcluster import ControlPlane, ControlPlaneOptions, NatsServer, NatsServerOptions, Programs, free_port
+from dynamo_devcluster import ControlPlane, NatsServer, NatsServerOptions, Programs, free_port
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus import permissions, server_config
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.wire.subjects import inbox_prefix
 from nats.js.api import ExternalStream, StreamConfig, StreamSource
+
+from tests.building.control_plane import WITHOUT_CONTROLLERS, prepared
 
 from .platform import eventually, graph, platform, settings
 
@@ -92,8 +93,7 @@ async def create(cluster: Cluster, name: str) -> None:
 
 async def _cluster(stack: AsyncExitStack, folder: Path, name: str, hub_port: int) -> Cluster:
     programs = Programs()
-    options = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0, prepare=install_definitions)
-    plane = await stack.enter_async_context(ControlPlane(options, programs))
+    plane = await stack.enter_async_context(ControlPlane(await prepared(programs, **WITHOUT_CONTROLLERS), programs))
     password = f"password of {name}"
     remote = {"url": f"nats://leaf:hub-password@127.0.0.1:{hub_port}", "deny_imports": list(NOTHING_BUT_READING)}
     server = await stack.enter_async_context(

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_admission import app as admission
-from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_pod_builder.app import PodBuilderService
@@ -29,6 +27,8 @@ from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
 
+from tests.building.control_plane import prepared
+
 from .admission import admission_platform
 from .grove import definition_of
 from .platform import eventually, frontend, gone, graph, until_event, until_object, until_state, worker
@@ -49,9 +49,8 @@ async def kube(programs: Programs, tmp_path: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(reflector, "ABSENT_WAIT_SECONDS", (0.2, 0.2))
     # Less than the API server waits for the webhook: where it answers a look-up late, a pod would start without its checkpoint.
     monkeypatch.setattr(admission, "LOOK_UP_WITHIN", 8.0)
-    options = ControlPlaneOptions(kwok_nodes=2, prepare=install_definitions)
     async with (
-        ControlPlane(options, programs) as plane,
+        ControlPlane(await prepared(programs), programs) as plane,
         NatsServer(await programs.obtain("nats-server"), tmp_path) as nats,
     ):
         parts: list[Service] = [WatcherService(), PodBuilderService()]

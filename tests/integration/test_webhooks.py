@@ -274,7 +274,7 @@ async def test_component_deployments_that_the_platform_creates_are_not_reviewed_
 
 async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versions(programs):
     """A cluster that had an earlier release: its objects stay as they are in etcd until they are written."""
-    async with bare_control_plane(programs, prepare=_install_the_past) as plane:
+    async with bare_control_plane(programs, prepare=_install_the_past, data=None) as plane:
         kubeconfig = plane.kubeconfig
         async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as kube:
             written = alpha("default")

@@ -138,6 +138,8 @@ class ControlPlane:
         self._http = self._client(port, admin)
 
         self.etcd = EtcdServer(paths["etcd"], self.directory / "etcd")
+        if options.data is not None and not self.etcd.data.exists():
+            shutil.copytree(options.data, self.etcd.data)
         self._ports += [ports, self.etcd.ports]
         arguments = [*components.api_server(options, files, port, self.etcd.url), *self._audit()]
         self.api_server = self._process(paths, "kube-apiserver", arguments, self._http, "/readyz")

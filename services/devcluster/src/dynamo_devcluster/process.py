@@ -23,6 +23,8 @@ Probe = Callable[[], Awaitable[bool]]
 QUOTED_LOG_LINES = 8
 QUOTED_BYTES = 64 << 10
 _POLL_SECONDS = 0.03
+#: Each probe costs a server that is starting a TLS handshake: those that take long are probed less and less often, up to this.
+_LAST_POLL_SECONDS = 0.3
 LAUNCHER = Path(__file__).with_name("launch.py")
 
 
@@ -170,7 +172,7 @@ class ManagedProcess:
         return "\n".join(text.splitlines()[-lines:])
 
     async def _until_ready(self, begins_at: int) -> None:
-        deadline, why = time.monotonic() + self._ready_within, ""
+        deadline, why, pause = time.monotonic() + self._ready_within, "", _POLL_SECONDS
         while True:
             if not self.running:
                 raise ProcessDiedError(
@@ -187,7 +189,8 @@ class ManagedProcess:
                     f"{self.name} was not ready after {self._ready_within:.0f} s{why}; "
                     f"the end of {self.log}:\n{self.log_tail(begins_at=begins_at)}"
                 )
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.2, _LAST_POLL_SECONDS)
 
     async def _killed(self) -> None:
         self._signal(signal.SIGKILL)
