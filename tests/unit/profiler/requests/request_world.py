@@ -39,6 +39,7 @@ from dynamo_shared.api.v1beta1.request import Figures, ProfilingPhase
 from dynamo_shared.api.validation import Facts
 from dynamo_shared.kube.errors import Forbidden, KubeError
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.settings.operator import Infrastructure
 from dynamo_shared.runtime.settings.planner import Dcgm
 from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
 from dynamo_shared.state.cache import ObjectCache
@@ -160,7 +161,19 @@ class World:
             StatusWriter(kube, self.cache, self.clock),
             self.announced,
             self.profilings,
-            ThoroughProfiling(kube, self.cache, self.read, lambda _: "image", budget, "profiling", candidates, _now),
+            ThoroughProfiling(
+                *(
+                    kube,
+                    self.cache,
+                    self.read,
+                    lambda _: "image",
+                    budget,
+                    "profiling",
+                    Infrastructure(),
+                    candidates,
+                    _now,
+                )
+            ),
             GraphDeployer(kube, self.cache, self.announced),
             HardwareFinder(self.cache, DcgmExporters(kube, self.clock, Dcgm()), 32, True),
             Facts,

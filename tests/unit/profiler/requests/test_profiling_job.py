@@ -14,9 +14,11 @@ from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.request_parts import spec_of
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
+from dynamo_shared.runtime.settings.operator import Infrastructure
 
 from tests.building.objects import object_of
 
+INFRASTRUCTURE = Infrastructure(nats_address="nats://nats:4222", prometheus_endpoint="http://prometheus:9090")
 IMAGE = "nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.1.1"
 
 
@@ -24,7 +26,7 @@ def made(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, An
     body = {"model": "Qwen/Qwen3-32B", "backend": "sglang", "searchStrategy": "thorough", **spec}
     obj = object_of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, "qwen", uid="u-1", annotations=annotations or {}, spec=body)
     request = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec.model_validate(body))
-    return profiling_job(obj, request, image=IMAGE, deadline=14_400)
+    return profiling_job(obj, request, INFRASTRUCTURE, image=IMAGE, deadline=14_400)
 
 
 def test_the_job_is_the_references_with_an_added_relay() -> None:
@@ -47,11 +49,13 @@ def test_the_job_is_the_references_with_an_added_relay() -> None:
     assert profiler["args"][0] == "--config"
     assert json.loads(profiler["args"][1])["model"] == "Qwen/Qwen3-32B"
     assert profiler["args"][2:] == ["--output-dir", "/data"]
-    assert [each["name"] for each in profiler["env"]] == [
-        "DGDR_NAME",
-        "DGDR_NAMESPACE",
-        "DGDR_UID",
-        "HUGGING_FACE_HUB_TOKEN",
+    assert [(each["name"], each.get("value")) for each in profiler["env"]] == [
+        ("DGDR_NAME", "qwen"),
+        ("DGDR_NAMESPACE", "ns"),
+        ("DGDR_UID", "u-1"),
+        ("HUGGING_FACE_HUB_TOKEN", None),
+        ("NATS_SERVER", "nats://nats:4222"),
+        ("PROMETHEUS_ENDPOINT", "http://prometheus:9090"),
     ]
     assert {"name": "model-cache", "mountPath": "/opt/model", "readOnly": True} in profiler["volumeMounts"]
     (relay,) = pod["initContainers"]
@@ -70,7 +74,7 @@ def of_v1alpha1(**spec: Any) -> dict[str, Any]:
         object_of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), "qwen", uid="u-1", spec=spec), "nvidia.com/v1beta1"
     )
     request = ProfilingRequest(name="qwen", namespace="ns", spec=spec_of(stored))
-    return profiling_job(stored, request, image=request.spec.image or "", deadline=14_400)
+    return profiling_job(stored, request, INFRASTRUCTURE, image=request.spec.image or "", deadline=14_400)
 
 
 def test_what_v1alpha1_says_reaches_the_job() -> None:

@@ -71,6 +71,7 @@ class RequestController(Controller):
             self._image,
             MeasuringBudget(planner.thorough.time_limit, planner.thorough.gpu_hours),
             settings.rbac.dgdr_profiling_cluster_role_name,
+            settings.infrastructure,
             require_candidates,
             now,
         )

@@ -24,6 +24,7 @@ from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.client import page_items
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
+from dynamo_shared.runtime.settings.operator import Infrastructure
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
@@ -71,6 +72,7 @@ class ThoroughProfiling:
     image: Callable[[ProfilingRequest], str]
     budget: MeasuringBudget
     cluster_role: str
+    infrastructure: Infrastructure
     require_candidates: RequireCandidates
     now: Callable[[], datetime]
 
@@ -89,7 +91,8 @@ class ThoroughProfiling:
             except NameInUse as error:
                 raise ProfilingFailed("NameTaken", str(error)) from None
         gpus = (request.spec.hardware and request.spec.hardware.total_gpus) or 1
-        job = profiling_job(obj, request, image=self.image(request), deadline=self.budget.deadline(gpus))
+        deadline = self.budget.deadline(gpus)
+        job = profiling_job(obj, request, self.infrastructure, image=self.image(request), deadline=deadline)
         try:
             await self.kube.create(JOBS, job)
         except AlreadyExists:

@@ -9,6 +9,7 @@ from dynamo_shared.api.registry import OPERATOR, env, labels
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.request_parts import parts_of
 from dynamo_shared.api.resources import JOBS
+from dynamo_shared.runtime.settings.operator import Infrastructure
 
 from dynamo_profiler.profiling.results import ProfilingRequest
 from dynamo_profiler.requests.ownership import owner_of
@@ -20,8 +21,13 @@ PROFILER_APP = "dynamo-profiler"
 _RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def profiling_job(obj: KubeObject, request: ProfilingRequest, *, image: str, deadline: int) -> KubeObject:
-    """The Job of a request. `deadline` bounds its seconds; the request's own override of it can only be shorter."""
+def profiling_job(
+    obj: KubeObject, request: ProfilingRequest, infrastructure: Infrastructure, *, image: str, deadline: int
+) -> KubeObject:
+    """The Job of a request. `deadline` bounds its seconds; the request's own override of it can only be shorter.
+
+    The profiler has the addresses that all workloads have: planners of the graph that it writes ask the same Prometheus.
+    """
     metadata = obj["metadata"]
     job_labels = {labels.PROFILER_APP: PROFILER_APP, labels.PROFILER_REQUEST: request.name, **_labels(request)}
     pod: KubeObject = {
@@ -35,7 +41,7 @@ def profiling_job(obj: KubeObject, request: ProfilingRequest, *, image: str, dea
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "imagePullSecrets": [{"name": names.PULL_SECRET}],
-        "containers": [_profiler(obj, request, image)],
+        "containers": [_profiler(obj, request, infrastructure, image)],
         "initContainers": [_relay(obj, request, image)],
         "volumes": _volumes(obj, request),
     }
@@ -75,9 +81,16 @@ def _labels(request: ProfilingRequest) -> dict[str, str]:
     }
 
 
-def _profiler(obj: KubeObject, request: ProfilingRequest, image: str) -> KubeObject:
+def _profiler(obj: KubeObject, request: ProfilingRequest, infrastructure: Infrastructure, image: str) -> KubeObject:
     secret = {"secretKeyRef": {"name": names.TOKEN_SECRET, "key": names.TOKEN_KEY, "optional": True}}
+    addresses = {
+        env.NATS_SERVER: infrastructure.nats_address,
+        env.ETCD_ENDPOINTS: infrastructure.etcd_address,
+        env.MODEL_EXPRESS_URL: infrastructure.model_express_url,
+        env.PROMETHEUS_ENDPOINT: infrastructure.prometheus_endpoint,
+    }
     variables = [
+        *({"name": name, "value": address} for name, address in addresses.items() if address),
         {"name": env.DGDR_NAME, "value": request.name},
         {"name": env.DGDR_NAMESPACE, "value": request.namespace},
         {"name": env.DGDR_UID, "value": obj["metadata"]["uid"]},
