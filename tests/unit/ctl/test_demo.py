@@ -1,21 +1,31 @@
+import asyncio
 import io
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from dynamo_ctl.commands.demo import run, tree
 from dynamo_ctl.commands.demo.local import is_ready
 from dynamo_ctl.commands.demo.run import find_manifests
 from dynamo_ctl.commands.demo.view import in_lines, showing, table
-from dynamo_ctl.commands.demo.waiting import FAILED_FOR, GraphProgress
-from dynamo_ctl.errors import CtlError
+from dynamo_ctl.commands.demo.waiting import FAILED_FOR, GraphProgress, until_successful
+from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.summary import GraphLine
 from dynamo_devcluster.probe import LocalHttp
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, LEADER_WORKER_SETS, PODS, Resource
-from dynamo_shared.kube import NotServed
+from dynamo_shared.kube import KubeClient, NotServed
 from dynamo_shared.runtime.health import Health, HealthState
 from rich.console import Console
+
+from tests.building.memory_kube import MemoryKube
+from tests.unit.ctl.command_line import Dynamoctl, written
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "vllm-agg.yaml"
 
 
 def graph(name: str, state: str) -> dict[str, Any]:
@@ -196,3 +206,33 @@ async def test_a_platform_that_is_not_ready_says_what_it_waits_for(monkeypatch: 
         await is_ready(LocalHttp(1))
     health.set("watcher", HealthState.OK)
     assert await is_ready(LocalHttp(1))
+
+
+async def test_graphs_that_are_late_have_an_exit_code_of_their_own() -> None:
+    waiting = asyncio.create_task(asyncio.sleep(0))
+    kube: Any = MemoryKube({**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, **graph("a", "failed")})
+    with pytest.raises(CtlError, match="a is failed") as late:
+        await until_successful(kube, "", ["a"], lambda *_: None, timeout=-1, applying=waiting)
+    assert late.value.code is ExitCode.NOT_READY
+
+
+def test_a_demonstration_whose_graphs_are_late_ends_with_that_code(
+    tmp_path: Path, dynamoctl: Dynamoctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script that runs it would otherwise take it for one that was refused, or one that worked."""
+
+    @asynccontextmanager
+    async def nothing(*_: Any, **__: Any) -> AsyncIterator[Any]:
+        yield SimpleNamespace(platform=SimpleNamespace(kubernetes=Mock(), nats=Mock(servers=["nats"])))
+
+    async def late(*_: Any, **__: Any) -> None:
+        raise CtlError("a is failed", ExitCode.NOT_READY)
+
+    for name, instead in (("local_platform", nothing), ("until_successful", late), ("give_roles", AsyncMock())):
+        monkeypatch.setattr(run, name, instead)
+    monkeypatch.setattr(run, "running_here", Mock())
+    monkeypatch.setattr(run, "announced", lambda *_: nullcontext())
+    monkeypatch.setattr(KubeClient, "open", AsyncMock(side_effect=nothing))
+    file = written(tmp_path, EXAMPLE.read_text())
+    ran = dynamoctl("demo", file, "--dir", tmp_path / "state")
+    assert (ran.code, "logs are in" in ran.err) == (ExitCode.NOT_READY, True)

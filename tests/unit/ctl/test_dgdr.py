@@ -1,13 +1,17 @@
 """dynamoctl dgdr: fronts as characters, SVG files and pages."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from dynamo_ctl.commands.dgdr import points
 from dynamo_ctl.commands.dgdr.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
-from dynamo_shared.api.request_graphs import points_of, why_not_changed
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.request_graphs import graph_of, points_of, why_not_changed
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, Resource
+
+from tests.building.memory_kube import MemoryKube
 
 LATER = "kubectl get dgdr qwen -w shows when it is Ready"
 
@@ -122,3 +126,65 @@ def test_without_a_result_users_read_why(status: dict[str, Any], message: str) -
     with pytest.raises(CtlError) as refused:
         points.plot(request, print, file=None, width=78)
     assert str(refused.value) == message
+
+
+SELECTED, OTHER = (
+    {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": "q-dgd"}, "spec": {"backendFramework": each}}
+    for each in ("vllm", "sglang")
+)
+REQUEST = {
+    **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
+    "metadata": {"name": "q", "namespace": "ns", "uid": "u-1"},
+    "status": {"profilingResults": {"selectedConfig": SELECTED, "pareto": [{"config": SELECTED}, {"config": OTHER}]}},
+}
+
+
+class Cluster(MemoryKube):
+    """A cluster that a command is connected to."""
+
+    namespace = "ns"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def client(self) -> Self:
+        return self
+
+    async def replace(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> None:
+        if not dry_run:
+            self.writes.append(f"replace {resource.kind} {obj['metadata']['name']}")
+            self.put(obj)
+
+
+@pytest.mark.parametrize(
+    ("existing", "number", "dry_run", "says", "framework"),
+    [
+        (None, None, False, "q-dgd created in namespace ns", "vllm"),
+        (None, 2, False, "q-dgd created in namespace ns", "sglang"),
+        ("u-1", 2, False, "q-dgd changed in namespace ns", "sglang"),
+        ("u-1", 2, True, "backendFramework: sglang", "trtllm"),
+        (None, 1, True, "backendFramework: vllm", None),
+        ("u-0", None, False, "exists, and was not made for this request", "trtllm"),
+        (None, 3, False, "--point 3: there are 2; see dynamoctl dgdr plot q", None),
+    ],
+)
+async def test_a_point_becomes_the_graph_of_its_request(
+    existing: str | None, number: int | None, dry_run: bool, says: str, framework: str | None
+) -> None:
+    cluster = Cluster(REQUEST)
+    if existing is not None:
+        earlier = {**REQUEST, "metadata": {**REQUEST["metadata"], "uid": existing}}
+        cluster.put(graph_of(earlier, {**SELECTED, "spec": {"backendFramework": "trtllm"}}))
+    where: Any = cluster
+    out: list[str] = []
+    try:
+        await points.apply(where, "q", None, number, out.append, dry_run=dry_run)
+    except CtlError as error:
+        out.append(str(error))
+    assert says in "\n".join(out)
+    assert [each["spec"]["backendFramework"] for each in cluster.stored(DYNAMO_GRAPH_DEPLOYMENTS)] == (
+        [framework] if framework else []
+    )

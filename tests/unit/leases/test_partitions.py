@@ -11,8 +11,11 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.client import KeyValue, Snapshot
 from dynamo_shared.leases.gains import GainLog
 from dynamo_shared.leases.partitions import Partitions
-from dynamo_shared.leases.rendezvous import PARTITIONS, SCHEME
+from dynamo_shared.leases.rendezvous import PARTITIONS, SCHEME, partition_of
 from structlog.testing import capture_logs
+
+from tests.building.tasks import in_background
+from tests.building.waiting import until
 
 LEASE = 7
 
@@ -22,10 +25,14 @@ class Client:
 
     def __init__(self) -> None:
         self.failing = asyncio.Event()
+        self.deleted: set[int] = set()
 
     async def read(self, prefix: str) -> Snapshot:
-        keys = [f"{prefix}{number}" for number in range(PARTITIONS)]
+        keys = [f"{prefix}{number}" for number in range(PARTITIONS) if number not in self.deleted]
         return Snapshot(1, {key: KeyValue(key, b"", LEASE, 1) for key in keys})
+
+    async def delete_held(self, key: str, **_: int) -> None:
+        self.deleted.add(int(key.rpartition("/")[2]))
 
     @asynccontextmanager
     async def watch(self, _prefix: str, _start: int) -> AsyncIterator[AsyncIterator[int]]:
@@ -34,13 +41,44 @@ class Client:
         yield
 
 
-async def test_partitions_are_dropped_where_their_watch_fails() -> None:
-    """One that was to be given away would be worked on by no replica: no one would wait for its end any more."""
-    client, members = Client(), {"a": SCHEME, "b": SCHEME}
+def of_two(client: Client) -> Partitions:
+    """Those of one of two replicas, which has all at first and gives half of them away."""
+    members = {"a": SCHEME, "b": SCHEME}
     registry: Any = SimpleNamespace(replica="a", members=lambda: members, on_change=lambda _: None)
     lease = SimpleNamespace(id=LEASE, alive=lambda: True, on_change=lambda _: None)
     session: Any = SimpleNamespace(client=client, lease=lease, epoch=None, prefix="/p")
-    partitions = Partitions(session, registry, "service", GainLog())
+    return Partitions(session, registry, "service", GainLog())
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["work ends", "work fails"])
+async def test_partitions_are_given_away_once_the_work_on_them_has_ended(ends: bool) -> None:
+    """Work that cannot be waited for is cut off first. Partitions that stay are not drained."""
+    client = Client()
+    partitions = of_two(client)
+    keys = {partition_of(key): key for key in (ObjectKey(f"ns-{number}", "a") for number in range(1000))}
+    drained: set[int] = set()
+    cut_off: list[set[int]] = []
+
+    async def drain(concerns: Callable[[ObjectKey], bool]) -> None:
+        await asyncio.sleep(0)
+        assert not client.deleted
+        drained.update(partition for partition, key in keys.items() if concerns(key))
+        if not ends:
+            raise RuntimeError("a bug")
+
+    partitions.before_release(drain)
+    partitions.on_loss(lambda: cut_off.append(set(client.deleted)))
+    async with in_background(partitions.run()):
+        await until(lambda: bool(client.deleted))
+    assert client.deleted == drained == set(range(PARTITIONS)) - partitions.held
+    assert 0 < len(drained) < PARTITIONS
+    assert cut_off == ([] if ends else [set()])
+
+
+async def test_partitions_are_dropped_where_their_watch_fails() -> None:
+    """One that was to be given away would be worked on by no replica: no one would wait for its end any more."""
+    client = Client()
+    partitions = of_two(client)
     draining = asyncio.Event()
     lost: list[frozenset[int]] = []
 
