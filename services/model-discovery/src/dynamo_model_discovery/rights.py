@@ -1,4 +1,4 @@
-"""What model-discovery may do."""
+"""The rights of model-discovery."""
 
 from dynamo_shared.api.resources import DYNAMO_MODELS, EVENTS
 from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right

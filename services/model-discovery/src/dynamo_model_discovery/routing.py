@@ -22,7 +22,7 @@ _STATUS = frozenset({"phase", "podIP", "podIPs", "conditions", "containerStatuse
 
 
 def index(cache: ObjectCache) -> None:
-    """Make models, pods and slices findable by namespace and base model, and keep little of pods."""
+    """Index models, pods and slices by namespace and base model, and trim pods."""
     cache.keep_only(PODS, kept)
     cache.add_index(PODS, BASE_MODEL_INDEX, base_model_of)
     cache.add_index(ENDPOINT_SLICES, BASE_MODEL_INDEX, base_model_of)
@@ -31,7 +31,7 @@ def index(cache: ObjectCache) -> None:
 
 
 def kept(pod: KubeObject) -> KubeObject:
-    """A pod with only the fields that this service reads: there are many, and most of a pod is for its node."""
+    """A pod with only the fields that this service reads: there are many pods, and most fields are for the node."""
     metadata = {field: value for field, value in pod["metadata"].items() if field in _METADATA}
     status = {field: value for field, value in pod.get("status", {}).items() if field in _STATUS}
     return {**pod, "metadata": metadata, "spec": {}, "status": status}
@@ -47,7 +47,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
     """Models whose workers, or whose rivals, changed."""
 
     def rivals(change: CacheChange) -> Iterator[Task]:
-        """Another model of the base may have waited for the name, or has to."""
+        """Another model of the base may have waited for the name, or must wait now."""
         for value in _values(change, claims):
             others = (each for each in cache.by_index(DYNAMO_MODELS, NAME_INDEX, value) if key_of(each) != change.key)
             if (rival := first(others, name_of(value))) is not None:
@@ -67,7 +67,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
 
 def on_departure(cache: ObjectCache, gone: Callable[[str], None]) -> None:
-    """Calls back with the uid of each pod that is not at its address any more, or is another replica's."""
+    """Calls back with the uid of each pod that has left its address, or that another replica owns now."""
 
     def changed(resource: Resource, _: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         if resource == PODS and old is not None and new is not None and has_left(old, new):
@@ -91,7 +91,7 @@ def _matters(change: CacheChange) -> bool:
 
 
 def _is_new_input(change: CacheChange) -> bool:
-    """Our own status writes come back to us."""
+    """Status writes of this service come back as changes."""
     old, new = change.old, change.new
     return old is None or new is None or _input(old) != _input(new)
 

@@ -1,1 +1,1 @@
-"""DynamoModels: which workers serve a base model, and what its status says. Pure: no I/O, no clock."""
+"""DynamoModels: the workers that serve a base model, and the model's status. Pure: no I/O, no clock."""

@@ -14,9 +14,9 @@ from dynamo_model_discovery.models.workers import Worker, WorkerSet
 ENDPOINTS_READY = "EndpointsReady"
 SERVICES_FOUND = "ServicesFound"
 
-#: Pods and failures that a message names; it says how many more there are.
+#: Number of pods and failures that a message names; it counts the rest.
 NAMED = 5
-#: Workers that a status lists. Those of a model of 10,000 pods took the megabyte that etcd has for an object.
+#: Number of workers that a status lists. All workers of a model of 10,000 pods took the megabyte that etcd allows for an object.
 LISTED = 1000
 
 
@@ -32,7 +32,7 @@ class ModelReadiness:
 
 
 def base_verdict(workers: WorkerSet, base: str) -> ModelReadiness:
-    """Of a base model, which needs no loading: it is served where its workers are ready."""
+    """The readiness of a base model, which needs no loading: ready workers serve it."""
     if not workers.ready:
         return without_workers(workers, base)
     count = len(workers.ready)
@@ -42,7 +42,7 @@ def base_verdict(workers: WorkerSet, base: str) -> ModelReadiness:
 def adapter_verdict(
     workers: WorkerSet, base: str, loaded: Sequence[Worker], failures: Mapping[str, str]
 ) -> ModelReadiness:
-    """Of an adapter: it is served where all ready workers have it loaded."""
+    """The readiness of an adapter: it is ready if all ready workers have loaded it."""
     total = len(workers.ready)
     if not total:
         return without_workers(workers, base)
@@ -53,13 +53,13 @@ def adapter_verdict(
 
 
 def unloading_verdict(workers: int, failures: Mapping[str, str]) -> ModelReadiness:
-    """Of an adapter that is being deleted while so many workers may still have it."""
+    """The readiness of an adapter that is being deleted while so many workers may still have it."""
     have = "1 worker may" if workers == 1 else f"{workers} workers may"
     return ModelReadiness(False, "Unloading", f"{have} still have the adapter loaded{_failing(failures)}", failures)
 
 
 def without_workers(workers: WorkerSet, base: str) -> ModelReadiness:
-    """Of a model without ready workers."""
+    """The readiness of a model without ready workers."""
     if workers.absent:
         return ModelReadiness(False, "NoEndpoints", f"no worker serves {base!r}{_absent(workers)}")
     message = f"no worker serves {base!r}: no pod of this namespace belongs to a component with modelRef.name {base!r}"
@@ -77,7 +77,7 @@ def status_of(
     if more > 0:
         verdict = replace(verdict, message=f"{verdict.message}; {more} workers are not listed in status.endpoints")
     return {
-        # Written when empty, too: a list that the reference operator has written would stay otherwise.
+        # Also written if empty: otherwise a list of the reference operator would stay.
         "endpoints": endpoints[:LISTED],
         "readyEndpoints": sum(entry["ready"] is True for entry in endpoints),
         "totalEndpoints": len(endpoints),

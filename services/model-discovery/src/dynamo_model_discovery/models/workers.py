@@ -1,8 +1,8 @@
-"""Which workers serve a base model, and which of them may be called.
+"""The workers that serve a base model, and which of them may be called.
 
-A worker is a pod of the model's own namespace that carries the label of the base model, as pod-builder writes it. Its
-address is the one that its kubelet reported in the pod's status, never what stands in an EndpointSlice: a user who may
-write slices could otherwise make the platform call any address. Slices say which of these pods are endpoints, and ready.
+A worker is a pod in the model's namespace with the label of the base model that the pod-builder writes. Its address is
+the address that the kubelet reported in the pod's status, never an address from an EndpointSlice: otherwise a user who
+may write slices could make the platform call any address. Slices say which of these pods are endpoints and ready.
 """
 
 import re
@@ -21,8 +21,8 @@ SERVICE_NAME = "kubernetes.io/service-name"
 """Label of a slice: the Service that it is of."""
 
 
-#: What the names of PodCliques whose pods are not asked have after the component's: ranks, and holders of memory. With memory in
-#: pods of its own, each rank is a clique (operator behaviour, section 1.5).
+#: Suffixes of the names of PodCliques whose pods are not called: ranks, and pods that hold GPU memory. If separate pods
+#: hold the memory, each rank is a clique (operator behaviour, section 1.5).
 _GROVE_FOLLOWER = re.compile(r"(.*)-(wkr|gms)(-\d+)?")
 
 
@@ -52,14 +52,14 @@ class WorkerSet:
 
     @property
     def ready(self) -> tuple[Worker, ...]:
-        """Those that serve."""
+        """The ready workers."""
         return tuple(worker for worker in self.workers if worker.ready)
 
 
 def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, port: int) -> WorkerSet:
-    """Workers among the pods of a base model, in the order of their names.
+    """The workers among the pods of a base model, ordered by name.
 
-    `pods` and `slices` are those of one namespace that carry the model's hash. `port` is that of LoRA management.
+    `pods` and `slices`: objects of one namespace with the model's hash. `port`: the port of the LoRA management API.
     """
     endpoints = _ready_endpoints(slices)
     workers: list[Worker] = []
@@ -81,19 +81,19 @@ def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, po
 
 
 def base_model_of(obj: KubeObject) -> tuple[str, ...]:
-    """Index of pods and slices: namespace and hash of the base model, where it has one."""
+    """Index of pods and slices: namespace and hash of the base model, if there is one."""
     metadata = obj["metadata"]
     digest = metadata.get("labels", {}).get(labels.BASE_MODEL_HASH)
     return (index_value(metadata.get("namespace", ""), digest),) if digest else ()
 
 
 def index_value(namespace: str, digest: str) -> str:
-    """What the index has for a base model in a namespace."""
+    """The index value of a base model in a namespace."""
     return f"{namespace}/{digest}"
 
 
 def matters(pod: KubeObject) -> tuple[Any, ...]:
-    """The fields of a pod that count: other changes need no reconcile."""
+    """The relevant fields of a pod: other changes need no reconcile."""
     status = pod.get("status", {})
     return (
         *base_model_of(pod),
@@ -107,12 +107,14 @@ def matters(pod: KubeObject) -> tuple[Any, ...]:
 
 
 def has_left(old: KubeObject, new: KubeObject) -> bool:
-    """Whether a pod has left its address, which may be another pod's by now: of any namespace, and with adapters of its own."""
+    """Whether a pod has left its address, which may now belong to another pod in any namespace, with other adapters."""
     return has_ended(new) or _addresses(old) != _addresses(new)
 
 
 def _ready_endpoints(slices: Iterable[KubeObject]) -> dict[tuple[str, str], frozenset[str]]:
-    """(pod, uid or "") -> addresses at which slices have it ready. Unknown readiness counts as ready, as Kubernetes says."""
+    """(pod, uid or "") -> addresses at which slices report it ready. Unknown readiness counts as ready, as Kubernetes
+    defines.
+    """
     ready: dict[tuple[str, str], set[str]] = {}
     for each in slices:
         namespace = each["metadata"].get("namespace", "")
@@ -128,7 +130,7 @@ def _ready_endpoints(slices: Iterable[KubeObject]) -> dict[tuple[str, str], froz
 
 
 def _unready(pod: KubeObject, endpoints: dict[tuple[str, str], frozenset[str]]) -> str:
-    """Why a pod is not a ready endpoint; empty where it is."""
+    """Why a pod is not a ready endpoint; empty if it is."""
     if not objects.is_true(pod, "Ready"):
         return "it is not ready"
     name, uid = pod["metadata"]["name"], pod["metadata"].get("uid", "")
@@ -139,7 +141,7 @@ def _unready(pod: KubeObject, endpoints: dict[tuple[str, str], frozenset[str]]) 
 
 
 def _is_follower(pod: KubeObject) -> bool:
-    """Whether a pod only helps the one that serves: of a multi-node engine the leader is asked, and loads for all."""
+    """Whether a pod only helps the serving pod: of a multinode engine, only the leader is called, and loads for all."""
     pod_labels = pod["metadata"].get("labels", {})
     component, clique = (str(pod_labels.get(label, "")) for label in (labels.COMPONENT, labels.GROVE_POD_CLIQUE))
     helps = _GROVE_FOLLOWER.fullmatch(clique)
@@ -153,14 +155,15 @@ def _addresses(pod: KubeObject) -> list[str]:
 
 
 def _host(pod: KubeObject) -> tuple[str | None, str]:
-    """The pod's first address as a URL has it, or None and why it is not called."""
+    """The pod's first address in URL form, or None and the reason why it is not called."""
     addresses = _addresses(pod)
     if not addresses:
         return None, "it has no address yet"
     address = parsed(addresses[0])
     if address is None:
         return None, f"its address {addresses[0][:80]!r} is not a valid IP address"
-    # A pod network has none of these: they lead to this process's own host, to a cloud's metadata, or to many.
+    # A pod network has no such addresses: they lead to this process's own host, to a cloud's metadata, or to several
+    # hosts.
     if not may_be_called(address):
         return None, f"its address {address} is not one of a pod network and is not called"
     return in_url(str(address)), ""

@@ -1,1 +1,1 @@
-"""The reconcilers, one file a kind."""
+"""The reconcilers, one file for each kind."""

@@ -1,13 +1,13 @@
-"""Reconciles a DynamoModel: finds its workers, loads its adapter there, and reports progress in its status.
+"""Reconciles a DynamoModel: discovers its workers, loads its adapter there, and reports progress in its status.
 
-What can happen, in this order:
+One of these cases applies, checked in this order:
 
-1. It is gone: nothing is asked for it any more.
-2. It is being deleted: its adapter is unloaded everywhere, within a time limit; then the finalizer goes.
-3. It is a base model, which needs no loading: its workers are those that are ready. What was loaded when it was an adapter is
-   unloaded.
-4. It is an adapter that cannot be loaded (its name, its source, or the name is another model's): the status says so.
-5. It is an adapter: an annotation remembers what may be loaded, then the keeper gets the desired adapter; the status reports.
+1. The model is gone: its requests end.
+2. The model is being deleted: its adapter is unloaded everywhere, within a time limit; then the finalizer is removed.
+3. It is a base model, which needs no loading: the ready workers serve it. An adapter from an earlier spec is unloaded.
+4. It is an adapter that cannot be loaded (bad name, bad source, or another model has the name): the status says so.
+5. It is an adapter: an annotation records what may be loaded, then the keeper gets the desired adapter; the status
+   reports.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ FINALIZER = f"{GROUP}/finalizer"
 
 NAME_TAKEN = "NameTaken"
 
-#: An unloading that takes no longer than this is not worth a status. Seconds.
+#: A shorter unloading is not reported in the status. Seconds.
 QUIET = 1.0
 
 
@@ -74,13 +74,13 @@ class ModelReconciler:
     settings: ModelDiscovery
     clock: Callable[[], float]
     now: Callable[[], datetime]
-    #: By uid: when unloading began, by the clock.
+    #: By uid: the start of the unloading, by the clock.
     _deleting: dict[str, float] = field(default_factory=dict)
     #: By uid: errors of failing workers in the last report.
     _failures: dict[str, frozenset[str]] = field(default_factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """Reconcile the model as far as is possible now."""
+        """Reconcile the model as far as possible now."""
         model = self.cache.get(DYNAMO_MODELS, key)
         if model is None or "spec" not in model:
             return Result()
@@ -110,7 +110,7 @@ class ModelReconciler:
         return await self._keep(model, workers, adapter, record)
 
     def gone(self, model: KubeObject, *, owned: bool) -> None:
-        """A model does not exist any more. What its workers still owe is done, or is left to the keeper of its former owner."""
+        """A model no longer exists. Its remaining unloads are finished here, or by the keeper of its former owner."""
         self.announcer.announce(model, events.gone(model))
         if owned:
             self.keeper.leave(model, self._to_unload(model))
@@ -120,7 +120,7 @@ class ModelReconciler:
         self._deleting.pop(model["metadata"]["uid"], None)
 
     async def _keep(self, model: KubeObject, workers: WorkerSet, adapter: Adapter, record: AdapterRecord) -> Result:
-        """Have the adapter on all workers."""
+        """Load the adapter on all workers."""
         uid, base = model["metadata"]["uid"], model["spec"].get("baseModelName", "")
         states = self.keeper.set_desired(key_of(model), uid, workers.workers, adapter, record.previous)
         loaded = [worker for worker in workers.ready if states[worker.uid].loaded]
@@ -139,10 +139,10 @@ class ModelReconciler:
     async def _clear(
         self, model: KubeObject, workers: WorkerSet, verdict: ModelReadiness, serving: Sequence[Worker]
     ) -> Result:
-        """Unload what was loaded for it.
+        """Unload the adapters that were loaded for a model.
 
-        It was loaded under another name, so that two models that swap names do not wait for each other; or it is an adapter no
-        longer: admission, which lets no type be changed, was away.
+        Either they have another name, so that two models that swap names do not wait for each other; or the model is no
+        longer an adapter, because admission (which refuses a change of the type) was down.
         """
         names = self._to_unload(model)
         states = self.keeper.set_desired(key_of(model), model["metadata"]["uid"], workers.workers, None, names)
@@ -155,7 +155,7 @@ class ModelReconciler:
         return await self._report(model, workers, verdict, serving)
 
     async def _delete(self, model: KubeObject, workers: WorkerSet) -> Result:
-        """Unload the adapter from all workers and remove the finalizer; after a while in any case."""
+        """Unload the adapter from all workers and remove the finalizer; after a time limit in any case."""
         metadata = model["metadata"]
         uid = metadata["uid"]
         if FINALIZER not in metadata.get("finalizers", ()):
@@ -178,15 +178,15 @@ class ModelReconciler:
             self.announcer.announce(model, events.cleaned(names, len(states)))
         await self._patch(model, {"finalizers": objects.without_finalizer(model, FINALIZER)})
         if not unsettled:
-            # Not before: where the patch comes too late, workers need not be asked again.
+            # Not before the patch: if the patch comes too late, workers need not be asked again.
             self.keeper.drop(uid)
         return Result()
 
     def _to_unload(self, model: KubeObject) -> tuple[str, ...]:
-        """Names that may be loaded for a model, less those that another model has taken over."""
+        """Names that may be loaded for a model, without names that another model has taken over."""
         spec, record = model.get("spec", {}), record_of(model)
         if record is None:
-            # The reference operator loads without remembering, and its finalizer says that it did.
+            # The reference operator loads without a record; its finalizer shows that it did.
             names: tuple[str, ...] = (spec["modelName"],) if is_lora(spec) and spec.get("modelName") else ()
         else:
             names = record.names
@@ -201,7 +201,7 @@ class ModelReconciler:
         return tuple(name for name in names if name not in taken and is_segment(name))
 
     def _check_name(self, model: KubeObject, name: str) -> None:
-        """A name on a worker is one adapter: of several models that ask for it, one has it. Raises InvalidAdapter."""
+        """A name on a worker belongs to one adapter: only one of several models may have it. Raises InvalidAdapter."""
         for other in self._rivals(model, name):
             record = record_of(other)
             leaving = objects.is_deleting(other)
@@ -210,14 +210,14 @@ class ModelReconciler:
             if wants and rank(other, name) < rank(model, name):
                 message = f"spec.modelName: {name!r} is taken by {whose}; choose another name, or delete that one"
                 raise InvalidAdapter(NAME_TAKEN, message)
-            # What it loaded is unloaded first. One that is deleted holds nothing once its finalizer is gone.
+            # Its loaded adapter is unloaded first. A deleted model holds no name once its finalizer is gone.
             holds = record is not None and name in record.names
             if not wants and holds and (not leaving or FINALIZER in other["metadata"].get("finalizers", ())):
                 message = f"{name!r} was loaded for {whose} and is being unloaded: this one is loaded after that"
                 raise InvalidAdapter(NAME_TAKEN, message)
 
     def _rivals(self, model: KubeObject, name: str) -> list[KubeObject]:
-        """All other models of the same base in the namespace that ask for a name or may have loaded it."""
+        """All other models of the same base in the namespace that request a name or may have loaded it."""
         uid, models = model["metadata"]["uid"], self.cache.by_index(DYNAMO_MODELS, NAME_INDEX, claim(model, name))
         return [each for each in models if each["metadata"]["uid"] != uid]
 
@@ -231,7 +231,7 @@ class ModelReconciler:
         )
 
     async def _remember(self, model: KubeObject, record: AdapterRecord) -> tuple[KubeObject, AdapterRecord] | None:
-        """Write down what may be loaded, with the finalizer that sees to its end; None where the model is gone."""
+        """Record what may be loaded, together with the finalizer; None if the model is gone."""
         finalizers = model["metadata"].get("finalizers", [])
         if record == record_of(model) and FINALIZER in finalizers:
             return model, record
@@ -268,7 +268,7 @@ class ModelReconciler:
         return Result(requeue_after=again)
 
     def _announce(self, model: KubeObject, status: KubeObject, verdict: ModelReadiness) -> None:
-        """Announce new reasons of failing workers (a new count alone is only in the status), and another readiness."""
+        """Announce new reasons of failing workers (a mere count only changes the status), and a changed readiness."""
         uid, failures = model["metadata"]["uid"], frozenset(verdict.failures.values())
         if failures - self._failures.pop(uid, frozenset()):
             self.announcer.announce(model, events.PARTIAL_FAILURE(verdict.message))

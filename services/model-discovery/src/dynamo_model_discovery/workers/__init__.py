@@ -1,1 +1,1 @@
-"""Worker discovery: Dynamo's own records, from wherever it keeps them, as one set of workers and models on the bus."""
+"""Worker discovery: publishes Dynamo's own records, from all its stores, as one set of workers and models."""

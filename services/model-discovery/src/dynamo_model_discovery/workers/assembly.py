@@ -1,4 +1,6 @@
-"""Records become workers: all records of one process are one worker. Pure; the order of records does not matter."""
+"""Assembles workers from records: all records of one process are one worker. Pure; the order of records does not
+matter.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,22 +17,22 @@ KUBERNETES = "kubernetes"
 ETCD = "etcd"
 FILE = "file"
 
-#: Of one pod, and of one namespace: who may write there can name any, and all namespaces are put together at once. Each
-#: container may have processes of its own; 2,000 workers are put together in a tenth of a second.
+#: Largest number of workers of one pod, and of one namespace: a user who may write there can name any number, and all
+#: namespaces are assembled together. Each container may have several processes; 2,000 workers take a tenth of a second.
 MOST_OF_POD, MOST_OF_NAMESPACE = 32, 5000
-#: Endpoints and cards of all workers of one namespace.
+#: Largest number of endpoints and cards of all workers of one namespace.
 MOST_RECORDS_OF_NAMESPACE = 10 * MOST_OF_NAMESPACE
-#: Of one worker. A message holds 1 MiB, a card about 400 bytes.
+#: Largest number of models of one worker. A message holds 1 MiB, a card about 400 bytes.
 MOST_MODELS = 500
 MOST_ENDPOINTS = 100
-#: Bytes of all cards of one worker. Fewer than so many cards never have as many.
+#: Size limit of all cards of one worker in bytes; only many cards reach it.
 MOST_BYTES = 512 * 1024
 _FEW = 32
 
 
 @dataclass(frozen=True, slots=True)
 class SourcedRecord:
-    """A record, which source has it, and where it is from as far as the source knows."""
+    """A record, its source, and its location if the source knows it."""
 
     source: str
     record: Record
@@ -39,7 +41,7 @@ class SourcedRecord:
 
 @dataclass(frozen=True, slots=True)
 class WorkerObservation:
-    """What all records together say."""
+    """The result of all records."""
 
     workers: dict[ObjectKey, WorkerData]
     damaged: frozenset[ObjectKey] = frozenset()
@@ -60,7 +62,7 @@ class _Process:
 def assemble(records: Iterable[SourcedRecord], places: Mapping[str, WorkerLocation]) -> WorkerObservation:
     """All workers, by the namespace of their pod and their name. `places`: pods by address, for records without a pod.
 
-    A process that has a model and no endpoint cannot be called, and is not a worker.
+    A process with a model but without an endpoint cannot be called, so it is not a worker.
     """
     processes: dict[tuple[str, str, str], _Process] = {}
     room = _Room()
@@ -72,7 +74,7 @@ def assemble(records: Iterable[SourcedRecord], places: Mapping[str, WorkerLocati
         _add(processes.setdefault(named, _Process(each.place)), each.record)
     workers: dict[ObjectKey, WorkerData] = {}
     damaged: dict[ObjectKey, bool] = {}
-    # Kubernetes comes last and counts: it knows more than an address shows.
+    # Kubernetes comes last and has priority: it knows more than an address.
     for (source, _, _), process in sorted(processes.items(), key=lambda item: item[0][0] == KUBERNETES):
         if process.endpoints:
             worker = _worker(source, process, places)
@@ -84,7 +86,7 @@ def assemble(records: Iterable[SourcedRecord], places: Mapping[str, WorkerLocati
 
 
 class _Room:
-    """Counts what pods and namespaces have; the first records count."""
+    """Enforces the limits of pods and namespaces; the first records count."""
 
     def __init__(self) -> None:
         self.left_out: set[str] = set()
@@ -92,7 +94,7 @@ class _Room:
         self._workers: Counter[tuple[str, ...]] = Counter()
 
     def take(self, place: WorkerLocation, *, new: bool) -> bool:
-        """Whether one more record has room, that of a new worker or not."""
+        """Whether there is room for one more record, of a new or a known worker."""
         namespace, pod = place.namespace, (place.namespace, place.pod)
         full = self._records[namespace] >= MOST_RECORDS_OF_NAMESPACE or bool(
             new
@@ -144,7 +146,7 @@ def _worker(source: str, process: _Process, places: Mapping[str, WorkerLocation]
 
 
 def _main(endpoints: Mapping[str, EndpointRecord], cards: Iterable[tuple[str, str]]) -> EndpointRecord:
-    """The endpoint that requests for models go to, else the one that is usually called so, else the first."""
+    """The endpoint for model requests, otherwise the endpoint with the usual name, otherwise the first."""
     for name in [*sorted(endpoint for endpoint, _ in cards), "generate"]:
         if name in endpoints:
             return endpoints[name]
@@ -156,7 +158,7 @@ def _placed(endpoints: Iterable[EndpointRecord], places: Mapping[str, WorkerLoca
 
 
 def _models(cards: Mapping[tuple[str, str], ModelCard]) -> list[ModelCard]:
-    # The same model at two endpoints of a process is one model; the first endpoint's card counts.
+    # The same model at two endpoints of a process is one model; the card of the first endpoint counts.
     by_name = {name: card for (_, name), card in sorted(cards.items(), key=lambda item: item[0], reverse=True)}
     bases = [card.name for card in by_name.values() if not card.lora]
     models = []
@@ -182,5 +184,5 @@ def _role(models: list[ModelCard], place: WorkerLocation) -> str:
         return declared[0][1]
     if not models:
         return ""
-    # Older cards do not say so: only the graph distinguishes a decode worker from an aggregated one.
+    # Older cards do not state the type: only the graph distinguishes a decode worker from an aggregated worker.
     return place.worker_type or "aggregated"

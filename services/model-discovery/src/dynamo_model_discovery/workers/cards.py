@@ -1,10 +1,8 @@
-"""Model cards (ModelDeploymentCard): what is published of them, and how the layouts of several releases are read. Pure.
+"""Model cards (ModelDeploymentCard): reads the layouts of several releases, and selects the published fields. Pure.
 
-| release | what it lacks |
-|---|---|
-| recent (1.6.1) | nothing: `worker_type`, `needs`, `runtime_config` |
-| about 1.2 | `worker_type` and `needs`; a prefill worker is one whose `model_type` names Prefill |
-| older | `runtime_config` as well: the engine's limits are unknown |
+| release | what it lacks | |---|---| | recent (1.6.1) | nothing: `worker_type`, `needs`, `runtime_config` | | about 1.2
+| `worker_type` and `needs`; the `model_type` of a prefill worker names Prefill | | older | `runtime_config` as well:
+the engine's limits are unknown |
 """
 
 from collections.abc import Mapping
@@ -15,24 +13,24 @@ import msgspec
 from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.wire.discovered import ModelCard
 
-#: Alternatives of `needs`, and worker types in one of them: there are four worker types.
+#: Largest number of alternatives in `needs`, and of worker types in an alternative: there are four worker types.
 _MOST_NEEDS, _MOST_TYPES = 16, 4
 _COUNT_LIMIT = 2**31
-#: Characters of a name: Kubernetes' limit for a namespace and a component's name together.
+#: Length limit of a name: Kubernetes' limit for a namespace and a component's name together. Characters.
 LONGEST_NAME = 253
-#: Bytes of a name, percent-encoded. A subject has two such names, and NATS takes one of 3,840 bytes.
+#: Size limit of a percent-encoded name. A subject has two such names, and NATS accepts subjects of 3,840 bytes. Bytes.
 LONGEST_TOKEN = 1024
 _ALIASES = {"agg": "aggregated"}
-#: Worker type and needs of a prefill worker from before cards said so.
+#: Worker type and needs of a prefill worker whose card does not state them.
 _PREFILL = ("prefill", ["decode"])
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def card_of(content: Any, suffix: str = "") -> ModelCard | None:
-    """The model of a card (`card_json`: an object, or its text); None where it has no name or is not valid.
+    """The model of a card (`card_json`: an object, or its text); None if it has no name or is invalid.
 
-    `suffix` names the LoRA adapter that the card is of, where its key does.
+    `suffix`: the LoRA adapter of the card, if its key names one.
     """
     if isinstance(content, str):
         try:
@@ -55,7 +53,7 @@ def card_of(content: Any, suffix: str = "") -> ModelCard | None:
         model_type=text(content.get("model_type")),
         model_input=text(content.get("model_input"), 32),
         needs=needs,
-        # An engine without a limit of its own has that of the model.
+        # An engine without its own limit has the model's limit.
         context_length=_first(
             content.get("context_length"),
             engine.get("context_length"),
@@ -70,18 +68,18 @@ def card_of(content: Any, suffix: str = "") -> ModelCard | None:
 
 
 def worker_type(value: Any) -> str:
-    """A worker type as cards write it, in lower case; empty where it is not valid."""
+    """A worker type of a card, in lower case; empty if invalid."""
     name = text(value, 32).strip().lower()
     return _ALIASES.get(name, name) if name.isascii() else ""
 
 
 def text(value: Any, longest: int = LONGEST_NAME) -> str:
-    """A text that is no longer than it may be; empty for anything else."""
+    """A text within the length limit; empty for anything else."""
     return value if isinstance(value, str) and len(value) <= longest and value.isprintable() and fits(value) else ""
 
 
 def fits(name: str) -> bool:
-    """Whether a name has room in a subject, where each byte but a letter's or digit's takes three."""
+    """Whether a name fits into a subject, where each byte except letters and digits takes three bytes."""
     return len(name) <= LONGEST_TOKEN // 9 or len(quote(name, safe="")) <= LONGEST_TOKEN
 
 
@@ -93,7 +91,7 @@ def _role(content: Mapping[str, Any]) -> tuple[str, list[str]]:
     for alternative in items(content.get("needs"))[:_MOST_NEEDS]:
         types = alternative[:_MOST_TYPES] if isinstance(alternative, list) else [alternative]
         needs.append("+".join(sorted({name for name in map(worker_type, types) if name})))
-    # An empty alternative is always there: then nothing is needed.
+    # An empty alternative is always satisfied: then the worker needs no others.
     return declared, sorted(set(needs)) if all(needs) else []
 
 
@@ -103,7 +101,7 @@ def _base(content: Mapping[str, Any], lora: Mapping[str, Any] | None) -> str:
 
 
 def _first(*values: Any) -> int:
-    """The first number that is one; 0 where none is."""
+    """The first valid number; 0 without one."""
     for value in values:
         if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _COUNT_LIMIT:
             return value

@@ -1,4 +1,4 @@
-"""The changes to publish: the differences between what was published and what there is. Pure."""
+"""The changes to publish: the differences between the published and the current workers and models. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ D = TypeVar("D", WorkerData, ServedModelData)
 
 @dataclass(frozen=True, slots=True)
 class PublishedEntry(Generic[D]):
-    """A worker or model as STATE has it."""
+    """A worker or model in STATE."""
 
     data: D
     uid: str
@@ -28,7 +28,7 @@ class PublishedEntry(Generic[D]):
 
     @property
     def obj(self) -> KubeObject:
-        """As STATE writes it."""
+        """The object for STATE."""
         return as_object(
             self.data,
             uid=self.uid,
@@ -40,7 +40,7 @@ class PublishedEntry(Generic[D]):
 
 @dataclass(slots=True)
 class DiscoveryView:
-    """All that STATE has."""
+    """All workers and models in STATE."""
 
     workers: dict[ObjectKey, PublishedEntry[WorkerData]] = field(default_factory=dict)
     models: dict[ObjectKey, PublishedEntry[ServedModelData]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class DiscoveryView:
         return self.workers if resource == WORKERS else self.models
 
     def apply(self, step: StateChange) -> None:
-        """STATE has this, too."""
+        """Record that STATE has this change."""
         table = self.of(step.resource)
         if step.removed:
             table.pop(step.key, None)
@@ -60,7 +60,7 @@ class DiscoveryView:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """One change of STATE, and its event; "" without one. A removed entry is as it was last."""
+    """One change of STATE, and its event; "" without one. A removed entry has its last content."""
 
     resource: Resource
     key: ObjectKey
@@ -70,7 +70,7 @@ class StateChange:
 
     @property
     def event_data(self) -> WorkerData | ServedModelData:
-        """Data of the event. A model that is gone has no workers."""
+        """Data of the event. A removed model has no workers."""
         data = self.entry.data
         if self.removed and isinstance(data, ServedModelData):
             return msgspec.structs.replace(data, available=False, missing=[], workers={})
@@ -78,20 +78,20 @@ class StateChange:
 
 
 class Stamp(Protocol):
-    """Names what is new, so that this module has neither clock nor chance."""
+    """Provides uids, versions and times, so that this module has neither clock nor randomness."""
 
     def uid(self) -> str:
-        """One that nothing has had."""
+        """A uid that was never used."""
 
     def version(self) -> int:
-        """A resourceVersion above all that were given out."""
+        """A resourceVersion above all earlier ones."""
 
     def now(self) -> str:
         """RFC 3339."""
 
 
 def changes(view: DiscoveryView, workers: Mapping[ObjectKey, WorkerData], stamp: Stamp) -> list[StateChange]:
-    """Steps from what STATE has to these workers and the models that they serve; workers come before models."""
+    """The steps from STATE to these workers and the models that they serve; workers come before models."""
     models = served(workers.values())
     return [
         *_differences(WORKERS, view.workers, workers, _worker_event, stamp),

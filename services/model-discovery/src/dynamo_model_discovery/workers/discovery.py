@@ -1,4 +1,4 @@
-"""The shell: reads sources while this replica is elected, and publishes their workers."""
+"""The I/O shell: reads sources while this replica is elected, and publishes their workers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,16 +20,17 @@ from dynamo_model_discovery.workers.sources.kubernetes import KubernetesSource
 from dynamo_model_discovery.workers.wiring import etcd_options
 
 NAME = "worker-discovery"
-#: Seconds that changes are gathered: an endpoint and its card are two records, and one worker.
+#: Seconds in which changes are collected: an endpoint and its card are two records of one worker.
 SETTLE = 0.1
-#: Seconds that the watcher's pods are waited for at the start.
+#: Seconds to wait for the watcher's pods at the start.
 PODS_WITHIN = 10.0
-#: While changes do not end, so much time passes between runs for each second that one takes: 2,000 workers take a tenth.
+#: Under continuous changes, pause between runs as a multiple of a run's duration: 2,000 workers take a tenth of a
+#: second.
 REST = 4.0
-#: Records of workers from which on their comparison takes more than some milliseconds.
+#: Number of worker records from which on a comparison takes more than some milliseconds.
 LARGE = 500
-#: How often it is checked whether another replica publishes, in addition to each time before something is published, and how
-#: long one that was taken over stands by: the other one may be gone by then. Seconds.
+#: Interval of checks whether another replica publishes, in addition to a check before each publication; and how long a
+#: replica stands by after another has taken over, which may be gone by then. Seconds.
 CHECK_EVERY, RESTS = 5.0, 60.0
 
 log = structlog.get_logger("dynamo.model-discovery.workers")
@@ -43,11 +44,11 @@ class WorkerDiscoveryService:
         self._leadership = context.leadership(NAME)
 
     async def serve(self) -> None:
-        """Stand by until elected, publish until no longer elected, and so on."""
+        """Stand by until elected, publish until the election is lost, and repeat."""
         while True:
             self._context.health.set(NAME, HealthState.OK, "standing by")
             await self._leadership.wait_elected()
-            # One that stands by counts nothing: the sum over all replicas is that of the active one.
+            # A standby replica reports no metrics: the sum over all replicas is the active replica's.
             metrics = WorkerMetrics(self._context.metrics.registry)
             active = _Active(self._context, metrics)
             try:
@@ -87,7 +88,7 @@ class _Active:
             await self._check()
 
     async def _check(self) -> None:
-        """During an upgrade that changes how replicas are elected, an old and a new one may both be."""
+        """During an upgrade that changes the election, an old and a new replica may both be elected."""
         with suppress(BusError):
             if await self._publication.is_taken_over():
                 self.taken_over.set()
@@ -95,7 +96,7 @@ class _Active:
     async def _run(self) -> None:
         forget = self._context.bus.on_health(lambda _: self._wake.set())
         try:
-            # First: what was not read yet would look like another publisher's message, and would be cleared away.
+            # This must come first: an unread message would look like another publisher's message, and would be removed.
             await self._publication.load()
             await self._publication.take_over()
             async with asyncio.TaskGroup() as tasks:
@@ -117,7 +118,9 @@ class _Active:
             forget()
 
     async def _until_pods_are_known(self) -> None:
-        """Workers of other sources are pods, too, and move if that is known late. Without Kubernetes they are not."""
+        """Wait for pods: workers of other sources are pods, too, and would change their location if the pod is known
+        late. Without Kubernetes they are not pods.
+        """
         deadline = self._context.clock() + PODS_WITHIN
         while not self._kubernetes.ready and self._context.clock() < deadline:
             self._report()
@@ -130,10 +133,10 @@ class _Active:
     async def _steps(self) -> list[StateChange]:
         """The steps to publish."""
         publication = self._publication
-        # Half a reading would take a worker whose card is still to come for another one.
+        # A partial read would treat a worker whose card is still missing as another worker.
         read = [source for source in self._sources if source.ready]
         self._complete = len(read) == len(self._sources)
-        # Records in Kubernetes say which pod they are of.
+        # Records in Kubernetes name their pod.
         places = self._kubernetes.places if len(self._sources) > 1 else {}
         records = [record for source in read for record in source.records()]
         published = {key: entry.data for key, entry in publication.view.workers.items()}
@@ -157,7 +160,7 @@ class _Active:
             await publication.start_over()
             self._marked = False
         if steps:
-            # Each pod of the cluster comes here, and few are workers: where nothing is published, nothing is asked.
+            # Every pod change of the cluster arrives here, and few pods are workers: check only before a publication.
             await self._check()
         if self.taken_over.is_set():
             return
@@ -205,5 +208,5 @@ class _Active:
         while True:
             await self._publication.state.lost.wait()
             self._wake.set()
-            # `start_over` clears it; until then there is nothing to wake for.
+            # `start_over` clears the flag; until then there is no reason to wake.
             await asyncio.sleep(1.0)

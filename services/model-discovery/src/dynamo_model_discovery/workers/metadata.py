@@ -1,8 +1,9 @@
-"""DynamoWorkerMetadata: the records of a pod, believed while the pod is ready. Pure.
+"""DynamoWorkerMetadata: the records of a pod, which count while the pod is ready. Pure.
 
-The reference's rules (its discovery daemon): a pod counts while an EndpointSlice that discovery sees has it ready; where each
-container is a worker of its own (`DYN_KUBE_DISCOVERY_MODE=container`, the object is called `<pod>-<container>`), while
-the container is ready. Data that is null or unreadable for a moment does not make a ready worker leave.
+The rules are the same as in the reference's discovery daemon: a pod counts while an EndpointSlice with the discovery
+label reports it ready. If each container is a separate worker (`DYN_KUBE_DISCOVERY_MODE=container`, with the object
+name `<pod>-<container>`), a worker counts while its container is ready. If the data is temporarily null or unreadable,
+a ready worker does not leave.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,14 +18,14 @@ from dynamo_shared.api.untrusted import json_text
 from dynamo_model_discovery.workers.places import WorkerLocation, place_of
 from dynamo_model_discovery.workers.records import Record, UnreadableError, endpoint, identity_of, model
 
-#: Records of one kind in one object. A process has a handful of endpoints, and a card for each adapter.
+#: Largest number of records of one kind in one object. A process has a few endpoints, and a card for each adapter.
 MOST_RECORDS = 1000
-#: Labels of EndpointSlices that are read here.
+#: Labels of the EndpointSlices that this module reads.
 SLICE_LABELS = (labels.DISCOVERY_ENABLED,)
 
 
 class MetadataRecords(NamedTuple):
-    """The records of one object. `readable` is false where none of it can be read."""
+    """The records of one object. `readable` is false if no record can be read."""
 
     records: tuple[Record, ...]
     unreadable: int
@@ -60,7 +61,7 @@ def read(metadata: KubeObject) -> MetadataRecords:
 
 
 def owner_of(metadata: KubeObject) -> str:
-    """Name of the pod that an object is of: its owner, else what it is called itself."""
+    """Name of the pod of an object: its owner, otherwise the object's own name."""
     owners = metadata["metadata"].get("ownerReferences") or ()
     return next((owner["name"] for owner in owners if owner.get("kind") == "Pod" and owner.get("name")), "") or str(
         metadata["metadata"]["name"]
@@ -68,7 +69,7 @@ def owner_of(metadata: KubeObject) -> str:
 
 
 def ready_pods(each: KubeObject) -> set[str]:
-    """The pods that an EndpointSlice which discovery sees has ready, as `namespace/name`."""
+    """The ready pods of an EndpointSlice with the discovery label, as `namespace/name`."""
     metadata = each["metadata"]
     if (metadata.get("labels") or {}).get(labels.DISCOVERY_ENABLED) != "true":
         return set()
@@ -82,7 +83,7 @@ def ready_pods(each: KubeObject) -> set[str]:
 def place(
     metadata: KubeObject, pod_of: Callable[[ObjectKey], KubeObject | None], is_ready: Callable[[ObjectKey], bool]
 ) -> WorkerLocation | None:
-    """Where the object's worker is, None while it is not ready."""
+    """The location of the object's worker; None while it is not ready."""
     name, namespace = metadata["metadata"]["name"], metadata["metadata"].get("namespace", "")
     owner = owner_of(metadata)
     key = ObjectKey(namespace, owner)
@@ -107,6 +108,6 @@ def _entries(table: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _suffix(key: str) -> str:
-    """`<namespace>/<component>/<endpoint>/<id>/<adapter>`: of older keys, the id is missing, and the adapter too."""
+    """`<namespace>/<component>/<endpoint>/<id>/<adapter>`: older keys have no id, or also no adapter."""
     parts = key.split("/")
     return parts[4] if len(parts) == 5 else ""

@@ -1,4 +1,4 @@
-"""Which pod a worker is, by the address that its requests go to. Pure."""
+"""Matches a worker with its pod, by the address of its requests. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ POD_LABELS = (
 
 @dataclass(frozen=True, slots=True)
 class WorkerLocation:
-    """Where in Kubernetes a worker is."""
+    """The location of a worker in Kubernetes."""
 
     namespace: str
     pod: str = ""
@@ -33,7 +33,7 @@ class WorkerLocation:
 
 
 def place_of(pod: KubeObject, container: str = "") -> WorkerLocation:
-    """A pod as a place."""
+    """The location of a pod."""
     metadata = pod["metadata"]
     pod_labels: Mapping[str, str] = metadata.get("labels") or {}
     types = (pod_labels.get(labels.SUB_COMPONENT_TYPE, ""), pod_labels.get(labels.COMPONENT_TYPE, ""))
@@ -49,7 +49,7 @@ def place_of(pod: KubeObject, container: str = "") -> WorkerLocation:
 
 
 def by_address(pods: Iterable[KubeObject]) -> dict[str, WorkerLocation]:
-    """Places by IP address. Pods that have ended have given theirs back; those of the host's network share one."""
+    """Locations by IP address. Ended pods have released their address; pods in the host's network share one."""
     places: dict[str, WorkerLocation] = {}
     for pod in pods:
         status = pod.get("status") or {}

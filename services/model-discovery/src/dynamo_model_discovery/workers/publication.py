@@ -1,6 +1,6 @@
-"""Publishes the workers: reads STATE at the start, so that a restart reports nothing twice, then keeps STATE up to date.
+"""Publishes the workers: reads STATE at the start, so that a restart repeats no event, then keeps STATE up to date.
 
-An event leaves before STATE remembers it: a stop in between repeats it instead of losing it.
+An event is published before STATE is written: a stop in between repeats the event instead of losing it.
 """
 
 import time
@@ -26,7 +26,7 @@ from dynamo_shared.wire.specifications.workers import MODEL, WORKER
 from dynamo_model_discovery.workers.differences import DiscoveryView, PublishedEntry, StateChange
 
 RESOURCES: tuple[Resource, ...] = (WORKERS, MODELS)
-#: Events that leave before STATE remembers them. A stop in between repeats as many at most.
+#: Number of events that are published before STATE is written. A stop in between repeats at most as many.
 CHUNK = 128
 
 log = structlog.get_logger("dynamo.model-discovery.workers")
@@ -34,7 +34,7 @@ D = TypeVar("D", WorkerData, ServedModelData)
 
 
 class Clock:
-    """Stamps of what is published: versions rise with time, so that they go on rising after a restart."""
+    """Versions and times of published objects: versions follow the time, so they keep rising after a restart."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
@@ -73,7 +73,7 @@ class Publication:
         self._mark = ""
 
     async def load(self) -> None:
-        """Learns what was published. Waits until the bus answers."""
+        """Read the published objects. Waits until the bus answers."""
         await self.state.load(RESOURCES)
         self.view = DiscoveryView()
         self._mark = ""
@@ -84,7 +84,7 @@ class Publication:
                 self.view = DiscoveryView()
 
     async def publish(self, steps: Sequence[StateChange]) -> None:
-        """Publishes the steps, events first. Waits while the bus is away. BusClosedError."""
+        """Publish the steps, events first. Waits while the bus is down. BusClosedError."""
         for begin in range(0, len(steps), CHUNK):
             chunk = steps[begin : begin + CHUNK]
             for step in chunk:
@@ -96,12 +96,14 @@ class Publication:
                 self.view.apply(step)
 
     async def take_over(self) -> None:
-        """Says that this replica publishes from now on. Where STATE has all workers, that is said again: by whom, counts."""
+        """Announce that this replica publishes from now on. If STATE has all workers, write the marker again, because
+        the marker names its writer.
+        """
         if self._complete:
             await self.mark()
 
     async def is_taken_over(self) -> bool:
-        """Whether another replica has said so since. BusError."""
+        """Whether another replica has taken over since. BusError."""
         mine = self._mark
         if not mine:
             return False
@@ -114,7 +116,7 @@ class Publication:
             return False
 
     async def mark(self) -> None:
-        """Says that STATE has all workers and models."""
+        """Mark STATE as complete: it has all workers and models."""
         self._mark = ""
         versions = {resource: str(self.stamp.version()) for resource in RESOURCES}
         for resource, version in versions.items():
@@ -122,9 +124,9 @@ class Publication:
         self._mark = versions[WORKERS]
 
     async def start_over(self) -> None:
-        """Publishes everything again, after STATE was lost. No event: nothing happened to a worker.
+        """Publish everything again after STATE was lost. No event: no worker has changed.
 
-        STATE may have what has ended since, as from a backup: that ends there, too.
+        STATE may have ended workers, for example from a backup: they are removed there, too.
         """
         self.state.start_over()
         self._mark = ""
@@ -163,7 +165,7 @@ class Publication:
             else:
                 self.view.models[key] = _entry(model_of(obj), version, generation)
         except (ValueError, KeyError, TypeError) as error:
-            # Of another release, or foreign: it is overwritten, or stays unless its name comes up again.
+            # From another release or program: it stays until a worker of that name overwrites it.
             log.warning("unreadable worker in STATE", subject=message.subject, error=str(error))
 
 

@@ -1,8 +1,8 @@
-"""Dynamo's discovery records: what a process registers of itself, read from their keys and values. Pure.
+"""Dynamo's discovery records: reads the registrations of processes from keys and values. Pure.
 
-Their layout is not stable, and has changed: separators, encoding, where the id stands, the names of transports
-and of fields. What is not understood is left out, what cannot be read is said so, and neither stops the reading of the
-others. A key says who registered; its value is believed only where the key lacks something.
+Their layout is not stable, and has changed: separators, encoding, position of the id, names of transports and fields.
+Unknown parts are ignored, unreadable parts are reported, and neither affects other records. The key identifies the
+process; the value is used only if the key lacks a part.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from dynamo_model_discovery.workers.cards import LONGEST_NAME, card_of, fits, te
 
 INSTANCES = "instances"
 CARDS = "mdc"
-#: Bytes of a value that are read. Cards take two to four KiB; what is far larger is not a record.
+#: Size limit of a value. Cards have two to four KiB; a much larger value is not a record. Bytes.
 LARGEST_VALUE = 256 * 1024
 _ID_LIMIT = 2**64
 
@@ -27,7 +27,7 @@ class UnreadableError(ValueError):
 
 
 class EndpointIdentity(NamedTuple):
-    """Which endpoint of which process a record is about."""
+    """The process and the endpoint of a record."""
 
     namespace: str
     component: str
@@ -42,7 +42,7 @@ class EndpointIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EndpointRecord:
-    """A process can be called at an endpoint. `damaged`: the key says so, and the value could not be read."""
+    """A process can be called at an endpoint. `damaged`: the key is readable, but the value is not."""
 
     identity: EndpointIdentity
     transport: str = ""
@@ -53,14 +53,14 @@ class EndpointRecord:
 
 @dataclass(frozen=True, slots=True)
 class CardRecord:
-    """A process serves a model at an endpoint. `card` is None where the value could not be read."""
+    """A process serves a model at an endpoint. `card` is None if the value is unreadable."""
 
     identity: EndpointIdentity
     card: ModelCard | None
 
     @property
     def damaged(self) -> bool:
-        """Whether there is a model whose name is unknown."""
+        """Whether the record has a model with an unknown name."""
         return self.card is None
 
 
@@ -70,9 +70,9 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def parse(key: str, value: bytes) -> Record | None:
-    """The record of a key, None for one of another kind. `key` is as etcd has it: `v1/instances/...`, `v1/mdc/...`.
+    """The record of a key; None for other kinds of keys. `key` has etcd's form: `v1/instances/...`, `v1/mdc/...`.
 
-    UnreadableError where the key is of a kind that we read, and says nothing that we understand.
+    UnreadableError if the key is of a known kind, but its content is not understood.
     """
     kind, _, rest = key.removeprefix("v1/").partition("/")
     if kind not in (INSTANCES, CARDS):
@@ -88,19 +88,19 @@ def parse(key: str, value: bytes) -> Record | None:
 
 
 def endpoint(content: Mapping[str, Any], identity: EndpointIdentity) -> EndpointRecord:
-    """The endpoint that a value describes."""
+    """The endpoint of a value."""
     transport, address = _transport(content.get("transport"))
     return EndpointRecord(identity, transport, address, text(content.get("device_type"), 64))
 
 
 def model(content: Mapping[str, Any], identity: EndpointIdentity, suffix: str = "") -> CardRecord:
-    """The model that a value describes; `suffix` is the key's last part, the name of an adapter."""
-    # Where the key is a tenant's field, and not one of etcd's, nothing has read the suffix yet.
+    """The model of a value; `suffix` is the key's last part, the name of an adapter."""
+    # If the key is a tenant's field and not an etcd key, the suffix has not been checked yet.
     return CardRecord(identity, card_of(content.get("card_json"), text(suffix) or text(content.get("model_suffix"))))
 
 
 def identity_of(content: Mapping[str, Any]) -> EndpointIdentity:
-    """The identity by a value's own fields, for keys without one; UnreadableError where the fields lack it, too."""
+    """The identity from the fields of a value, for keys without one; UnreadableError if the fields lack it, too."""
     names = [text(content.get(field)) for field in ("namespace", "component", "endpoint")]
     number = content.get("instance_id")
     if isinstance(number, str) and number.isascii() and number.isdigit() and len(number) <= len(str(_ID_LIMIT)):
@@ -119,7 +119,7 @@ def _identity_in(path: str) -> tuple[EndpointIdentity, str]:
     if len(names) not in (4, 5) or not all(map(_is_name, names)):
         raise UnreadableError("not <namespace>/<component>/<endpoint>/<id>")
     try:
-        # int() takes signs, spaces and underscores, which no id has.
+        # int() accepts signs, spaces and underscores, which are not valid in an id.
         number = int(names[3], 16) if names[3].isascii() and names[3].isalnum() else -1
     except ValueError:
         number = -1

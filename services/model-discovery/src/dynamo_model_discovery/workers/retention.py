@@ -1,7 +1,7 @@
-"""Workers that cannot be observed just now stay as they were. Pure.
+"""Workers that cannot be observed at the moment stay unchanged. Pure.
 
-A source that has not been read yet, and a record that cannot be read, say nothing about a worker; least of all that it
-is gone. What was published is its last state, also after a restart.
+A source that has not been read yet, or an unreadable record, says nothing about a worker, and does not mean that the
+worker is gone. The last published state counts, also after a restart.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from dynamo_model_discovery.workers.assembly import KUBERNETES, WorkerObservatio
 
 @dataclass(frozen=True, slots=True)
 class Unobserved:
-    """What cannot be observed now."""
+    """The sources and workers that cannot be observed now."""
 
     sources: frozenset[str] = frozenset()
     """that have not been read yet"""
@@ -27,7 +27,7 @@ class Unobserved:
 def settle(
     published: Mapping[ObjectKey, WorkerData], observed: WorkerObservation, unobserved: Unobserved
 ) -> dict[ObjectKey, WorkerData]:
-    """The workers, as far as is known."""
+    """The workers, as far as known."""
     placed = {
         (worker.source, worker.name): worker
         for worker in published.values()
@@ -49,9 +49,9 @@ def settle(
 
 
 def _where_it_was(worker: WorkerData, before: WorkerData | None) -> WorkerData:
-    """The worker at its first place: a pod goes before its lease has run out, and its address to another one.
+    """The worker at its first location: a pod may go before its lease expires, and another pod may get its address.
 
-    Its role is the first one, too, where its cards do not say it: they may go before its endpoints.
+    If its cards do not state a role, its first role counts, too: cards may go before endpoints.
     """
     if before is None or worker.source == KUBERNETES:
         return worker

@@ -1,8 +1,8 @@
-"""Which models the workers serve together, and whether requests can be answered. Pure.
+"""The models that workers serve together, and whether they can answer requests. Pure.
 
-The rules are those by which Dynamo's frontend finds a model ready: within one Dynamo namespace, for the workers of a
-model, each worker's `needs` are met by worker types that are there. Workers of releases without worker types cannot be
-distinguished, so that one of them is enough.
+The rules are the same as in Dynamo's frontend: within one Dynamo namespace, the present worker types must satisfy the
+`needs` of each worker of a model. Workers of releases without worker types cannot be distinguished, so one of them is
+enough.
 """
 
 from collections import Counter, defaultdict
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.wire.discovered import ModelCard, ServedModelData, WorkerData
 
-#: Worker types that are published of one model. There are four; cards may say anything.
+#: Largest number of published worker types of a model. There are four; cards may contain any text.
 MOST_TYPES = 32
 
 
@@ -49,7 +49,7 @@ def served(workers: Iterable[WorkerData]) -> dict[ObjectKey, ServedModelData]:
 def _model(group: _Group, members: list[_Member], groups: Mapping[_Group, list[_Member]]) -> ServedModelData:
     cards = [member.card for member in members]
     base = next((card.base_model for card in cards if card.base_model), "")
-    # An adapter's partners are those of its base model: a prefill worker need not have it.
+    # An adapter's partners are the partners of its base model: a prefill worker need not have the adapter.
     partners = groups.get(group._replace(model=base), []) if base else []
     legacy = any(not card.worker_type for card in cards)
     missing = set() if legacy else _missing(cards, {member.type for member in [*members, *partners]})
@@ -66,7 +66,7 @@ def _model(group: _Group, members: list[_Member], groups: Mapping[_Group, list[_
         available=not missing,
         missing=sorted(missing)[:MOST_TYPES],
         workers=dict(sorted(Counter(member.type for member in members).most_common(MOST_TYPES))),
-        # A prefill worker takes no requests of clients, and says so by an empty type.
+        # A prefill worker takes no client requests; its type is empty for this reason.
         model_type=next((card.model_type for card in cards if card.model_type and card.worker_type != "prefill"), ""),
         context_length=min((card.context_length for card in cards if card.context_length), default=0),
     )

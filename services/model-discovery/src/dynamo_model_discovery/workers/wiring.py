@@ -1,4 +1,4 @@
-"""The etcd of workers that the settings ask for."""
+"""The etcd of workers, from the settings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 def etcd_options(settings: Settings) -> EtcdOptions | None:
-    """Dynamo's own etcd, or None: its address is the one that workers are given."""
+    """The options of Dynamo's own etcd, or None: its address is the same that workers get."""
     workers = settings.platform.model_discovery.workers
     endpoints = workers.etcd_endpoints or _addresses(settings.infrastructure.etcd_address)
     if not endpoints:
         return None
-    # Imported here: gRPC takes 27 MiB, which those need not spend whose workers register in Kubernetes.
+    # Imported here: gRPC takes 27 MiB, which installations with workers in Kubernetes should not spend.
     from dynamo_shared.leases.follow import EtcdOptions  # noqa: PLC0415
 
     def password() -> str:
-        # Read at each log-in, because it is rotated.
+        # Read at each login, because the password is rotated.
         file = workers.etcd_password_file
         return file.read_text().rstrip("\r\n") if file is not None else ""
 
@@ -36,5 +36,5 @@ def etcd_options(settings: Settings) -> EtcdOptions | None:
 
 
 def _addresses(text: str) -> tuple[str, ...]:
-    """Addresses of `infrastructure.etcdAddress`, which is given to workers as ETCD_ENDPOINTS: with commas between."""
+    """Addresses of `infrastructure.etcdAddress`, which workers get as ETCD_ENDPOINTS: separated by commas."""
     return tuple(address for address in (part.strip() for part in text.split(",")) if address)

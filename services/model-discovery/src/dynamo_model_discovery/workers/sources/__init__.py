@@ -1,1 +1,1 @@
-"""Where Dynamo keeps its records. A source reads, parses, and says what it has; what it means is for others to say."""
+"""The stores of Dynamo's records. A source reads and parses records; other modules interpret them."""

@@ -1,4 +1,4 @@
-"""What a source of records does, and what those that have keys and values share."""
+"""The interface of record sources, and the shared part of sources with keys and values."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -12,7 +12,7 @@ log = structlog.get_logger("dynamo.model-discovery.workers")
 
 
 class RecordSource(Protocol):
-    """One place of records. `run` must run."""
+    """A store of records. `run` must run."""
 
     @property
     def name(self) -> str:
@@ -20,21 +20,21 @@ class RecordSource(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether it has been read completely; what it does not have is then gone."""
+        """Whether it has been read completely; then missing records are gone."""
 
     @property
     def trouble(self) -> str:
-        """Why what it has may be out of date; empty where it is not."""
+        """Why its records may be outdated; empty if they are not."""
 
     @property
     def unreadable(self) -> int:
-        """Records that it has and that cannot be read."""
+        """Its unreadable records."""
 
     def records(self) -> Iterable[SourcedRecord]:
         """Its records."""
 
     def unreadable_pods(self) -> Iterable[tuple[str, str]]:
-        """Namespace and name of pods that are ready, and whose records cannot be read."""
+        """Namespace and name of ready pods with unreadable records."""
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -50,7 +50,7 @@ class RecordTable:
 
     @property
     def unreadable(self) -> int:
-        """Keys that could not be read, and values of which only the key could."""
+        """Unreadable keys, and records whose value is unreadable."""
         return len(self._unreadable)
 
     def records(self) -> Iterable[SourcedRecord]:
@@ -58,11 +58,11 @@ class RecordTable:
         return self._records.values()
 
     def unreadable_pods(self) -> Iterable[tuple[str, str]]:
-        """None: a damaged record's key identifies its process."""
+        """Always empty: a damaged record's key identifies its process."""
         return ()
 
     def take(self, changes: Mapping[str, bytes | None]) -> None:
-        """Keys that were written, or are gone (None)."""
+        """Apply keys that were written, or are gone (None)."""
         for key, value in changes.items():
             if value is None:
                 self._records.pop(key, None)

@@ -13,7 +13,7 @@ ROOT = "v1/"
 
 
 class EtcdSource(RecordTable):
-    """Follows the two prefixes. Read only, and another etcd than the platform's own as a rule."""
+    """Watches the two prefixes. Read-only; usually not the platform's own etcd."""
 
     name = ETCD
 
@@ -31,11 +31,11 @@ class EtcdSource(RecordTable):
 
     @property
     def trouble(self) -> str:
-        """Why etcd cannot be read just now."""
+        """Why etcd cannot be read at the moment."""
         return next((follower.trouble for follower in self._followers if follower.trouble), "")
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """Watch until cancelled."""
         await endless(either(*(follower.run() for follower in self._followers)))
 
     def _take(self, changes: Mapping[str, bytes | None]) -> None:

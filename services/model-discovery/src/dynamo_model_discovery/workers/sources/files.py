@@ -1,7 +1,7 @@
 """Records in files (`DYN_FILE_KV`), for development and tests: `v1/<kind>/<percent-encoded key>`.
 
-A process touches its files every few seconds. One that was killed leaves them behind until another process removes what is
-older than the reference's ten seconds; this source does not wait for that, and removes nothing.
+A process touches its files every few seconds. A killed process leaves its files until another process removes files
+older than the reference's ten seconds. This source does not wait for that, and removes nothing.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from dynamo_model_discovery.workers.sources.base import RecordTable
 
 #: Seconds between polls.
 INTERVAL = 0.5
-#: Seconds that an untouched file counts: the reference's.
+#: Seconds for which an untouched file counts: the same as the reference's.
 LIFETIME = 10.0
 MOST_FILES = 10_000
 _TEMPORARY = ".tmp_"
@@ -70,7 +70,7 @@ class FileSource(RecordTable):
             self._changed()
 
     def _read(self) -> dict[str, bytes]:
-        """Keys and values of the files that are alive. In a thread of its own."""
+        """Keys and values of the live files. Runs in a thread."""
         alive: dict[str, bytes] = {}
         versions: dict[Path, _FileVersion] = {}
         oldest = self._now() - LIFETIME

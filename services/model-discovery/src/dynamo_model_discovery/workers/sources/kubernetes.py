@@ -1,4 +1,4 @@
-"""Records in DynamoWorkerMetadata, and the pods that workers are, from STATE."""
+"""Records in DynamoWorkerMetadata, and the workers' pods, from STATE."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -21,15 +21,15 @@ _POD_STATUS = ("phase", "podIP", "podIPs", "containerStatuses", "initContainerSt
 
 
 class KubernetesSource:
-    """Keeps what the watcher publishes, and parses each object once."""
+    """Caches the watcher's objects, and parses each object once."""
 
     name = KUBERNETES
 
     def __init__(self, bus: Bus, cluster: str, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._cache = ObjectCache()
-        # Of all pods of the cluster, few are workers with records, and little of each is read. What anyone may write into the
-        # others is kept as what is read of it: a megabyte of small values takes twenty in memory.
+        # Few pods of the cluster are workers with records, and only a few fields of each are read. The cache keeps only these
+        # fields: anyone may write the others, and a megabyte of small values takes twenty in memory.
         self._cache.keep_only(PODS, _pod)
         self._cache.keep_only(ENDPOINT_SLICES, _slice)
         self._cache.keep_only(DYNAMO_WORKER_METADATAS, _records)
@@ -41,17 +41,17 @@ class KubernetesSource:
 
     @property
     def ready(self) -> bool:
-        """Whether the watcher has published all of it."""
+        """Whether the watcher has published everything."""
         return all(self._reader.is_synced(resource) for resource in READS)
 
     @property
     def trouble(self) -> str:
-        """None of its own: the bus says when it is away, and the watcher when the API server is."""
+        """Always empty: the bus reports when NATS is down, and the watcher reports when the API server is down."""
         return ""
 
     @property
     def unreadable(self) -> int:
-        """Records that cannot be read."""
+        """Number of unreadable records."""
         return sum(each[_RECORDS].unreadable for each in self._cache.list(DYNAMO_WORKER_METADATAS))
 
     @property
@@ -68,7 +68,7 @@ class KubernetesSource:
                 yield SourcedRecord(KUBERNETES, record, place)
 
     def unreadable_pods(self) -> Iterable[tuple[str, str]]:
-        """Ready pods whose object says nothing that can be read."""
+        """Ready pods whose object has no readable record."""
         return [(place.namespace, place.pod) for parsed, place in self._ready() if not parsed.readable]
 
     async def run(self) -> None:
@@ -95,7 +95,7 @@ class KubernetesSource:
 
 
 def _says_the_same(old: KubeObject | None, new: KubeObject | None) -> bool:
-    """Whether an object changed only in what is not kept of it."""
+    """Whether an object changed only in fields that are not cached."""
     if old is None or new is None:
         return False
     version = {"resourceVersion": ""}
