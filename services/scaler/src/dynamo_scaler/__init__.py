@@ -1,1 +1,1 @@
-"""Keeps replicas what adapters, commands and budgets say."""
+"""Sets replicas according to adapters, commands and budgets."""

@@ -1,4 +1,4 @@
-"""Composition root: all parts of the scaler service, on one page."""
+"""Composition root: all parts of the scaler service on one page."""
 
 from collections.abc import Iterable
 
@@ -46,7 +46,7 @@ READS: tuple[Resource, ...] = (
 
 
 class ScalerService:
-    """Keeps replicas what adapters, commands and budgets say."""
+    """Sets replicas according to adapters, commands and budgets."""
 
     name = NAME
 

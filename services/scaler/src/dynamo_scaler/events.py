@@ -1,4 +1,4 @@
-"""What is reported about adapters and scale commands: reasons of Kubernetes Events, and CloudEvents."""
+"""Kubernetes Events and CloudEvents about adapters and scale commands."""
 
 import hashlib
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _DECISIONS = {SCALED: COMMAND_DONE, HELD: COMMAND_HELD, REFUSED: COMMAND_REFUSED
 
 
 class DecisionReport(NamedTuple):
-    """What was decided, of which components (those of the request first), by which figures."""
+    """A decision, its components (the request's first), and its figures."""
 
     reason: str
     message: str
@@ -39,7 +39,7 @@ class DecisionReport(NamedTuple):
 
 
 def scaled(adapter: KubeObject, component: str, before: int, writer: str) -> Fact:
-    """A graph was given an adapter's number; `before` is what it had, `writer` is "" where it is unknown."""
+    """A graph got an adapter's number; `before` is the previous number, `writer` is "" if unknown."""
     message = f"Scaled component {component} from {before} to {adapter['spec']['replicas']} replicas"
     if writer:
         message += f", as {writer} asked"
@@ -59,7 +59,7 @@ def failed(adapter: KubeObject, state: ConditionState) -> Fact:
 
 
 def decided(event: str, graph: KubeObject, request: ScaleRequest, report: DecisionReport) -> Fact:
-    """One decision about a request. The same one reported again is the same CloudEvent."""
+    """One decision about a request. A repeated report is the same CloudEvent."""
     metadata, (reason, message, verdicts, figures) = graph["metadata"], report
     components = [_component(each, done=event in {SCALED, ADVISED}) for each in verdicts]
     data = ScalingDecision(
@@ -76,10 +76,10 @@ def decided(event: str, graph: KubeObject, request: ScaleRequest, report: Decisi
         dry_run=request.dry_run,
     )
     what = [f"{each.graph_deployment}/{each.component}:{each.allowed}:{each.reason}" for each in components]
-    # A command's components may end one by one, each for a reason of its own.
+    # A command's components may end one by one, each for its own reason.
     what = what or [reason, message]
     identity = hashlib.blake2b(" ".join(what).encode(), digest_size=8).hexdigest()
-    # A dry run has its answer; the object's history shows what happened to it.
+    # A dry run gets only its answer: the object's history contains only real changes.
     if request.dry_run:
         return Fact(event=event, data=data, identity=identity, causation_id=request.command)
     note = message if event == SCALED else f"{reason}: {message}"

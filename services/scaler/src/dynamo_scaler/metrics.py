@@ -1,4 +1,4 @@
-"""Every metric of the scaler, in one place."""
+"""All metrics of the scaler."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ class AdapterMetrics(ServiceMetrics):
         )
 
     def scaled(self, namespace: str, before: int, now: int) -> None:
-        """A graph was given another number."""
+        """A graph got another number."""
         self.scalings.labels(namespace, "up" if now > before else "down").inc()
 
 

@@ -1,4 +1,4 @@
-"""What the scaler may do."""
+"""The rights of the scaler."""
 
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,

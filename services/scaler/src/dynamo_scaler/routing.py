@@ -25,16 +25,16 @@ from dynamo_shared.state import ObjectCache
 from dynamo_scaler.autoscaling.health import trouble_reason
 from dynamo_scaler.reconcilers.adapters import BY_GRAPH
 
-#: Several adapters of a graph that change together become one write. Seconds.
+#: Debounce: several adapters of a graph that change together become one write. Seconds.
 SETTLE = 0.02
-#: Pods come and go in groups, and only their count is reported. Seconds.
+#: Debounce: pods come and go in groups, and only their count is reported. Seconds.
 SETTLE_PODS = 0.2
 
 
 def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
     """The graph of a change, with a delay: changes that come together become one write.
 
-    What only counts pods concerns graphs that have adapters.
+    Changes of pod counts are relevant only for graphs with adapters.
     """
 
     def counted(change: CacheChange) -> Iterator[Task]:
@@ -45,7 +45,7 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
             DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
             to=lambda change: (_task(graph_of(change.obj)),),
             when=lambda change: not _same(change, "spec", "ownerReferences", "deletionTimestamp"),
-            # Later where very many adapters change at once.
+            # Later if very many adapters change at once.
             after=lambda _: SETTLE + debounce.after_one_more(),
         ),
         TaskRoute(
@@ -64,7 +64,7 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
             TaskRoute(
                 each,
                 to=partial(_scaled, cache),
-                # Of its status only what the adapter repeats, and that comes and goes while pods do.
+                # Only the part of its status that the adapter repeats; it changes together with pods.
                 when=lambda change: (
                     not _same(change, "spec", "labels", "annotations")
                     or trouble_reason(change.old) != trouble_reason(change.new)
@@ -90,14 +90,16 @@ def _has_adapters(cache: ObjectCache, graph: ObjectKey) -> bool:
 
 
 def _labelled(change: CacheChange) -> Iterator[Task]:
-    """The graph that an object has the label of; where another client changed the label, the former one, too."""
+    """The graph of an object's label; if another client changed the label, the previous graph, too."""
     graphs = (objects.labels(each).get(labels.GRAPH_DEPLOYMENT_NAME) for each in (change.old, change.new) if each)
     for graph in dict.fromkeys(filter(None, graphs)):
         yield _task(ObjectKey(change.key.namespace, graph))
 
 
 def _scaled(cache: ObjectCache, change: CacheChange) -> Iterator[Task]:
-    """The graph of an autoscaler's label, and that of the adapter which it scales: one of the user's own has no label."""
+    """The graph of an autoscaler's label, and the graph of the adapter that it scales: a user's own autoscaler has no
+    label.
+    """
     tasks = dict.fromkeys(_labelled(change))
     for each in filter(None, (change.old, change.new)):
         key = ObjectKey(change.key.namespace, scaled_adapter(each))
@@ -108,14 +110,14 @@ def _scaled(cache: ObjectCache, change: CacheChange) -> Iterator[Task]:
 
 
 def _counted(pod: KubeObject | None) -> tuple[str | None, ...] | None:
-    """The graph and the component that a pod counts for; None where it does not."""
+    """The graph and the component for which a pod counts; None if it does not count."""
     if pod is None or not is_there(pod):
         return None
     return tuple(objects.labels(pod).get(label) for label in (labels.GRAPH_DEPLOYMENT_NAME, labels.COMPONENT))
 
 
 def _same(change: CacheChange, *parts: str) -> bool:
-    """Whether these parts, of the object or of its metadata, are as before."""
+    """Whether these parts of the object or of its metadata are unchanged."""
     old, new = change.old, change.new
     if old is None or new is None or old["metadata"].get("uid") != new["metadata"].get("uid"):
         return False

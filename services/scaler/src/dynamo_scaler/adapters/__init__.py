@@ -1,1 +1,1 @@
-"""Scaling adapters: what they say of pods, whom their number comes from, and how a graph gets it."""
+"""Scaling adapters: their count of pods, the writers of their replicas, and the update of the graph."""

@@ -1,4 +1,4 @@
-"""Mirrors adapters' numbers into their graph: what to write, and whether another client wrote in between. Pure."""
+"""Mirrors adapters' replicas into their graph: the patch, and whether another client wrote in between. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,9 +11,10 @@ from dynamo_scaler.adapters.writers import PLATFORM_MANAGERS
 
 
 def patch(graph: KubeObject, differences: Iterable[Difference]) -> list[KubeObject]:
-    """A JSON patch that changes these numbers only, and fails where the graph has changed meanwhile.
+    """A JSON patch that changes only these numbers, and fails if the graph has changed meanwhile.
 
-    A successor of the same name has its own adapters, and the deletion of an adapter may come with a new number.
+    A recreated graph of the same name has its own adapters, and a new number may come together with the deletion of an
+    adapter.
     """
     metadata = graph["metadata"]
     operations: list[KubeObject] = [
@@ -28,17 +29,17 @@ def patch(graph: KubeObject, differences: Iterable[Difference]) -> list[KubeObje
 
 
 def is_suspicious(adapter: KubeObject, difference: Difference) -> bool:
-    """Whether another client may have set the graph's number: the graph was in step, so its writer must be read.
+    """Whether another client may have set the graph's number: the graph was in sync, so its writer must be read.
 
-    An adapter of the first generation has the number that the graph had, and one with `lastScaleTime` gave it its own.
-    A graph that was applied without a number leaves it to the adapter.
+    An adapter of the first generation has the number that the graph had; an adapter with `lastScaleTime` has set the
+    graph's number. A graph that was applied without a number leaves it to the adapter.
     """
     was_in_step = adapter["metadata"].get("generation") == 1 or "lastScaleTime" in adapter.get("status", {})
     return was_in_step and difference.before is not None
 
 
 def overwritten(difference: Difference, of_graph: Sequence[str], of_adapter: str) -> ConditionState | None:
-    """A conflict where the graph's number is not one that the platform wrote; names both writers."""
+    """The conflict that another client wrote the graph's number; names both writers."""
     if not of_graph or PLATFORM_MANAGERS.intersection(of_graph):
         return None
     before = difference.before
@@ -52,7 +53,7 @@ def overwritten(difference: Difference, of_graph: Sequence[str], of_adapter: str
 
 
 def taking_turns(component: str, writers: tuple[str, str]) -> ConditionState:
-    """A conflict of two writers of the same adapter."""
+    """The conflict of two writers of the same adapter."""
     return ConditionState(
         True,
         SEVERAL_WRITERS,

@@ -1,4 +1,4 @@
-"""The pods of a component, counted as autoscalers count them, and the selector that finds them."""
+"""The pods of a component, counted like autoscalers count them, and the selector for them."""
 
 from dynamo_shared.api import gpus, objects
 from dynamo_shared.api.component_names import LEADERS
@@ -19,7 +19,7 @@ LEADER = "leader"
 
 
 def index(cache: ObjectCache) -> None:
-    """Keep pods findable by their component, and keep little of them: there are many."""
+    """Index pods by their component, and trim them, because there are many."""
     cache.keep_only(PODS, kept)
     cache.add_index(PODS, BY_COMPONENT, lambda pod: [place] if (place := _place(pod)) else [])
 
@@ -40,21 +40,21 @@ def of_component(cache: ObjectCache, namespace: str, graph: str, component: str)
 
 
 def graph_of(pod: KubeObject) -> ObjectKey:
-    """The graph of a pod; one without a name where it has none."""
+    """The graph of a pod; a key with an empty name if it has none."""
     return ObjectKey(objects.namespace(pod), objects.labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME, ""))
 
 
 def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> str:
-    """Query that selects one pod of each replica: of several the one that serves, where pods say so.
+    """The selector for one pod of each replica: if a replica has several pods, the serving one, if labels show it.
 
-    An HPA multiplies by the number of pods that it selects: with all pods of replicas of two nodes, twice too many replicas.
+    An HPA multiplies by the number of selected pods: all pods of replicas on two nodes would double the replicas.
     """
     selected = {labels.COMPONENT: component["name"], labels.GRAPH_DEPLOYMENT_NAME: graph["metadata"]["name"]}
     terms = sorted(f"{name}={value}" for name, value in selected.items())
     if _has_several(component):
         if any(labels.ROLE in objects.labels(pod) for pod in pods):
             terms.append(f"{labels.ROLE}={LEADER}")
-        # Pods of Grove have no role, and those that serve are cliques of their own.
+        # Pods of Grove have no role label, and the serving pods are separate cliques.
         elif serving := sorted({clique for pod in pods if (clique := _clique(pod)).endswith(_serving(component))}):
             terms.append(f"{labels.GROVE_POD_CLIQUE} in ({','.join(serving)})")
     return ",".join(terms)
@@ -65,12 +65,14 @@ def _clique(pod: KubeObject) -> str:
 
 
 def _serving(component: KubeObject) -> str:
-    """How names of the cliques end that serve: leaders, or the engines of one node, whose GPU memory another clique holds."""
+    """Suffixes of the names of serving cliques: leaders, or the engines of one node whose GPU memory another clique
+    holds.
+    """
     return f"-{LEADERS}" if gpus.nodes(component) > 1 else f"-{component['name'].lower()}"
 
 
 def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> int:
-    """Replicas that there are. Where one has several pods and no pod stands for it, as the graph's status counts them."""
+    """The existing replicas; the count of the graph's status if replicas have several pods and none represents them."""
     there = [pod for pod in pods if is_there(pod)]
     if gpus.nodes(component) > 1 and any(labels.ROLE in objects.labels(pod) for pod in pods):
         return sum(objects.labels(pod).get(labels.ROLE) == LEADER for pod in there)
@@ -81,7 +83,7 @@ def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -
 
 
 def _has_several(component: KubeObject) -> bool:
-    """Whether a replica has several pods: one of each node, or engines next to one that holds their memory."""
+    """Whether a replica has several pods: one on each node, or engines next to a pod that holds their memory."""
     memory = (component.get("experimental") or {}).get("gpuMemoryService") or {}
     return gpus.nodes(component) > 1 or str(memory.get("mode", "")).lower() == "interpod"
 

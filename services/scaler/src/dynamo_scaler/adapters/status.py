@@ -1,4 +1,4 @@
-"""Status of a scaling adapter: what autoscalers read, and three conditions for people. Pure."""
+"""Status of a scaling adapter: the fields for autoscalers, and three conditions for people. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from dynamo_shared.api.untrusted import times
 SYNCED, CONFLICT, AUTOSCALING = "Synced", "Conflict", "Autoscaling"
 ONE_WRITER, RESOLVED = "OneWriter", "Resolved"
 GRAPH_CHANGED, SEVERAL_WRITERS = "GraphChanged", "SeveralWriters"
-#: How long a conflict is shown after it was observed: users would never see one that is corrected at once.
+#: How long a conflict is shown after it was observed: otherwise users would miss a conflict that is corrected at once.
 SHOWN_FOR = timedelta(minutes=5)
 
 
@@ -23,18 +23,18 @@ class ConditionState:
     status: bool
     reason: str
     message: str
-    #: Another program words it, again and again: only another reason is news.
+    #: Another program writes the message, often with changes: only a different reason is reported.
     by_other: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterObservation:
-    """What one reconcile observed of an adapter. None leaves a part as it was, or out."""
+    """The observations of one reconcile of an adapter. None leaves a part unchanged, or omits it."""
 
     synced: ConditionState
     replicas: int | None = None
     selector: str | None = None
-    #: The graph was given another number just now.
+    #: The graph has just got another number.
     scaled: bool = False
     conflict: ConditionState | None = None
     autoscaling: ConditionState | None = None
@@ -44,7 +44,7 @@ def adapter_status(adapter: KubeObject, observation: AdapterObservation, now: da
     """The whole `status` of an adapter."""
     before = adapter.get("status", {})
     previous, generation = before.get("conditions", []), objects.generation(adapter)
-    # A conflict that is observed again is shown for the whole time again.
+    # A conflict that is observed again is shown for the full time again.
     known = previous if observation.conflict is None else [each for each in previous if each["type"] != CONFLICT]
 
     def entry(type_: str, verdict: ConditionState) -> Condition:
@@ -77,7 +77,7 @@ def adapter_status(adapter: KubeObject, observation: AdapterObservation, now: da
 
 
 def reported(adapter: KubeObject, type_: str) -> ConditionState | None:
-    """A condition that an adapter has already, for an observation that says nothing new of it."""
+    """The existing condition of an adapter, for an observation without news about it."""
     entry = objects.condition(adapter, type_)
     return ConditionState(entry["status"] == "True", entry["reason"], entry["message"]) if entry is not None else None
 
@@ -91,7 +91,7 @@ def conflict_ends_in(status: KubeObject, now: datetime) -> float | None:
 
 
 def _conflict(previous: Sequence[Condition], now: datetime) -> ConditionState:
-    """Without a new conflict: a recent one is still shown, and one that is over is remembered."""
+    """Without a new conflict, a recent one is still shown, and an old one stays as resolved."""
     shown = find(previous, CONFLICT)
     if shown is None:
         return ConditionState(False, ONE_WRITER, "only the adapter sets the replicas")
@@ -103,6 +103,6 @@ def _conflict(previous: Sequence[Condition], now: datetime) -> ConditionState:
 
 
 def _left(shown: Condition, now: datetime) -> timedelta:
-    """How long a conflict is shown still. It ends as well where the time of day was set back before it."""
+    """How long a conflict is still shown. It also ends if the clock was set back before its start."""
     since = times.moment(shown["lastTransitionTime"]) or times.EARLIEST
     return SHOWN_FOR - abs(now - since)

@@ -1,6 +1,6 @@
-"""The writer of a number, as Kubernetes remembers it in `metadata.managedFields`. Pure.
+"""The writer of a number, from `metadata.managedFields`. Pure.
 
-The watcher leaves managedFields out of what it publishes, so these functions take an object as the API server gives it.
+The watcher publishes objects without managedFields, so these functions take an object from the API server.
 """
 
 from collections import deque
@@ -12,33 +12,34 @@ from dynamo_shared.api.owned_fields import managers_of
 from dynamo_shared.newest import Newest
 
 FIELD_MANAGER = "dynamo-scaler"
-#: Field managers of the platform that write a graph's replicas, or did: `manager` is the reference operator.
+#: Field managers of the platform that write a graph's replicas, now or in the past: `manager` is the reference
+#: operator.
 PLATFORM_MANAGERS = frozenset({FIELD_MANAGER, "dynamo-pod-builder", "manager"})
 UNKNOWN_WRITER = "an unknown writer"
-#: How long one writer's turn is remembered against the next one's. Seconds.
+#: How long a write is remembered to detect writers that take turns. Seconds.
 WINDOW = 300.0
-#: Adapters whose writers are remembered; of more, those that changed longest ago are forgotten.
+#: Number of adapters whose writers are remembered; beyond it, the least recently changed are forgotten.
 CAPACITY = 10_000
 
 
 def of_adapter(adapter: KubeObject) -> str:
-    """The field manager that set `spec.replicas` of an adapter last; UNKNOWN_WRITER where that is not known.
+    """The field manager that last set `spec.replicas` of an adapter; UNKNOWN_WRITER if unknown.
 
-    Kubernetes leaves a 0 out of a Scale, takes the field for removed, and then tracks no later writer either (it only
-    goes on tracking fields with an owner).
+    Kubernetes omits a 0 from a Scale, treats the field as removed, and then tracks no later writer either (it only
+    tracks fields that have an owner).
     """
     return next(iter(managers_of(adapter, "spec", "replicas")), "") or UNKNOWN_WRITER
 
 
 def of_component(graph: KubeObject, component: str) -> list[str]:
-    """Field managers of `replicas` of a graph's component, the latest first; none where the number is not set."""
+    """Field managers of `replicas` of a graph's component, the latest first; empty if the number is not set."""
     writers = managers_of(graph, "spec", "components", {"name": component}, "replicas")
     return [each or UNKNOWN_WRITER for each in writers]
 
 
 @dataclass(slots=True)
 class WriterConflicts:
-    """Notices that two writers of one adapter undo each other's work: one, another, and the first again."""
+    """Detects that two writers of one adapter undo each other's work: one, another, and the first again."""
 
     clock: Callable[[], float]
     _turns: Newest[str, deque[tuple[str, int, float]]] = field(default_factory=lambda: Newest(CAPACITY))

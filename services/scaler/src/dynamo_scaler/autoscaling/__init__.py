@@ -1,1 +1,1 @@
-"""Autoscalers that a graph asks for next to its adapters: the request, the rendered object, and its reconciliation."""
+"""Autoscalers that a graph requests for its adapters: the request, the rendered object, and its reconciliation."""

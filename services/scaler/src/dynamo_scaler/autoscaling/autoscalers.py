@@ -23,16 +23,18 @@ from dynamo_scaler.autoscaling.render import autoscaler, described, taking_over
 from dynamo_scaler.autoscaling.rivals import hpas_of, rivalry
 
 KINDS: tuple[Resource, ...] = (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
-#: A refusing policy may change, and a name become free, without an event. Seconds.
+#: Interval of retries: a refusing policy may change, or a name become free, without an event. Seconds.
 RETRY = 30.0
-#: How long KEDA may take to hear that an HPA is gone. Seconds.
+#: How long KEDA may take to notice that an HPA is gone. Seconds.
 SOON = 1.0
 REFUSED = "RefusedByApiServer"
 
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerState:
-    """The state of an adapter's autoscaler. Without `condition` none is desired, and users have not made several."""
+    """The state of an adapter's autoscaler. Without `condition`, no autoscaler is desired, and users have not created
+    several.
+    """
 
     condition: ConditionState | None = None
     again: float | None = None
@@ -52,7 +54,7 @@ class Autoscalers:
     """ClusterTriggerAuthentications of KEDA that graphs may name"""
 
     async def ensure(self, graph: KubeObject, adapter: KubeObject) -> AutoscalerState:
-        """Create, update or delete the autoscaler of an adapter as desired. Raises KubeError: again later."""
+        """Create, update or delete the autoscaler of an adapter as desired. Raises KubeError; then retry later."""
         try:
             component = adapter["spec"]["dgdRef"]["componentName"]
             settings = desired_autoscaling(graph, component, self.cluster_authentications)
@@ -71,7 +73,9 @@ class Autoscalers:
             return self._failed(adapter, REFUSED, str(error), again=RETRY)
 
     async def _ensure(self, adapter: KubeObject, settings: ComponentAutoscaling | None) -> AutoscalerState:
-        """Of two kinds, the one that is desired comes first: where it cannot come, the component keeps the one it has."""
+        """The desired kind is created before the other is deleted: if the creation fails, the component keeps its
+        autoscaler.
+        """
         if settings is None:
             await self._delete_others(adapter, None)
             return AutoscalerState(rivalry(self.cache, adapter))
@@ -84,9 +88,10 @@ class Autoscalers:
         return self._made(adapter, desired)
 
     async def _take_over(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:
-        """A ScaledObject instead of an HPA. KEDA's webhook refuses one, and its changes, while the target has an HPA.
+        """Replace an HPA with a ScaledObject. KEDA's webhook refuses a ScaledObject, and its changes, while the target
+        has an HPA.
 
-        So the HPA goes first, once the API server and KEDA have said that they would admit the ScaledObject.
+        So the HPA is deleted first, after the API server and KEDA have admitted the ScaledObject in a dry run.
         """
         resource, key = resources.of(desired), key_of(desired)
         observed = self.cache.get(resource, key)
@@ -101,12 +106,12 @@ class Autoscalers:
         try:
             await self._make(adapter, desired)
         except (Invalid, Forbidden):
-            # KEDA may hear of the deletion only now. If it is not that, the next reconcile reports it.
+            # KEDA may notice the deletion only now. If the cause is different, the next reconcile reports it.
             return AutoscalerState(reported(adapter, AUTOSCALING), SOON)
         return self._made(adapter, desired)
 
     def _made(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:
-        """The desired autoscaler is there; it may have a trouble all the same."""
+        """The desired autoscaler exists; it may still report trouble."""
         if (rivals := rivalry(self.cache, adapter)) is not None:
             return AutoscalerState(rivals)
         fine = ConditionState(True, desired["kind"], described(desired))
@@ -118,13 +123,15 @@ class Autoscalers:
         return AutoscalerState(fine)
 
     def _failed(self, adapter: KubeObject, reason: str, message: str, *, again: float | None) -> AutoscalerState:
-        """The desired autoscaler could not be made; the message says which one the component has meanwhile."""
+        """The desired autoscaler could not be created; the message names the autoscaler that the component has
+        meanwhile.
+        """
         if kept := " and ".join(described(obj) for _, obj in self._present(adapter)):
             message = f"{message}; until then {kept} stays"
         return AutoscalerState(ConditionState(False, reason, message), again)
 
     async def _delete_others(self, adapter: KubeObject, desired: Resource | None) -> None:
-        """Delete the adapter's autoscalers of all kinds but the desired one: two would undo each other's work."""
+        """Delete the adapter's autoscalers of all other kinds: two autoscalers would undo each other's work."""
         for resource, obj in list(self._present(adapter)):
             if resource != desired:
                 await self._delete(adapter, resource, obj)
@@ -134,7 +141,8 @@ class Autoscalers:
         try:
             await self.kube.delete(resource, key, uid=uid)
         except (NotFound, Conflict):
-            # Another client deleted it, or another object has its name by now: it is gone, but not by this service.
+            # Another client deleted it, or another object now has its name: it is gone, but this service did not delete
+            # it.
             self.cache.remove(resource, key, uid)
             return
         self.cache.remove(resource, key, uid)
@@ -166,7 +174,7 @@ class Autoscalers:
 
 
 class _NameInUse(Exception):
-    """An object has the desired name that is not, or not for long, the adapter's. `reason`: of the condition."""
+    """An object of the desired name is not the adapter's, or is being deleted. `reason`: reason of the condition."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -174,7 +182,7 @@ class _NameInUse(Exception):
 
 
 def _check_name(adapter: KubeObject, resource: Resource, observed: KubeObject) -> None:
-    """_NameInUse where the object of the desired name cannot be, or become, the adapter's autoscaler."""
+    """_NameInUse if the object of the desired name is not, and cannot become, the adapter's autoscaler."""
     name = observed["metadata"]["name"]
     if not objects.controls(adapter, observed):
         raise _NameInUse(

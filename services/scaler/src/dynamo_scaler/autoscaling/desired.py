@@ -14,20 +14,20 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 CONTRACT = "dynamo-autoscaling"
 _ANNOTATION = f"metadata.annotations[{AUTOSCALING!r}]"
 _OF_ALPHA = ("minReplicas", "maxReplicas", "metrics", "behavior")
-#: Kinds of what a trigger of KEDA has its secrets from, where these are of the graph's own namespace. "" is KEDA's default.
+#: Kinds of authentications of a KEDA trigger whose secrets are in the graph's namespace. "" is KEDA's default.
 _OF_NAMESPACE = ("", "TriggerAuthentication")
 
 
 class InvalidAutoscalingError(ValueError):
-    """The request is not valid; the message says where and why."""
+    """The request is invalid; the message says where and why."""
 
 
 def desired_autoscaling(
     graph: KubeObject, component: str, cluster_authentications: Set[str] = frozenset()
 ) -> ComponentAutoscaling | None:
-    """The desired autoscaler of a component, or None. InvalidAutoscalingError where the request is not valid.
+    """The desired autoscaler of a component, or None. InvalidAutoscalingError if the request is invalid.
 
-    The annotation counts where both are there: it is the newer way. `cluster_authentications` are the
+    The annotation has priority if both exist, because it is newer. `cluster_authentications` are the
     ClusterTriggerAuthentications that graphs may name.
     """
     annotations = graph["metadata"].get("annotations") or {}
@@ -47,10 +47,12 @@ def desired_autoscaling(
 
 
 def _check_authentications(settings: ComponentAutoscaling, place: str, allowed: Set[str]) -> None:
-    """KEDA sends the secrets of an authentication to the server that its trigger names, and the author of a graph names both."""
+    """Refuse other authentications: KEDA sends their secrets to the server of the trigger, and the author of a graph
+    names both.
+    """
     for index, trigger in enumerate(settings.triggers):
         reference = trigger.get("authenticationRef")
-        # What is not an object is for the API server to refuse.
+        # The API server refuses a value that is not an object.
         if not isinstance(reference, dict) or reference.get("kind", "") in _OF_NAMESPACE:
             continue
         name = reference.get("name")

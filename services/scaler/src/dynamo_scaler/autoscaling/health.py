@@ -1,4 +1,4 @@
-"""What an autoscaler says of itself, as its adapter repeats it. Pure."""
+"""The health of an autoscaler from its own conditions, which its adapter repeats. Pure."""
 
 from datetime import datetime
 from typing import Any
@@ -11,20 +11,21 @@ from dynamo_shared.api.untrusted.words import quoted
 
 from dynamo_scaler.adapters.status import ConditionState
 
-#: By kind, conditions of an autoscaler that does not scale as it should; of several the first is repeated.
+#: By kind, the conditions of an autoscaler that does not scale; if several apply, the first is repeated.
 _TROUBLES = {
     HORIZONTAL_POD_AUTOSCALERS.kind: (("AbleToScale", "False"), ("ScalingActive", "False")),
     SCALED_OBJECTS.kind: (("Ready", "False"), ("Fallback", "True")),
 }
-#: An HPA leaves a component at 0 replicas alone, as the documentation says.
+#: An HPA ignores a component at 0 replicas; this is documented behaviour.
 _AS_IT_SHOULD_BE = frozenset({"ScalingDisabled"})
 
-#: Pods that start have no metrics, and an autoscaler says so: what passes within this time is not reported. Seconds.
+#: Starting pods have no metrics, and an autoscaler reports that: trouble that ends within this time is not reported.
+#: Seconds.
 DEBOUNCE = 120.0
 
 
 def trouble(autoscaler: KubeObject) -> ConditionState | None:
-    """Why an autoscaler does not scale, by its own conditions; None where they do not say so."""
+    """Why an autoscaler does not scale, from its own conditions; None if they show no trouble."""
     said = _said(autoscaler)
     if said is None:
         return None
@@ -37,13 +38,15 @@ def trouble(autoscaler: KubeObject) -> ConditionState | None:
 
 
 def counts_in(autoscaler: KubeObject, now: datetime) -> float:
-    """Seconds until the trouble of an autoscaler counts; 0 where it does, or has no time."""
+    """Seconds until the trouble of an autoscaler counts; 0 if it counts already, or has no time."""
     since = moment((_said(autoscaler) or {}).get("lastTransitionTime"))
     return min(max(0.0, DEBOUNCE - (now - since).total_seconds()), DEBOUNCE) if since is not None else 0.0
 
 
 def trouble_reason(autoscaler: KubeObject | None) -> str:
-    """The reason of an autoscaler's trouble; empty without one. Its words and figures change all the time."""
+    """The reason of an autoscaler's trouble; empty without trouble. The message is not used, because it changes all the
+    time.
+    """
     said = _said(autoscaler) if autoscaler is not None else None
     return _reason(said) if said is not None else ""
 
@@ -53,7 +56,7 @@ def _reason(said: KubeObject) -> str:
 
 
 def _said(autoscaler: KubeObject) -> KubeObject | None:
-    """The condition that says that an autoscaler does not scale."""
+    """The condition that reports that an autoscaler does not scale."""
     conditions: Any = (autoscaler.get("status") or {}).get("conditions") or ()
     counted = [each for each in conditions if isinstance(each, dict) and each.get("reason") not in _AS_IT_SHOULD_BE]
     troubles = _TROUBLES.get(autoscaler.get("kind", ""), ())

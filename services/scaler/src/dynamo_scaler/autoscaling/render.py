@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import (
     controller_reference,
 )
 
-#: Where no metric is given (defaults of the reference, seed 004).
+#: The default metric (as in the reference, seed 004).
 CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
 
 
@@ -21,12 +21,12 @@ _TRANSFER = "scaledobject.keda.sh/transfer-hpa-ownership"
 
 
 def autoscaler(adapter: KubeObject, settings: ComponentAutoscaling) -> KubeObject:
-    """What is asked for, named as the adapter and owned by it."""
+    """The requested autoscaler, with the name of the adapter, which owns it."""
     return _scaled_object(adapter, settings) if settings.triggers else _horizontal(adapter, settings)
 
 
 def described(child: KubeObject) -> str:
-    """The autoscaler in a few words, for people."""
+    """A short description of the autoscaler, for people."""
     spec = child["spec"]
     least = spec.get("minReplicas", spec.get("minReplicaCount"))
     most = spec.get("maxReplicas", spec.get("maxReplicaCount"))
@@ -34,7 +34,7 @@ def described(child: KubeObject) -> str:
 
 
 def taking_over(scaled_object: KubeObject, hpa: str) -> KubeObject:
-    """A ScaledObject that KEDA's webhook judges as if the adapter's HPA were gone. Only to ask with, as a dry run."""
+    """A ScaledObject that KEDA's webhook checks as if the adapter's HPA were gone. Use it only for a dry run."""
     metadata, spec = scaled_object["metadata"], scaled_object["spec"]
     advanced = spec.get("advanced", {})
     config = {**advanced.get("horizontalPodAutoscalerConfig", {}), "name": hpa}

@@ -1,4 +1,4 @@
-"""What scales one adapter: several autoscalers, and the HPA that KEDA makes for a ScaledObject."""
+"""The autoscalers of one adapter: several autoscalers, and the HPA that KEDA creates for a ScaledObject."""
 
 from collections.abc import Iterator
 
@@ -17,18 +17,20 @@ from dynamo_scaler.adapters.status import ConditionState
 
 BY_TARGET = "target"
 SEVERAL = "SeveralAutoscalers"
-#: A ScaledObject before the HPA that KEDA makes for it.
+#: A ScaledObject before the HPA that KEDA creates for it.
 _KINDS = (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS)
 
 
 def index(cache: ObjectCache) -> None:
-    """Keep autoscalers findable by the adapter that they scale."""
+    """Index autoscalers by the adapter that they scale."""
     for resource in _KINDS:
         cache.add_index(resource, BY_TARGET, lambda each: list(_target(each)))
 
 
 def autoscalers_of(cache: ObjectCache, adapter: ObjectKey) -> dict[str, KubeObject]:
-    """What scales an adapter, by kind and name: `HorizontalPodAutoscaler web`. Without those that are being deleted."""
+    """The autoscalers of an adapter, by kind and name: `HorizontalPodAutoscaler web`. Without those that are being
+    deleted.
+    """
     return {
         f"{resource.kind} {objects.name(each)}": each
         for resource in _KINDS
@@ -38,14 +40,16 @@ def autoscalers_of(cache: ObjectCache, adapter: ObjectKey) -> dict[str, KubeObje
 
 
 def hpas_of(cache: ObjectCache, scaled_object: KubeObject) -> list[KubeObject]:
-    """What KEDA made for a ScaledObject of an adapter: it scales by an HPA, and not all releases say what that lacks."""
+    """The HPAs that KEDA created for a ScaledObject of an adapter: KEDA scales with an HPA, and not all releases report
+    its trouble.
+    """
     adapter = ObjectKey(objects.namespace(scaled_object), scaled_adapter(scaled_object))
     hpas = cache.by_index(HORIZONTAL_POD_AUTOSCALERS, BY_TARGET, str(adapter))
     return [each for each in hpas if objects.controls(scaled_object, each)]
 
 
 def rivalry(cache: ObjectCache, adapter: KubeObject) -> ConditionState | None:
-    """The trouble of an adapter that several autoscalers scale; None where there is one, or none."""
+    """The trouble of an adapter with several autoscalers; None if there is at most one."""
     every = autoscalers_of(cache, key_of(adapter))
     if len(every) < 2:
         return None
@@ -62,7 +66,7 @@ def rivalry(cache: ObjectCache, adapter: KubeObject) -> ConditionState | None:
 
 
 def _is_kedas(autoscaler: KubeObject) -> bool:
-    """Whether KEDA made an HPA for a ScaledObject, with the labels of that."""
+    """Whether KEDA created an HPA for a ScaledObject; such an HPA has the ScaledObject's labels."""
     owner = objects.controller_of(autoscaler)
     return owner is not None and owner.get("kind") == SCALED_OBJECTS.kind
 

@@ -1,1 +1,1 @@
-"""Budgets of GPUs over several graphs: what counts, what fits, and what may be exchanged. Pure."""
+"""GPU budgets over several graphs: counts, limits and transfers. Pure."""

@@ -1,4 +1,4 @@
-"""Whose GPUs come by a ResourceClaim, or by a template of claims: many claims change that no graph counts."""
+"""Graphs whose GPUs come from a ResourceClaim, or from a claim template: most changed claims belong to no graph."""
 
 from functools import partial
 
@@ -25,7 +25,7 @@ def index(cache: ObjectCache) -> None:
 
 
 def graphs_of(cache: ObjectCache, resource: Resource, key: ObjectKey) -> set[ObjectKey]:
-    """Graphs whose GPUs are counted by a claim, or by a template of claims."""
+    """Graphs whose GPUs a claim, or a claim template, determines."""
     graphs = set(cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, resource.id, str(key)))
     if resource == RESOURCE_CLAIMS:
         graphs.update(map(pods.graph_of, cache.by_index(PODS, resource.id, str(key))))

@@ -1,9 +1,9 @@
-"""Intents: requests that are not done yet. They live in an annotation of the graph, so they survive restarts.
+"""Intents: requests that are not done yet. An annotation of the graph stores them, so they survive restarts.
 
-An intent that is *held* waits for something that passes (a roll-out, a cooldown, pending pods) and is then carried out. One
-that was *refused* for a budget is only remembered: a command of the opposite direction may be paired with it, in one
-transfer of GPUs. Both end with their life time, with a newer command for the component, and when another client
-changes its replicas.
+A *held* intent waits for something temporary (a roll-out, a cooldown, pending pods) and is then carried out. An intent
+that was *refused* for a budget is only remembered: a command in the opposite direction may be paired with it, in one
+transfer of GPUs. Both end after their lifetime, with a newer command for the component, or when another client changes
+its replicas.
 """
 
 import json
@@ -24,15 +24,15 @@ _MOST = 50
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One component's."""
+    """The intent of one component."""
 
     replicas: Count
-    #: The component's replicas at the request. Other replicas now: another client decided.
+    #: The component's replicas at the time of the request. If they differ now, another client has changed them.
     current: Count
-    #: When it was asked for, Unix time.
+    #: Time of the request, Unix time.
     at: float
     command: str
-    #: False: refused for a budget.
+    #: False: refused because of a budget.
     held: bool = False
     #: Why it is not done.
     reason: str = ""
@@ -43,17 +43,17 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     sent: str = ""
 
     def is_fresh(self, now: float, lifetime: float) -> bool:
-        """Whether its life time is not over; one of a clock that is far ahead never lives."""
+        """Whether its lifetime is not over; an intent from a clock that is far ahead never counts."""
         return abs(now - self.at) < lifetime
 
     def is_open(self, pool: DesiredPool) -> bool:
-        """Whether it is still to be done: no one else changed the component, and it is not done yet."""
+        """Whether it is still open: no other client changed the component, and it is not done yet."""
         return self.replicas != pool.current == self.current
 
 
 @dataclass(frozen=True, slots=True)
 class OpenIntent:
-    """An intent with its pool as it is now."""
+    """An intent with its current pool."""
 
     pool: DesiredPool
     intent: Intent
@@ -71,7 +71,7 @@ def read(graph: KubeObject) -> dict[str, Intent]:
 
 
 def written(intents: Mapping[str, Intent]) -> str | None:
-    """The annotation's text; None where there is nothing to remember."""
+    """The annotation's text; None if there is nothing to remember."""
     if not intents:
         return None
     return json.dumps(msgspec.to_builtins(dict(sorted(intents.items()))), separators=(",", ":"))

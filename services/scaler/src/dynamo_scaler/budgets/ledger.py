@@ -1,4 +1,4 @@
-"""Which budgets a graph counts in, and what they hold. Pure."""
+"""The budgets in which a graph counts, and their GPUs. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 
 
 def includes(graph: ObjectKey, namespaces: Iterable[str], deployments: Iterable[str]) -> bool:
-    """Whether a graph is one of those that namespaces and names (`name`, `namespace/name`) say; no names say all."""
+    """Whether a graph matches namespaces and names (`name`, `namespace/name`); without names, all graphs match."""
     spaces, names = tuple(namespaces), tuple(deployments)
     if spaces and graph.namespace not in spaces:
         return False
@@ -20,7 +20,7 @@ def includes(graph: ObjectKey, namespaces: Iterable[str], deployments: Iterable[
 
 
 def is_managed(graph: ObjectKey, managed: Iterable[str]) -> bool:
-    """Whether commands may scale a graph: `managed` names namespaces and graphs (`namespace/name`), none names all."""
+    """Whether commands may scale a graph: `managed` names namespaces and graphs (`namespace/name`); empty means all."""
     listed = tuple(managed)
     return not listed or graph.namespace in listed or str(graph) in listed
 
@@ -53,7 +53,7 @@ class Account:
 
     @property
     def before(self) -> int:
-        """GPUs of all desired replicas, as far as they are known."""
+        """GPUs of all desired replicas, as far as known."""
         return self.after({})
 
     def after(self, changes: Mapping[PoolKey, int]) -> int:
@@ -72,13 +72,14 @@ class Account:
         return [pool for pool in self._unknown if changes.get(pool.key, pool.current)]
 
     def fit(self, changes: Mapping[PoolKey, int], allowance: int = 0) -> BudgetFit:
-        """How changes would leave the budget.
+        """The state of the budget after changes.
 
-        What is out of bounds already (the budget is new, or a user scales without a command) may always come nearer to them,
-        so a change breaches a bound only where it makes things worse. `allowance`: GPUs that may be missing at the floor.
+        A budget that is already out of bounds (it is new, or a user scaled without a command) may always come closer to
+        them, so a change breaches a bound only if it makes things worse. `allowance`: GPUs that may be missing at the
+        floor.
 
-        GPUs that are not known may be any number: nothing that may take more of them fits below a ceiling, and towards a floor
-        only those count that are known.
+        Unknown GPUs may be any number: a change that may take more of them never fits below a ceiling, and only known
+        GPUs count towards a floor.
         """
         before, after = self.before, self.after(changes)
         if 0 <= self.budget.max_gpus < after and after > before:

@@ -1,4 +1,4 @@
-"""Pools: components with what a decision needs to know of them. Pure."""
+"""Pools: components with the facts that a decision needs. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,30 +28,32 @@ class PoolKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DesiredPool:
-    """The replicas of one component, as desired now."""
+    """The currently desired replicas of one component."""
 
     key: PoolKey
-    #: v1beta1 type: frontend, worker, prefill, decode, planner, epp; empty where it has none.
+    #: v1beta1 type: frontend, worker, prefill, decode, planner, epp; empty without one.
     type: str
     current: int
-    #: GPUs of one replica, as far as they are known.
+    #: GPUs of one replica, as far as known.
     gpus: int
     #: Name of the scaling adapter that owns the replicas; empty: the graph itself.
     adapter: str = ""
-    #: GPUs that all replicas have together, by the ResourceClaim that they share.
+    #: GPUs that all replicas share, by ResourceClaim.
     shared: Mapping[ObjectKey, int] = field(default_factory=dict, hash=False)
-    #: Why there may be more GPUs than are known: one text for each claim that cannot be counted.
+    #: Why there may be more GPUs than known: one text for each claim that cannot be counted.
     unknown: tuple[str, ...] = ()
-    #: Replicas that run together or not at all: `minAvailable`, where Grove runs the graph.
+    #: Replicas that run together or not at all: `minAvailable`, if Grove runs the graph.
     least: int = 1
 
     @property
     def has_gpus(self) -> bool:
-        """Whether its pods take GPUs, or may."""
+        """Whether its pods have GPUs, or may have."""
         return bool(self.gpus or self.shared or self.unknown)
 
     def gained(self, replicas: int) -> int:
-        """GPUs that it takes in addition with so many replicas, as if no other pool shared its claims; below 0: gives back."""
+        """Additional GPUs with so many replicas, as if no other pool shared its claims; negative: GPUs that it
+        releases.
+        """
         together = sum(self.shared.values())
         return (replicas - self.current) * self.gpus + (bool(replicas) - bool(self.current)) * together
 
@@ -61,9 +63,9 @@ def pools_of(
     adapters: Iterable[KubeObject],
     claims_of: Callable[[PoolKey], KnownClaims] | None = None,
 ) -> list[DesiredPool]:
-    """The pools of a graph (v1beta1); where an adapter owns a component's replicas, its number counts.
+    """The pools of a graph (v1beta1); if an adapter owns a component's replicas, the adapter's number counts.
 
-    `claims_of` gives what is known of the claims of a pool's pods; without it, only GPUs of containers count.
+    `claims_of` returns the known claims of a pool's pods; without it, only GPUs of containers count.
     """
     owners, least = adapted.owning(graph, adapters), adapted.least_replicas(graph)
     components = graph["spec"].get("components") or ()

@@ -1,4 +1,4 @@
-"""Whether budgets allow changes, alone or paired with what others asked for: the Global Planner's rules. Pure.
+"""Whether budgets allow changes, alone or paired with earlier requests: the Global Planner's rules. Pure.
 
 1. Every budget that the changes touch keeps its bounds: allowed.
 2. A ceiling would be exceeded, or a floor missed: some fresh intent of the opposite direction, of another pool in that
@@ -8,7 +8,7 @@
 3. GPUs of some replicas are not known yet: nothing makes up for that, and the changes wait until they are.
 4. Otherwise the changes are refused, and remembered as intents for others to be paired with.
 
-A transfer may leave the floor missed by the tolerance, the GPUs of the largest replica in it, and never exceeds the ceiling.
+A transfer may miss the floor by a tolerance, the GPUs of its largest replica, and never exceeds the ceiling.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ class Partner:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What budgets say: all changes of the transfer, whose they are, and the bound that is breached if any."""
+    """The result of the budgets: all changes of the transfer, their owners, and the breached bound, if any."""
 
     changes: Mapping[PoolKey, int]
     partners: Sequence[PoolKey] = ()
@@ -53,7 +53,7 @@ class Settlement:
 
 
 def settle(every: Sequence[Account], changes: Mapping[PoolKey, int], partners: Sequence[Partner] = ()) -> Settlement:
-    """What the budgets say of changes: replicas by pool."""
+    """Check changes (replicas by pool) against the budgets."""
     breach = _breach(every, changes)
     if breach is None:
         return Settlement(changes, figures=figures(every, changes))
@@ -86,7 +86,7 @@ def _touched(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> list[A
 
 
 def _breach(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> tuple[Account, BudgetFit] | None:
-    """The first bound that is breached; where none is, the first that may be."""
+    """The first breached bound, otherwise the first bound that may be breached."""
     breaches = [
         (account, fit)
         for account in _touched(every, changes)
@@ -97,7 +97,7 @@ def _breach(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> tuple[A
 
 
 def _allowance(account: Account, changes: Mapping[PoolKey, int]) -> int:
-    """What a transfer, which takes from one pool and gives to another, may leave missing at the floor."""
+    """The GPUs that a transfer between pools may leave missing at the floor."""
     moved = [(account.pools[key], replicas) for key, replicas in changes.items() if key in account.pools]
     takes = any(replicas < pool.current for pool, replicas in moved)
     gives = any(replicas > pool.current for pool, replicas in moved)

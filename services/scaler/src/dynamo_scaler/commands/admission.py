@@ -1,4 +1,4 @@
-"""Whether a command is accepted for a decision, and which part of it was done before."""
+"""Checks whether a command is accepted for a decision, and which part of it was done before."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,20 +24,20 @@ from dynamo_scaler.commands.writer import Writer
 
 NOT_FOUND, NOT_MANAGED, STALE_GENERATION = "NotFound", "NotManaged", "StaleGeneration"
 SUPERSEDED, AUTOSCALED = "Superseded", "HasAutoscaler"
-#: A sender's clock that was further ahead than this says nothing of what came after: put right, it would be refused for as long
-#: as it had been wrong. Seconds.
+#: If a sender's clock was further ahead than this, its times are ignored: otherwise, after a correction of the clock,
+#: its commands would be refused for as long as it had been wrong. Seconds.
 _SKEW = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A request, read against the graph as it is."""
+    """A request, resolved against the current graph."""
 
     graph: KubeObject
     pools: Mapping[PoolKey, DesiredPool]
-    #: Replicas asked for, by pool, of what has not been done yet.
+    #: Requested replicas by pool, without the part that is already done.
     desired: Mapping[PoolKey, int]
-    #: What this very command did before: it was delivered again.
+    #: The part that this command did before: it was delivered again.
     done: Mapping[PoolKey, ScalingRecord]
 
 
@@ -50,7 +50,7 @@ class CommandAdmission:
     now: Callable[[], float]
 
     async def admit(self, request: ScaleRequest) -> Admitted:
-        """What a command asks for. CommandRefusedError where this platform cannot do that."""
+        """The request of a command. CommandRefusedError if this platform cannot do it."""
         graph = await self._graph(request)
         pools = {pool.key: pool for pool in self.view.pools(graph)}
         desired = resolve(request.targets, list(pools.values()))
@@ -70,7 +70,7 @@ class CommandAdmission:
                     f"{key.component} is scaled by {scaler}, which would undo this: change its bounds, or remove it",
                 )
         generation = graph["metadata"]["generation"]
-        # A command that was half done has changed the generation by itself.
+        # A half-done command has changed the generation itself.
         if request.expected_generation not in {0, generation} and not done:
             raise CommandRefusedError(
                 STALE_GENERATION,
@@ -81,7 +81,7 @@ class CommandAdmission:
         return Admitted(graph, pools, {key: n for key, n in desired.items() if key not in done}, done)
 
     async def given_up(self, request: ScaleRequest) -> tuple[KubeObject, list[tuple[DesiredPool, intents.Intent]]]:
-        """The graph, and what the requester asked for before and is not done. CommandRefusedError as for other commands."""
+        """The graph, and the requester's earlier unfinished requests. CommandRefusedError like for other commands."""
         if not request.requester:
             raise CommandRefusedError(INVALID, "withdraw: needs requester, whose requests end")
         graph = await self._graph(request)
@@ -118,7 +118,7 @@ class CommandAdmission:
         return graph
 
     def _remember(self, request: ScaleRequest, desired: Mapping[PoolKey, int | None]) -> None:
-        """Which commands are the latest. A restart forgets those that left nothing on the graph."""
+        """Remember the latest commands. A restart forgets those without a record on the graph."""
         for key, replicas in desired.items() if request.requester and not request.dry_run else ():
             if not _is_after(self.view.last_commands.get(key, request.requester), request):
                 command = LastCommand(request.requester, request.sent, self.now(), replicas)
@@ -135,14 +135,14 @@ class CommandAdmission:
 
 
 def _is_after(other: ScalingRecord | intents.Intent | LastCommand | None, request: ScaleRequest) -> bool:
-    """Whether another command of the same requester is a newer one, as far as the requester's clock can say."""
+    """Whether another command of the same requester is newer, by the requester's clock."""
     if other is None or not request.requester or other.requester != request.requester:
         return False
     return _before(request.sent, other.sent) and not _is_ahead(other.sent, other.at)
 
 
 def _before(one: str, other: str) -> bool:
-    """Whether a time is before another; times that cannot be read are not."""
+    """Whether a time is before another; False for invalid times."""
     try:
         return _moment(one) < _moment(other)
     except ValueError:
@@ -155,7 +155,7 @@ def _is_ahead(sent: str, decided: float) -> bool:
 
 
 def _moment(text: str) -> datetime:
-    """A time by its sender's clock, in UTC where it has no zone. ValueError where it is not a time."""
+    """A time of the sender's clock, in UTC if it has no zone. ValueError if it is not a time."""
     moment = times.moment(text) or times.moment(f"{text}Z")
     if moment is None:
         raise ValueError("not a time")

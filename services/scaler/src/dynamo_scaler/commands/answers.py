@@ -1,4 +1,4 @@
-"""Commands that were answered before, so that a repeated command gets the same answer and does not act twice."""
+"""Answers of earlier commands, so that a repeated command gets the same answer and has no second effect."""
 
 import msgspec
 from dynamo_shared.bus import Bus, streams
@@ -9,7 +9,7 @@ from dynamo_shared.wire import cloudevents, subjects
 from dynamo_shared.wire.specifications.platform import COMMAND, CommandResult
 
 COMPLETED, FAILED = "completed", "failed"
-#: Answers that are remembered here; EVENTS has all of a week.
+#: Number of answers in memory; EVENTS has the answers of a week.
 _CAPACITY = 2000
 
 
@@ -19,19 +19,19 @@ class Answers:
     def __init__(self, bus: Bus, cluster: str) -> None:
         self._bus = bus
         self._cluster = cluster
-        #: By namespace and id: ids are of the senders' making, and those of two namespaces may be the same.
-        #: An error is kept as its text: it holds the frames that raised it, and they whole graphs.
+        #: By namespace and id: senders choose ids, and two namespaces may use the same. An error is stored as its text,
+        #: because an exception keeps its frames, which keep whole graphs.
         self._known: Newest[tuple[str, str], tuple[str, Answered]] = Newest(_CAPACITY)
 
     def keep(self, namespace: str, command: str, answer: Answered | CommandRefusedError) -> None:
-        """A command of a namespace was answered."""
+        """Remember the answer of a command."""
         if isinstance(answer, CommandRefusedError):
             self._known[namespace, command] = FAILED, Answered(answer.reason, str(answer))
         else:
             self._known[namespace, command] = COMPLETED, answer
 
     async def find(self, namespace: str, command: str) -> Answered | CommandRefusedError | None:
-        """The answer that a command was given; None where none is known. While NATS is away only memory is asked."""
+        """The earlier answer of a command; None if unknown. While NATS is down, only memory is used."""
         if (namespace, command) in self._known:
             return _as_given(*self._known[namespace, command])
         for event in (COMPLETED, FAILED):
@@ -48,5 +48,5 @@ class Answers:
 
 
 def _as_given(event: str, answer: Answered) -> Answered | CommandRefusedError:
-    """An answer as the command's handler returns or raises it."""
+    """An answer in the form that the command's handler returns or raises."""
     return answer if event == COMPLETED else CommandRefusedError(*answer)

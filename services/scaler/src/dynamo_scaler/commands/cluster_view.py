@@ -45,7 +45,7 @@ _INTENTS, _HELD, _THERE = "intents", "held", "there"
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Reads the cache, and writes nothing."""
+    """A read-only view of the cache."""
 
     cache: ObjectCache
     settings: Scaler
@@ -54,7 +54,7 @@ class ClusterView:
     shapes: Shapes = field(default_factory=Shapes)
     history: RequestHistory = field(default_factory=RequestHistory)
     last_commands: LastCommands = field(default_factory=LastCommands)
-    #: Of graphs that have not changed since, nor their adapters and claims: a budget may count a thousand.
+    #: Pools of graphs that have not changed, with unchanged adapters and claims: a budget may count a thousand.
     _pools: dict[ObjectKey, list[DesiredPool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class ClusterView:
         return graph if graph is not None and not objects.is_deleting(graph) else None
 
     def serves(self, graph: ObjectKey) -> bool:
-        """Whether commands to this platform scale a graph. Other graphs count in budgets all the same."""
+        """Whether commands to this platform scale a graph. Other graphs still count in budgets."""
         return is_managed(graph, self.settings.managed) and not self.is_elsewhere(graph.namespace)
 
     def all_pools(self) -> Iterator[DesiredPool]:
@@ -98,7 +98,7 @@ class ClusterView:
         return list(self.cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _HELD if held else _INTENTS))
 
     def pools(self, graph: KubeObject) -> list[DesiredPool]:
-        """The pools of a graph that is in the cache."""
+        """The pools of a cached graph."""
         key = key_of(graph)
         known = self._pools.get(key)
         if known is None:
@@ -126,7 +126,7 @@ class ClusterView:
                 if each is not None:
                     self._pools.pop(ObjectKey(key.namespace, each["spec"]["dgdRef"]["name"]), None)
         elif resource == PODS:
-            # What a pod got from a template may say how many GPUs its component's replicas get.
+            # The allocation of a pod's claim may determine the GPUs of its component's replicas.
             if device_claims.made_for(old or {}) != device_claims.made_for(new or {}):
                 for each in (old, new):
                     if each is not None:
@@ -138,7 +138,7 @@ class ClusterView:
                 self._pools.pop(graph, None)
 
     def inputs(self, keys: Iterable[PoolKey], now: float) -> DecisionInputs:
-        """The inputs of a decision about some pools. InvalidPolicyError where their graphs' policies are wrong."""
+        """The inputs of a decision about some pools. InvalidPolicyError if a policy of their graphs is invalid."""
         desired = set(keys)
         graphs = {key.graph_key for key in desired}
         every = self._accounts(graphs)
@@ -156,7 +156,7 @@ class ClusterView:
                 try:
                     situations[each.key] = self.situation(each.pool, now)
                 except InvalidPolicyError:
-                    # The next command for it reports this; until then nothing is paired with it.
+                    # The next command for this graph reports the error; until then no command is paired with it.
                     continue
                 open_intents.append(each)
             return open_intents
@@ -186,7 +186,7 @@ class ClusterView:
         return open_intents
 
     def is_open(self, intent: Intent, pool: DesiredPool) -> bool:
-        """Whether an intent of a pool is still to be done.
+        """Whether an intent of a pool is still open.
 
         Its own command may have scaled the pool last, and stopped before it updated the intent.
         """
@@ -197,7 +197,7 @@ class ClusterView:
         return own and pool.current != intent.replicas
 
     def record(self, pool: DesiredPool) -> records.ScalingRecord | None:
-        """What a command did last to a pool."""
+        """The last scaling of a pool by a command."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, pool.key.graph_key)
         return records.latest((graph, self.adapter(pool)), pool.key.component)
 
@@ -215,7 +215,7 @@ class ClusterView:
         return next(iter(rivals.autoscalers_of(self.cache, ObjectKey(pool.key.namespace, pool.adapter))), "")
 
     def situation(self, pool: DesiredPool, now: float) -> Situation:
-        """What speaks for or against scaling a pool. InvalidPolicyError where its graph's policy is wrong."""
+        """The reasons for or against scaling a pool. InvalidPolicyError if its graph's policy is invalid."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, pool.key.graph_key)
         assert graph is not None
         record = self.record(pool)
@@ -228,7 +228,7 @@ class ClusterView:
         )
 
     def _competing(self, pool: DesiredPool, graph: KubeObject) -> list[KubeObject]:
-        """Pods that a pool's new ones would wait with: its own, and of one with GPUs all of the graph that have some."""
+        """Pods that compete with a pool's new pods: its own, and if it has GPUs, all pods of the graph with GPUs."""
         rivals = [each for each in self.pools(graph) if each.key == pool.key or (pool.has_gpus and each.has_gpus)]
         return [pod for each in rivals for pod in pods.of_component(self.cache, *each.key)]
 

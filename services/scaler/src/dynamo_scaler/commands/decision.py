@@ -1,4 +1,4 @@
-"""The decision about a request: safety says how far each component may go now, budgets whether all of it together fits. Pure."""
+"""The decision about a request: safety limits each component, and budgets check all components together. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ APPLIED, PAIRED, UNCHANGED = "Applied", "Paired", "Unchanged"
 
 
 class ScaleOutcome(StrEnum):
-    """What becomes of a request."""
+    """The outcome of a request."""
 
     APPLY = "apply"
     """Something is done now; the rest may be held."""
@@ -36,10 +36,10 @@ class DecisionInputs:
     """The inputs of a decision."""
 
     pools: Mapping[PoolKey, DesiredPool]
-    #: Budgets that count a pool of the request, with all that they count.
+    #: Budgets that count a pool of the request, with all their pools.
     accounts: Sequence[Account]
-    #: Fresh open intents of pools that these budgets count, without those of the request itself. There may be hundreds, and most
-    #: decisions breach no budget: they are read where one does.
+    #: Returns fresh open intents of pools in these budgets, without the request's own. There may be hundreds, and most
+    #: decisions breach no budget, so they are read only if a budget is breached.
     intents: Callable[[], Sequence[OpenIntent]]
     situation: Callable[[DesiredPool], Situation]
     now: float
@@ -47,22 +47,22 @@ class DecisionInputs:
 
 @dataclass(frozen=True, slots=True)
 class CommandDecision:
-    """What is done, what is not, and why."""
+    """The result: what is done, what is not, and why."""
 
     outcome: ScaleOutcome
     reason: str
     message: str
-    #: Of the request's components, in its order.
+    #: Verdicts about the request's components, in its order.
     verdicts: Sequence[PoolVerdict]
-    #: Of others that the request was paired with.
+    #: Verdicts about components that are paired with the request.
     partners: Sequence[PoolVerdict] = ()
-    #: Theirs.
+    #: The intents of these partners.
     intents: Mapping[PoolKey, Intent] = field(default_factory=dict)
     figures: Sequence[BudgetFigures] = field(default=())
 
     @property
     def changes(self) -> list[PoolVerdict]:
-        """What has to be written, those that shrink first."""
+        """The changes to write, shrinking pools first."""
         if self.outcome is not ScaleOutcome.APPLY:
             return []
         every = [each for each in (*self.verdicts, *self.partners) if each.changes]
@@ -70,7 +70,7 @@ class CommandDecision:
 
 
 def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> CommandDecision:
-    """What becomes of a request for so many replicas by pool."""
+    """Decide about a request: replicas by pool."""
     verdicts = [
         judge(inputs.pools[key], n, inputs.situation(inputs.pools[key]), inputs.now) for key, n in desired.items()
     ]
@@ -88,7 +88,7 @@ def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> CommandDec
     if not settlement.allowed:
         in_full = {each.pool.key: each.desired for each in verdicts if each.desired != each.pool.current}
         if waiting and settle(inputs.accounts, in_full, partners).allowed:
-            # Half of it would breach a budget that the whole does not: it waits for its other half.
+            # A part of the request would breach a budget that the whole does not: it waits for the other part.
             return nothing_done(ScaleOutcome.HOLD, waiting[0].reason, _held(waiting))
         if settlement.fit is BudgetFit.UNKNOWN:
             return nothing_done(ScaleOutcome.HOLD, UNKNOWN_GPUS, _not_known(settlement))
@@ -126,7 +126,7 @@ def _applied(
 
 
 def _offered(inputs: DecisionInputs, desired: Mapping[PoolKey, int]) -> list[tuple[OpenIntent, PoolVerdict]]:
-    """Intents of others that may be carried out as far as safety goes."""
+    """Intents of others that safety allows now."""
     offers = []
     for each in inputs.intents():
         if each.key not in desired:

@@ -1,4 +1,4 @@
-"""Carries out held scalings when their hold ends, and reports those whose life time ends first."""
+"""Carries out held scalings when their hold ends, and reports those whose lifetime ends first."""
 
 import asyncio
 import time
@@ -29,11 +29,11 @@ from dynamo_scaler.events import REFUSED, DecisionReport
 from dynamo_scaler.safety.verdict import PoolVerdict
 
 EXPIRED = "Expired"
-#: How often intents are checked for what ends with time alone (a cooldown, a life time). Seconds.
+#: Interval of checks for intents whose hold ends by time alone (a cooldown, a lifetime). Seconds.
 TICK = 1.0
-#: How often those are checked that nothing is done about but to forget them. Seconds.
+#: Interval of checks for intents that are only to be forgotten. Seconds.
 SWEEP = 30.0
-#: Changes come in groups: new pods, their status, the graph's. Seconds.
+#: Debounce: changes come in groups (new pods, their status, the graph's). Seconds.
 SETTLE = 0.05
 #: How long graphs are checked before it is asked again which have something to check: those of other namespaces come before
 #: thousands of one. Seconds.
@@ -54,7 +54,7 @@ class HeldScalings:
     _waiting: Turns[ObjectKey] = field(default_factory=lambda: Turns(lambda graph: graph.namespace))
 
     def wake(self) -> None:
-        """Something changed that may end a hold."""
+        """A change may end a hold."""
         self._changed.set()
 
     async def run(self) -> None:
@@ -78,9 +78,10 @@ class HeldScalings:
                 await asyncio.sleep(spread(TICK, least=1.0, most=3.0))
 
     async def check(self, *, held: bool = False) -> None:
-        """Carry out what may be, and forget what has ended. KubeError where the API server is away, or refused some of it.
+        """Carry out the allowed intents, and forget ended ones. KubeError if the API server does not answer, or refused
+        a write.
 
-        `held`: of graphs with scalings that are held, and not of those that only remember what was refused.
+        `held`: check only graphs with held scalings, not graphs that only remember refused ones.
         """
         if self.scaling.view.settings.advisory:
             return
@@ -107,14 +108,14 @@ class HeldScalings:
             raise trouble
 
     async def _check_graph(self, graph: KubeObject) -> KubeError | None:
-        """Returns what the API server refused: a command that cannot be written must not hold up all others."""
+        """Returns the refusals of the API server: a command that cannot be written must not block all others."""
         trouble: KubeError | None = None
-        # What was asked for together is decided together.
+        # Requests of one command are decided together.
         for command in dict.fromkeys(intent.command for intent in intents.read(graph).values()):
             try:
                 async with self.scaling.lock:
                     with suppress(StaleError):
-                        # The next check handles what changed meanwhile.
+                        # The next check handles changes in the meantime.
                         await self._check_command(key_of(graph), command)
             except KubeError as error:
                 if not error.status:
@@ -152,7 +153,7 @@ class HeldScalings:
                 message = f"{name} stays at {pool.current}: the graph asks for no planner any more"
                 await self._forget(graph, name, intent, DecisionReport(WITHDRAWN, message))
             elif intent.held:
-                # It may be from before a restart.
+                # The intent may be older than the last restart.
                 self.scaling.view.history.note(pool.key, intent.replicas, pool.current, now)
                 held[pool.key] = intent
         if held:
@@ -171,7 +172,7 @@ class HeldScalings:
                 await self._forget(graph, key.component, intent, DecisionReport(error.reason, str(error)))
 
     async def _end(self, graph: KubeObject, request: ScaleRequest, decision: CommandDecision) -> None:
-        """It is done by now, or a budget refuses it: reports and remembers that, as for any command."""
+        """The request is done, or a budget refuses it: report and remember that, like for any command."""
         await self.scaling.remember(self.scaling.after(request, decision))
         if decision.outcome is ScaleOutcome.REFUSE:
             self.scaling.report(REFUSED, graph, request, report_of(decision))

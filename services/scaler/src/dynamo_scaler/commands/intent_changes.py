@@ -15,20 +15,21 @@ from dynamo_scaler.safety.verdict import PoolVerdict
 IntentChanges = dict[ObjectKey, dict[str, Intent | None]]
 """By graph and component; None: remove it."""
 
-#: An intent that is asked for again and again is written again only after this part of its life time.
+#: A repeatedly requested intent is written again only after this fraction of its lifetime.
 _REFRESH = 0.25
-#: What makes an intent another one than that of the same component before it.
+#: The fields that distinguish an intent from the previous intent of the component.
 _said = attrgetter("replicas", "current", "held", "reason", "requester")
-#: Characters of a message that are remembered: a graph has up to 25 components, and its annotations a limit.
+#: Length limit of a remembered message: a graph has up to 25 components, and its annotations have a size limit.
+#: Characters.
 _LONGEST = 400
 
 
 def intents_after(
     request: ScaleRequest, decision: CommandDecision, known: Mapping[PoolKey, Intent], now: float, lifetime: float
 ) -> IntentChanges:
-    """What is to be remembered of a decision's components, `known` being what is remembered of them.
+    """The intents of a decision's components after the decision; `known`: their intents before it.
 
-    The newest request of a component counts, so that one which is done, or refused for good, ends earlier ones.
+    The newest request of a component counts, so a request that is done, or permanently refused, ends earlier ones.
     """
     changes: IntentChanges = {}
     intended = {each.pool.key: _intent(request, decision, each, now) for each in decision.verdicts}
@@ -45,7 +46,7 @@ def intents_after(
 def _are_remembered(
     intended: Mapping[PoolKey, Intent | None], known: Mapping[PoolKey, Intent], *, since: float
 ) -> bool:
-    """Whether one command asked for the same, and not long ago. What is asked for together stays one command's."""
+    """Whether one command requested the same recently. Requests of one command stay together."""
     if len({each.command for each in known.values()}) > 1:
         return False
     pairs = ((intent, known.get(key)) for key, intent in intended.items())
@@ -56,7 +57,9 @@ def _are_remembered(
 
 
 def promised(decision: CommandDecision, first: frozenset[PoolKey]) -> IntentChanges:
-    """Partners whose turn comes after the first write, as held: were we to die in between, they are done all the same."""
+    """Partners that are written after the first write, as held intents: if the scaler dies in between, they are still
+    done.
+    """
     changes: IntentChanges = {}
     for verdict in decision.partners:
         key, intent = verdict.pool.key, decision.intents[verdict.pool.key]
@@ -66,12 +69,14 @@ def promised(decision: CommandDecision, first: frozenset[PoolKey]) -> IntentChan
 
 
 def rest_of(remembered: IntentChanges, decision: CommandDecision) -> IntentChanges:
-    """What is left to do of components that a first part is done of, as it stands before that: it may be all that is done."""
+    """The rest to do for components whose first part is being written, stored before that write: the scaler may stop
+    after it.
+    """
     changes: IntentChanges = {}
     for verdict in decision.verdicts:
         key = verdict.pool.key
         intent = remembered.get(key.graph_key, {}).get(key.component)
-        # An adapter's number and the graph's annotation are two writes; without an adapter they are one.
+        # An adapter's number and the graph's annotation are two writes; without an adapter they are one write.
         if intent is not None and verdict.changes and verdict.pool.adapter:
             before = msgspec.structs.replace(intent, current=verdict.pool.current)
             changes.setdefault(key.graph_key, {})[key.component] = before
@@ -79,7 +84,7 @@ def rest_of(remembered: IntentChanges, decision: CommandDecision) -> IntentChang
 
 
 def withdrawn(decision: CommandDecision, rest: IntentChanges, done: frozenset[PoolKey]) -> IntentChanges:
-    """A write was refused, and that ends the command: its rest is not done, nor what was promised to partners until then."""
+    """A refused write ends the command: neither its rest nor the pending parts of its partners are done."""
     changes: IntentChanges = {key: dict.fromkeys(names) for key, names in rest.items()}
     for verdict in decision.partners:
         key = verdict.pool.key

@@ -1,7 +1,7 @@
-"""The last command of each requester for a component, whatever became of it: what arrives later, and is older, is refused.
+"""The last command of each requester for a component, whatever its outcome: older commands that arrive later are
+refused.
 
-A graph has only what is done or waits. This is kept in memory, for each graph by itself: the commands of others take no
-place of a graph's own.
+The graph stores only commands that are done or wait. This record is in memory, with a separate limit for each graph.
 """
 
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ from dynamo_shared.newest import Newest
 
 from dynamo_scaler.budgets.pools import PoolKey
 
-#: Of one graph: four requesters for each of the 25 components that it has at most.
+#: Limit for one graph: four requesters for each of at most 25 components.
 _REMEMBERED = 100
 
 
 class LastCommand(NamedTuple):
-    """What a requester asked for last."""
+    """The last request of a requester."""
 
     requester: str
     sent: str
     at: float
-    #: None: it withdrew.
+    #: None: the requester withdrew its request.
     replicas: int | None
 
 
@@ -38,7 +38,7 @@ class LastCommands:
         return known.get((key.component, requester)) if known is not None else None
 
     def note(self, key: PoolKey, command: LastCommand) -> None:
-        """A command is the last one of its requester."""
+        """Record the last command of its requester."""
         known = self._graphs.setdefault(key.graph_key, Newest(_REMEMBERED))
         known[key.component, command.requester] = command
 

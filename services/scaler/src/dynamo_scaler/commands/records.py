@@ -1,7 +1,7 @@
-"""The last command of a component, written on the object whose replicas they changed, in the same write.
+"""The last command of a component, stored on the object whose replicas it changed, in the same write.
 
-So a command that is delivered again after the scaler died between the write and its answer is known to be done, and
-components rest between two scalings whatever restarts in between.
+So if the scaler dies between the write and its answer, the repeated command is known to be done. And cooldowns between
+two scalings survive restarts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,8 @@ from dynamo_shared.api.registry.annotations import LAST_SCALED
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.wire.specifications.base import Count
 
-#: Earlier commands that are remembered: a command is delivered five times at most, and others may come between.
+#: Number of earlier commands that are remembered: a command is delivered at most five times, and others may come
+#: between.
 _EARLIER = 7
 
 
@@ -35,18 +36,18 @@ class ScalingRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
 
 
 def read(obj: KubeObject | None) -> dict[str, ScalingRecord]:
-    """Records of an object by component; none where the annotation is not valid."""
+    """Records of an object by component; empty if the annotation is invalid."""
     return json_text.annotated(obj, LAST_SCALED, dict[str, ScalingRecord]) if obj is not None else {}
 
 
 def latest(objects: Iterable[KubeObject | None], component: str) -> ScalingRecord | None:
-    """The last scaling of a component, which a graph or its adapter remembers: who owned the replicas then."""
+    """The last scaling of a component, from the graph or its adapter: whichever owned the replicas then has it."""
     candidates = [record for obj in objects if (record := read(obj).get(component)) is not None]
     return max(candidates, key=lambda record: record.at, default=None)
 
 
 def following(previous: ScalingRecord | None, record: ScalingRecord) -> ScalingRecord:
-    """A record that remembers the commands before it."""
+    """A record that includes the previous commands."""
     if previous is None:
         return record
     earlier = [each for each in (previous.command, *previous.earlier) if each != record.command]

@@ -1,4 +1,4 @@
-"""What is asked for, as the scaler works with it."""
+"""The scaler's internal form of a scale request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,19 +16,20 @@ from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 from dynamo_scaler.budgets.intents import Intent
 
 INVALID = "InvalidCommand"
-#: Much of a command is written down on the graph, whose annotations together hold 256 KiB, for as many components as it has.
+#: Length limit of names: much of a command is stored in the graph's annotations, for each component, and all
+#: annotations together may have 256 KiB.
 _LONGEST_NAME = 253
 _LONGEST_REASON = 500
 #: RFC 3339 takes 35 characters.
 _LONGEST_TIME = 64
-#: A graph has 25 components at most.
+#: A graph has at most 25 components.
 _MOST_TARGETS = 100
 #: Digits of a 64 bit integer, with its sign.
 _LONGEST_INTEGER = 20
 
 
 def namespace_of(command: Event, cluster: str) -> str:
-    """Where a command is meant, by its source, which says the subject it came by. CommandRefusedError without a namespace."""
+    """The namespace of a command, from its source (which matches its subject). CommandRefusedError without one."""
     prefix = cloudevents.source(cluster, "") + "/namespaces/"
     if not command.source.startswith(prefix):
         raise CommandRefusedError(
@@ -39,7 +40,7 @@ def namespace_of(command: Event, cluster: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScaleRequest:
-    """A request for other replicas of a graph."""
+    """A request to change replicas of a graph."""
 
     graph: ObjectKey
     command: str
@@ -49,15 +50,15 @@ class ScaleRequest:
     #: When the command was sent, by its sender's clock; RFC 3339.
     sent: str = ""
     expected_generation: int = 0
-    #: Of the graph that is meant; empty for any of its name.
+    #: The uid of the intended graph; empty for any graph of the name.
     uid: str = ""
     dry_run: bool = False
-    #: Whether earlier requests of the requester are to be forgotten.
+    #: Whether to forget earlier requests of the requester.
     withdraw: bool = False
 
     @classmethod
     def of(cls, command: Event, namespace: str, data: ScaleData) -> Self:
-        """What a command of a namespace asks for. CommandRefusedError where it is larger than any that means something."""
+        """The request of a command. CommandRefusedError if the command exceeds a size limit."""
         if len(data.targets) > _MOST_TARGETS:
             raise CommandRefusedError(INVALID, f"targets: {len(data.targets)} are more than {_MOST_TARGETS}")
         if len(data.expected_generation) > _LONGEST_INTEGER:
@@ -84,12 +85,12 @@ class ScaleRequest:
         )
 
     def means(self, graph: KubeObject) -> bool:
-        """Whether a graph of the name is the one that is meant, and not one after it."""
+        """Whether a graph of the name is the intended one, and not a recreated one."""
         return self.uid in ("", objects.uid(graph))
 
     @classmethod
     def again(cls, graph: ObjectKey, intent: Intent) -> Self:
-        """What an intent of a graph remembers."""
+        """The request of an intent."""
         return cls(
             graph=graph,
             command=intent.command,

@@ -1,8 +1,8 @@
 """Requests to change replicas: decided one at a time, written, recorded, reported.
 
-One lock serialises decisions and their writes: a transfer concerns several graphs, and two decisions about one budget that
-ignore each other would exceed it. A decision takes a write or two, some milliseconds each. Of several
-replicas of the scaler one at a time does this at all (`turn.py`).
+One lock serialises decisions and their writes: a transfer affects several graphs, and two independent decisions about
+one budget would exceed it. A decision takes one or two writes, some milliseconds each. Only one replica of the scaler
+does this at a time (`turn.py`).
 """
 
 import asyncio
@@ -35,13 +35,13 @@ from dynamo_scaler.safety.verdict import PoolVerdict
 INVALID_POLICY, WRITE_REFUSED = "InvalidPolicy", "WriteRefused"
 DRY_RUN, ADVISORY, WAITS = "DryRun", "Advisory", "Held"
 WITHDRAWN = "Withdrawn"
-#: How often one request is decided again because its inputs changed meanwhile; then the command is delivered again.
+#: Number of attempts for a request whose inputs change meanwhile; then the command is delivered again.
 _ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Decides and carries out. `now` is Unix time."""
+    """Decides about requests and carries them out. `now` is Unix time."""
 
     view: ClusterView
     writer: Writer
@@ -49,12 +49,12 @@ class Scaling:
     metrics: DecisionMetrics
     admission: CommandAdmission
     now: Callable[[], float]
-    #: Called when something is held: it has to be checked again.
+    #: Called when a request is held and must be checked again.
     on_held: Callable[[], None] = lambda: None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def carry_out(self, request: ScaleRequest) -> Answered:
-        """Carry out a command as far as it is allowed; returns what was done.
+        """Carry out the allowed part of a command; returns what was done.
 
         CommandRefusedError says why not; after any other error the command may be sent again.
         """
@@ -87,7 +87,7 @@ class Scaling:
         raise RuntimeError(f"{request.graph} changes faster than it can be decided about")
 
     async def _admitted(self, request: ScaleRequest) -> Admitted:
-        """The command, as it is decided about. One that is refused now may have begun: nothing of it waits any more."""
+        """The admitted command. If it is refused now, a part may have been done; its waiting part is forgotten."""
         try:
             return await self.admission.admit(request)
         except CommandRefusedError:
@@ -98,7 +98,7 @@ class Scaling:
             raise
 
     async def _withdrawn(self, request: ScaleRequest) -> Answered:
-        """What the requester asked for before is desired no longer. What is done stays."""
+        """Forget the requester's earlier requests. Completed changes stay."""
         graph, given_up = await self.admission.given_up(request)
         names = ", ".join(f"{pool.key.component} {intent.replicas}" for pool, intent in given_up)
         if not given_up or self._is_trial(request):
@@ -139,21 +139,24 @@ class Scaling:
         return Answered(decision.reason, decision.message)
 
     def decide(self, desired: Mapping[PoolKey, int]) -> CommandDecision:
-        """The decision about desired replicas by pool, in the current state. CommandRefusedError where a policy is wrong."""
+        """The decision about desired replicas by pool, in the current state. CommandRefusedError if a policy is
+        invalid.
+        """
         try:
             return decide(desired, self.view.inputs(desired, self.now()))
         except InvalidPolicyError as error:
             raise CommandRefusedError(INVALID_POLICY, str(error)) from error
 
     async def apply(self, request: ScaleRequest, decision: CommandDecision) -> None:
-        """Write a decision and report it. StaleError where it has to be decided again."""
+        """Write a decision and report it. StaleError if it must be decided again."""
         remembered = self.after(request, decision)
         units = in_order([self._write(request, decision, each) for each in decision.changes])
         rest = rest_of(remembered, decision)
         await self.remember(rest)
         if len(units) > 1:
             await self.remember(promised(decision, frozenset(each.pool.key for each in units[0])))
-        # Their numbers are written by themselves: until then their intents stay, whatever the graph is given before.
+        # The numbers of adapters are separate writes: until then their intents stay, whatever is written to the graph
+        # before.
         by_adapter = {each.pool.key for each in decision.changes if each.pool.adapter}
         done: list[Write] = []
         try:
@@ -192,7 +195,7 @@ class Scaling:
         if graph is not None:
             self.report(SCALED, graph, request, report_of(decision))
         for each in decision.partners:
-            # Its requester got a refusal, and learns that it was done after all.
+            # Its requester had got a refusal, and now learns that the request was done.
             other, intent = self.view.graph(each.pool.key.graph_key), decision.intents[each.pool.key]
             if other is not None:
                 asked = ScaleRequest.again(each.pool.key.graph_key, intent)
@@ -216,7 +219,7 @@ class Scaling:
         )
 
     def _done_before(self, request: ScaleRequest, admitted: Admitted) -> Answered:
-        """The command is delivered again, since the replica that carried it out died before its answer."""
+        """The command is delivered again because the replica that carried it out died before its answer."""
         said = []
         for key, record in admitted.done.items():
             if record.command == request.command:
@@ -232,7 +235,7 @@ class Scaling:
         return intents_after(request, decision, self._known(decision), self.now(), self.view.settings.intent_lifetime)
 
     def _known(self, decision: CommandDecision) -> dict[PoolKey, Intent]:
-        """What is remembered of a decision's components."""
+        """The known intents of a decision's components."""
         known: dict[PoolKey, Intent] = {}
         for each in decision.verdicts:
             graph = self.view.graph(each.pool.key.graph_key)
@@ -245,10 +248,10 @@ class Scaling:
         return request.dry_run or self.view.settings.advisory
 
     def _with_lifetime(self, request: ScaleRequest, decision: CommandDecision) -> str:
-        """The message, with the time until which the rest of the request is kept."""
+        """The message with the time until which the rest of the request is kept."""
         if self._is_trial(request):
             return decision.message
-        # One that was asked for before may be kept as it was then.
+        # An intent from an earlier request may keep its time.
         since = min((each.at for each in self._known(decision).values()), default=self.now())
         until = timestamp(times.from_unix(since + self.view.settings.intent_lifetime))
         if decision.outcome is ScaleOutcome.REFUSE:

@@ -1,4 +1,4 @@
-"""Everything about scale commands, put together: what `app.py` hooks in."""
+"""Composes all parts of scale commands for `app.py`."""
 
 import time
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from dynamo_scaler.commands.writer import Writer
 from dynamo_scaler.metrics import DecisionMetrics
 
 SERVICE, VERB = "scaler", "scale"
-#: Its owner decides all scale commands of the cluster.
+#: The owner of this key decides all scale commands of the cluster.
 KEY = ObjectKey("", "scale-commands")
 
 
@@ -64,15 +64,15 @@ class ScaleCommands:
         self._turn = Turn(ownership, KEY, self._serve)
 
     def changed(self) -> None:
-        """Something changed: intents may wait for that."""
+        """Something changed that intents may wait for."""
         self._held.wake()
 
     async def run(self) -> None:
-        """Take commands whenever it is this replica's turn, until cancelled. To be started when the cache is filled."""
+        """Take commands while it is this replica's turn, until cancelled. Start it when the cache is filled."""
         await self._turn.run()
 
     async def handle(self, command: Event, data: ScaleData) -> Answered:
-        """One command. The same one again, whenever, gives the answer that it was given first."""
+        """Handle one command. A repeated command gets its first answer again."""
         namespace = namespace_of(command, self._cluster)
         known = await self._answers.find(namespace, command.id)
         if known is None:

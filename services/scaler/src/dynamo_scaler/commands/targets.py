@@ -12,11 +12,12 @@ UNKNOWN, AMBIGUOUS = "UnknownComponent", "AmbiguousTarget"
 
 
 def resolve(targets: Sequence[ScaleTarget], pools: Sequence[DesiredPool]) -> dict[PoolKey, int]:
-    """Replicas asked for, by pool of the graph. CommandRefusedError for targets that do not mean one component each.
+    """Requested replicas, by pool of the graph. CommandRefusedError for targets that do not name exactly one component
+    each.
 
-    A component is named (case does not count, as names differ by more), or is the only one of its sub-component type, which is
-    `type` in v1beta1: prefill, decode, worker, frontend. Where both are given both must fit. A name that no component has may
-    be a type, too: people say `prefill=2`.
+    A target names a component (case-insensitive, because names differ by more than case), or its sub-component type if
+    only one component has it (`type` in v1beta1: prefill, decode, worker, frontend). If both are given, both must
+    match. If no component has the name, the name may be a type: people write `prefill=2`.
     """
     if not targets:
         raise CommandRefusedError(

@@ -1,8 +1,8 @@
-"""Work that one replica of a service does at a time: the one that owns a key.
+"""Work that only one replica of a service does at a time: the owner of a key.
 
-Scale commands are decided by one replica for the whole cluster, since budgets may span everything: the owner of the partition of
-`("", "scale-commands")`. Partitions are claims bound to leases, so there are never two; what is not done when
-the claim goes is delivered to the next owner.
+One replica decides all scale commands of the cluster, because budgets may span everything: the owner of the partition
+of `("", "scale-commands")`. Partitions are claims bound to leases, so there are never two owners; commands that are not
+done when the claim ends are delivered to the next owner.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases import Ownership
 
-#: How often ownership is checked, in addition to its notifications. Seconds.
+#: Interval of ownership checks, in addition to notifications. Seconds.
 _CHECK_INTERVAL = 1.0
 
 
 class Turn:
-    """Runs work while a key is owned; ends it, and waits until it has ended, before the key is given away."""
+    """Runs work while a key is owned; before the key is released, ends the work and waits for its end."""
 
     def __init__(self, ownership: Ownership, key: ObjectKey, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         self._ownership = ownership
@@ -72,7 +72,7 @@ class Turn:
             await self._end()
 
     async def _end(self) -> None:
-        """Return when the work has ended. It is cancelled once: what it closes on its way out takes a while."""
+        """Cancel the work once, and wait until it has ended: its cleanup takes some time."""
         if self._task is not None and not self._task.done():
             if not self._task.cancelling():
                 self._task.cancel()

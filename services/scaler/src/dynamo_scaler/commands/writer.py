@@ -27,12 +27,12 @@ Intents = Mapping[str, Intent | None]
 
 
 class StaleError(Exception):
-    """The inputs of the decision changed: the cache has the new state, and the request is decided again."""
+    """The inputs of the decision changed: the cache has the new state, and the request must be decided again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One pool's new replicas, and what is written down about them."""
+    """New replicas of one pool, and their record."""
 
     pool: DesiredPool
     replicas: int
@@ -41,13 +41,13 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes under the scaler's field manager. What the API server answers goes into the cache."""
+    """Writes under the scaler's field manager. Puts the API server's answers into the cache."""
 
     kube: KubeClient
     cache: ObjectCache
 
     async def adapter(self, write: Write) -> None:
-        """Give an adapter its number. StaleError, or KubeError where the API server refuses or is away."""
+        """Set an adapter's replicas. StaleError; KubeError if the API server refuses or does not answer."""
         key = ObjectKey(write.pool.key.namespace, write.pool.adapter)
         resource = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
         adapter = self.cache.get(resource, key)
@@ -67,7 +67,7 @@ class Writer:
             raise StaleError from error
 
     async def graph(self, key: ObjectKey, writes: Sequence[Write], remembered: Intents) -> None:
-        """Give components of a graph their numbers, and it its intents; nothing is written where both are so already."""
+        """Set the replicas of components of a graph, and its intents; writes nothing if both are already correct."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         if graph is None:
             raise StaleError
@@ -92,7 +92,7 @@ class Writer:
         self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
 
     async def read_again(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
-        """The object as the API server has it now, also put into the cache; None where it is gone."""
+        """The current object from the API server, also put into the cache; None if it is gone."""
         obj, old = await get_if_present(self.kube, resource, key), self.cache.get(resource, key)
         if obj is not None:
             self.cache.put(resource, obj)
@@ -123,7 +123,7 @@ def _changed_annotations(graph: KubeObject, writes: Sequence[Write], remembered:
 
 
 def _premises(graph: KubeObject) -> tuple[Any, ...]:
-    """What a decision and its patch rely on; the status, which changes all the time, is not of it."""
+    """The parts of a graph that a decision and its patch rely on; without the status, which changes all the time."""
     metadata = graph["metadata"]
     annotations = metadata.get("annotations") or {}
     return (
@@ -149,12 +149,12 @@ def _annotation_operations(graph: KubeObject, annotations: Mapping[str, str | No
     there = graph["metadata"].get("annotations")
     operations: list[KubeObject] = []
     if not there:
-        # Another client may have annotated it meanwhile: then this fails, and is decided again.
+        # Another client may have annotated it meanwhile: then this test fails, and the request is decided again.
         operations.append({"op": "test", "path": "/metadata/annotations", "value": None})
         operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
     for name, text in annotations.items():
         place = f"/metadata/annotations/{name.replace('~', '~0').replace('/', '~1')}"
-        # The owner of the key before may have written it last, and the cache not heard of that.
+        # The previous owner of the key may have written it last, and the cache may not have that write yet.
         operations.append({"op": "test", "path": place, "value": (there or {}).get(name)})
         if text is not None:
             operations.append({"op": "add", "path": place, "value": text})
@@ -172,7 +172,9 @@ def _replicas(graph: KubeObject, writes: Sequence[Write]) -> list[KubeObject]:
 
 
 def in_order(writes: Sequence[Write]) -> list[list[Write]]:
-    """What is written together, each adapter and each graph itself: what gives GPUs back first, so that none are in excess."""
+    """The units of writes (each adapter, each graph): units that release GPUs come first, so the total is never
+    exceeded.
+    """
     units: dict[tuple[ObjectKey, str], list[Write]] = {}
     for each in writes:
         units.setdefault((each.pool.key.graph_key, each.pool.adapter), []).append(each)
@@ -180,7 +182,7 @@ def in_order(writes: Sequence[Write]) -> list[list[Write]]:
 
 
 def _gained(unit: Sequence[Write]) -> tuple[int, int]:
-    """GPUs that a unit takes in addition, and replicas, since those of some pools may have GPUs that are not known."""
+    """Additional GPUs and replicas of a unit; replicas, because some pools have unknown GPUs."""
     return sum(each.pool.gained(each.replicas) for each in unit), sum(
         each.replicas - each.pool.current for each in unit
     )

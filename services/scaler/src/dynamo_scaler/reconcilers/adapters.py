@@ -40,12 +40,12 @@ from dynamo_scaler.autoscaling.autoscalers import REFUSED, Autoscalers
 from dynamo_scaler.metrics import AdapterMetrics
 
 BY_GRAPH = "graph"
-#: A refusing policy or quota can change without an event. Seconds.
+#: Interval of retries: a refusing policy or quota can change without an event. Seconds.
 RETRY_REFUSED = 30.0
 
 
 def index(cache: ObjectCache) -> None:
-    """Keep adapters findable by their graph."""
+    """Index adapters by their graph."""
     cache.add_index(
         DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
         BY_GRAPH,
@@ -55,7 +55,7 @@ def index(cache: ObjectCache) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AdapterReconciler:
-    """Gives a graph the replicas of its adapters, and reports in their status."""
+    """Writes the replicas of adapters into their graph, and reports in their status."""
 
     kube: KubeClient
     cache: ObjectCache
@@ -65,13 +65,15 @@ class AdapterReconciler:
     autoscalers: Autoscalers
     turns: WriterConflicts
     now: Callable[[], datetime]
-    #: By uid of an adapter, what its status does not report yet: that it scaled, and a conflict.
+    #: By uid of an adapter, facts that its status does not report yet: that it scaled, and a conflict.
     _unreported: dict[str, tuple[bool, ConditionState | None]] = field(default_factory=dict)
-    #: By uid of an adapter, the number that its graph had last: a manifest that leaves it out scales nothing.
+    #: By uid of an adapter, the last number of its graph: a manifest without a number scales nothing.
     _last: dict[str, int] = field(default_factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """`key` is the graph's. Raises KubeError where the API server is away, or failed at a part: the queue retries."""
+        """`key` is the graph's. Raises KubeError if the API server does not answer or failed at a part: the queue
+        retries.
+        """
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         adapters = [
             adapter
@@ -83,7 +85,7 @@ class AdapterReconciler:
         owners = adapted.owning(graph, adapters) if graph is not None else {}
         waits: list[float | None] = []
         refusal: str | None = None
-        #: What the server answered that may pass. The queue retries when all that can be reported is reported.
+        #: A possibly temporary error of the API server. It is raised after all reports, and the queue retries.
         failure: KubeError | None = None
         if graph is not None and not objects.is_deleting(graph):
             try:
@@ -125,7 +127,7 @@ class AdapterReconciler:
         self.turns.forget(uid)
 
     async def _mirror(self, graph: KubeObject, owners: dict[str, KubeObject]) -> str | None:
-        """Give the graph the numbers of its adapters that it can have, in one write. Returns why that was refused."""
+        """Write the valid numbers of its adapters into the graph, in one write. Returns the refusal, if any."""
         self._remember(graph, owners)
         differences = adapted.differences(graph, adapted.replicas_of(graph, owners))
         if not differences:
@@ -134,7 +136,7 @@ class AdapterReconciler:
         fresh: KubeObject | None = None
         if any(mirror.is_suspicious(owners[each.component], each) for each in differences):
             fresh = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        # At once: a graph has up to 25 components, and each of these questions takes some milliseconds.
+        # In parallel: a graph has up to 25 components, and each of these requests takes some milliseconds.
         fresh_writers = await all_of(self._writer(owners[each.component]) for each in differences)
         writers = {each.component: writer for each, writer in zip(differences, fresh_writers, strict=True)}
         try:
@@ -144,7 +146,7 @@ class AdapterReconciler:
         except (Invalid, Forbidden) as error:
             now = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
             if _version(now) != _version(graph):
-                # The graph has changed: it is reconciled again as it is now.
+                # The graph has changed: it is reconciled again with its new content.
                 self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, now)
                 return await self._mirror(now, adapted.owning(now, owners.values()))
             return str(error)
@@ -159,21 +161,23 @@ class AdapterReconciler:
                 self._last[owners[each["name"]]["metadata"]["uid"]] = each["replicas"]
 
     async def _writer(self, adapter: KubeObject) -> str:
-        """The writer of the number. Kubernetes tracks no writers of a 0, nor later ones: then this makes it track them again."""
+        """The writer of the number. Kubernetes does not track the writer of a 0, nor later writers: then this makes it
+        track them again.
+        """
         with contextlib.suppress(NotFound):
             adapter = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key_of(adapter))
             if (writer := of_adapter(adapter)) != UNKNOWN_WRITER:
                 return writer
-            # Without it the writer is not known by name, which must not keep the number from the graph.
+            # Without this write, the writer's name stays unknown; that must not prevent the update of the graph.
             with contextlib.suppress(Conflict, Invalid, Forbidden):
                 await self.kube.apply(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _as_it_is(adapter))
         return UNKNOWN_WRITER
 
     def _settle(self, adapter: KubeObject, done: Difference, fresh: KubeObject | None, writer: str) -> None:
-        """Remember and report what one write meant for one adapter."""
+        """Remember and report the effect of one write on one adapter."""
         metadata = adapter["metadata"]
         namespace, uid = metadata.get("namespace", ""), metadata["uid"]
-        # A graph that leaves the number to its adapter gets it back, and nothing is scaled by that.
+        # A graph that leaves the number to its adapter gets the number back; this is not a scaling.
         before = self._last.get(uid, done.replicas) if done.before is None else done.before
         self._last[uid] = done.replicas
         others = of_component(fresh, done.component) if fresh is not None else []
@@ -204,8 +208,8 @@ class AdapterReconciler:
         owns: bool,
         refusal: str | None,
     ) -> AdapterObservation:
-        """`counted` has the replicas and the selector of each component that an adapter before this one named: users may make
-        thousands of adapters of one component.
+        """`counted`: replicas and selector of the components of earlier adapters: users may create thousands of
+        adapters for one component.
         """
         reference = adapter["spec"]["dgdRef"]
         if graph is None:
@@ -266,7 +270,9 @@ class AdapterReconciler:
 
 
 def _goes_with_its_graph(adapter: KubeObject, graph: KubeObject | None) -> bool:
-    """Whether the graph that made an adapter is gone: the garbage collector deletes the adapter, and nothing is wrong."""
+    """Whether the graph that created an adapter is gone: the garbage collector deletes the adapter, which is not an
+    error.
+    """
     owner = objects.controller_of(adapter)
     if (
         owner is None
@@ -278,7 +284,9 @@ def _goes_with_its_graph(adapter: KubeObject, graph: KubeObject | None) -> bool:
 
 
 def _is_let_go(adapter: KubeObject, graph: KubeObject | None) -> bool:
-    """Whether the graph that made an adapter asks for it no more: the pod-builder deletes it, and nothing is wrong."""
+    """Whether the graph that created an adapter no longer requests it: the pod-builder deletes it, which is not an
+    error.
+    """
     if graph is None or not adapted.is_of(adapter, graph):
         return False
     component = _component(graph, adapter["spec"]["dgdRef"]["componentName"])
@@ -286,7 +294,9 @@ def _is_let_go(adapter: KubeObject, graph: KubeObject | None) -> bool:
 
 
 def _as_it_is(adapter: KubeObject) -> KubeObject:
-    """The adapter's own number, for an apply that changes only its owner, and fails where the number has changed."""
+    """The adapter's current number, for an apply that changes only the field's owner, and fails if the number has
+    changed.
+    """
     metadata = adapter["metadata"]
     return {
         "apiVersion": adapter["apiVersion"],
@@ -297,21 +307,21 @@ def _as_it_is(adapter: KubeObject) -> KubeObject:
 
 
 def _answered(error: KubeError) -> KubeError:
-    """The error, where the API server answered: other adapters may fare better. Raises it where it did not."""
+    """Returns the error if the API server answered, because other adapters may succeed. Otherwise raises it."""
     if not error.status:
         raise error
     return error
 
 
 def _failing(adapter: KubeObject, error: KubeError) -> ConditionState | None:
-    """The condition of an autoscaler that failed: what is to check it may be away; other errors change nothing."""
+    """The condition of a failed autoscaler if the server that checks it is down; other errors change nothing."""
     if isinstance(error, Unavailable):
         return ConditionState(False, REFUSED, str(error))
     return reported(adapter, AUTOSCALING)
 
 
 def _version(graph: KubeObject) -> tuple[str, int]:
-    """Which graph it is, and which of its specs."""
+    """Identifies the graph and the generation of its spec."""
     return graph["metadata"]["uid"], graph["metadata"]["generation"]
 
 
@@ -321,9 +331,9 @@ def _component(graph: KubeObject, name: str) -> KubeObject | None:
 
 
 def _new_troubles(before: KubeObject, status: KubeObject, observation: AdapterObservation) -> Iterator[ConditionState]:
-    """Troubles that the status before does not have; a message with other numbers is news, too.
+    """Troubles that the previous status does not have; a message with different numbers also counts.
 
-    Read from the statuses, whose words may differ from what was observed: they are without secrets, and not too long.
+    Read from the statuses, whose messages may differ from the observation: they contain no secrets, and are shortened.
     """
     for type_, state in ((SYNCED, observation.synced), (AUTOSCALING, observation.autoscaling)):
         entry, known = find(status["conditions"], type_), find(before.get("conditions", ()), type_)

@@ -1,1 +1,1 @@
-"""How far, how fast and when a component may be scaled. Pure, except for the recent requests that it keeps."""
+"""How far, how fast and when a component may be scaled. Pure, except for the stored recent requests."""

@@ -1,4 +1,4 @@
-"""What holds scaling: roll-outs, and unschedulable pods. Pure."""
+"""Reasons to hold scaling: roll-outs and unschedulable pods. Pure."""
 
 import hashlib
 import json
@@ -11,25 +11,25 @@ from dynamo_shared.api.pods import is_there, unschedulable
 from dynamo_shared.api.wording import many
 
 ROLLOUT, CAPACITY, GRAPH_FAILED = "RolloutInProgress", "CapacityPending", "GraphFailed"
-#: Phases in which the pods of a graph are being exchanged, or are about to be.
+#: Phases in which the pods of a graph are being replaced, or are about to be.
 _EXCHANGING = frozenset({"Pending", "InProgress"})
 _RESTARTING = frozenset({"Pending", "Restarting"})
-#: Names that a message gives at most.
+#: Largest number of names in a message.
 _NAMED = 3
 
 
 class Hold(NamedTuple):
-    """Why something waits."""
+    """The reason of a hold."""
 
     reason: str
     message: str
 
 
 def rollout(graph: KubeObject, component: str, *, observed: bool) -> Hold | None:
-    """The roll-out that holds scaling of a component in both directions: which pods stay is the roll-out's to decide.
+    """The roll-out that holds scaling of a component in both directions, because the roll-out decides which pods stay.
 
-    `observed` says whether the platform has acted on the graph's present spec, replicas aside. Scaling itself is not a roll-out:
-    a component whose new pods are still on their way may be scaled again, and above all down.
+    `observed`: whether the platform has acted on the graph's present spec, except replicas. Scaling itself is not a
+    roll-out: a component whose new pods are still starting may scale again, in particular down.
     """
     status = graph.get("status") or {}
     if not observed:
@@ -58,7 +58,7 @@ def failed(graph: KubeObject) -> Hold | None:
 
 
 def capacity(pods: Iterable[KubeObject]) -> Hold | None:
-    """Pods that wait for a node hold scaling up: more of them would wait, too. Scaling down is what may help."""
+    """Pods that wait for a node hold scaling up, because more pods would wait, too. Scaling down may help."""
     pending = sorted((pod for pod in pods if is_there(pod) and unschedulable(pod)), key=_name)
     if not pending:
         return None
@@ -74,7 +74,7 @@ def _name(pod: KubeObject) -> str:
 
 
 def shape(graph: KubeObject) -> str:
-    """Digest of a graph's spec without replicas: the same for graphs that differ in scale only."""
+    """Digest of a graph's spec without replicas: equal for graphs that differ only in scale."""
     spec = dict(graph["spec"])
     spec["components"] = [
         {name: value for name, value in each.items() if name != "replicas"} for each in spec.get("components") or ()
@@ -83,13 +83,13 @@ def shape(graph: KubeObject) -> str:
 
 
 class Shapes:
-    """Remembers the shape of each graph when the platform had acted on it, to distinguish scaling from a roll-out."""
+    """Remembers the shape of each graph on which the platform has acted, to distinguish scaling from a roll-out."""
 
     def __init__(self) -> None:
         self._observed: dict[str, tuple[int, str]] = {}
 
     def note(self, graph: KubeObject) -> None:
-        """A graph was read. Cheap where it has not changed since its shape was taken."""
+        """A graph was read. Cheap if the graph has not changed since its shape was computed."""
         uid, generation = graph["metadata"]["uid"], graph["metadata"].get("generation", 0)
         if _observed_generation(graph) == generation and self._observed.get(uid, (-1, ""))[0] != generation:
             self._observed[uid] = (generation, shape(graph))
@@ -99,7 +99,7 @@ class Shapes:
         self._observed.pop(graph["metadata"]["uid"], None)
 
     def is_observed(self, graph: KubeObject) -> bool:
-        """Whether the platform has acted on the present spec, replicas aside."""
+        """Whether the platform has acted on the present spec, except replicas."""
         if _observed_generation(graph) == graph["metadata"].get("generation", 0):
             return True
         known = self._observed.get(graph["metadata"]["uid"])

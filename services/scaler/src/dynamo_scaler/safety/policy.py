@@ -1,4 +1,4 @@
-"""What holds for a component: the settings, with what its graph's annotation says otherwise. Pure."""
+"""The limits of a component: the settings, overridden by its graph's annotation. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,16 +12,16 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 from pydantic import ValidationError
 
-#: An annotation holds at most 256 KiB with all others; a policy needs nowhere near.
+#: Size limit of a policy: all annotations together hold at most 256 KiB, and a policy needs far less.
 _LONGEST = 16_384
 
 
 class InvalidPolicyError(ValueError):
-    """The annotation cannot be understood; the text says where and what is allowed."""
+    """The annotation is invalid; the message says where, and what is allowed."""
 
 
 def limits_of(graph: KubeObject, component: str, defaults: ScalingLimits) -> ScalingLimits:
-    """The limits of a component. InvalidPolicyError where the annotation is wrong anywhere: a typo must not lift a limit."""
+    """The limits of a component. InvalidPolicyError for any mistake in the annotation: a typo must remove no limit."""
     policies = _policies(graph)
     names = {each["name"] for each in graph["spec"].get("components") or ()}
     unknown = sorted(policies.keys() - names - {ANY})
@@ -44,7 +44,7 @@ def _policies(graph: KubeObject) -> dict[str, Any]:
         parsed = documents(text, SETTINGS)
     except InvalidManifest as error:
         raise _invalid(f"neither YAML nor JSON: {error}") from error
-    # A second document would go unread, and its limits with it.
+    # The limits of a second document would be ignored.
     read = parsed[0] if len(parsed) == 1 else None
     if not isinstance(read, dict) or not all(isinstance(each, dict) for each in read.values()):
         raise _invalid("write an object by component, such as {Decode: {min: 2, down: {cooldown: 5m}}}")
@@ -67,7 +67,7 @@ def _merged(defaults: ScalingLimits, name: str, said: list[Mapping[str, Any]]) -
 
 
 def _said(part: Mapping[str, Any]) -> dict[str, Any]:
-    """What is null is left out."""
+    """A part without null values."""
     return {name: value for name, value in part.items() if value is not None}
 
 

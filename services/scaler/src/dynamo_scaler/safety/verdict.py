@@ -1,4 +1,4 @@
-"""How far a component may be scaled now: one component, without regard to budgets. Pure."""
+"""How far one component may be scaled now, without budgets. Pure."""
 
 from dataclasses import dataclass
 
@@ -16,14 +16,14 @@ COOLDOWN, STABILIZING, STEP_LIMIT = "Cooldown", "Stabilizing", "StepLimit"
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The state of a component besides its pool."""
+    """The state of a component in addition to its pool."""
 
     limits: ScalingLimits
-    #: Of roll-outs: both directions wait.
+    #: A roll-out: both directions wait.
     rollout: Hold | None = None
-    #: Of unschedulable pods and failed graphs: more replicas wait.
+    #: Unschedulable pods or a failed graph: scaling up waits.
     growth: Hold | None = None
-    #: When a command scaled it last, Unix time; 0: never.
+    #: Time of the last scaling by a command, Unix time; 0: never.
     scaled_at: float = 0.0
     asked: tuple[ReplicaRequest, ...] = ()
 
@@ -41,7 +41,7 @@ class PoolVerdict:
 
     @property
     def held(self) -> bool:
-        """Whether more is to be done later than is allowed now."""
+        """Whether a part of the request must wait."""
         return self.allowed != self.desired
 
     @property
@@ -51,7 +51,7 @@ class PoolVerdict:
 
 
 def judge(pool: DesiredPool, requested: int, situation: Situation, now: float) -> PoolVerdict:
-    """How far towards `requested` a pool may go at a Unix time."""
+    """How far towards `requested` a pool may scale at a Unix time."""
     limits, current = situation.limits, pool.current
     desired, bound = _bounded(pool, requested, limits)
     if desired == current:
@@ -62,7 +62,7 @@ def judge(pool: DesiredPool, requested: int, situation: Situation, now: float) -
         return PoolVerdict(pool, requested, desired, current, *hold)
     way = limits.up if grows else limits.down
     rests = situation.scaled_at + way.cooldown - now
-    # A clock that was put back, or another replica's, must not let it rest without end.
+    # A clock that was set back, or another replica's clock, must not prolong the cooldown without limit.
     if situation.scaled_at and 0 < rests <= 2 * way.cooldown:
         message = f"it was scaled {max(0.0, now - situation.scaled_at):.0f} s ago, and rests {rests:.0f} s more"
         return PoolVerdict(pool, requested, desired, current, COOLDOWN, message)
@@ -79,14 +79,18 @@ def judge(pool: DesiredPool, requested: int, situation: Situation, now: float) -
 
 
 def _together(pool: DesiredPool, replicas: int, *, grows: bool) -> int:
-    """A step that does not end between none and as many as run together: the first ones come, and the last ones go, at once."""
+    """A step that never ends between zero and the gang size: the first replicas start together, and the last ones stop
+    together.
+    """
     if not 0 < replicas < pool.least:
         return replicas
     return pool.least if grows or pool.current > pool.least else 0
 
 
 def _bounded(pool: DesiredPool, requested: int, limits: ScalingLimits) -> tuple[int, Hold | None]:
-    """Within the bounds as far as the request's direction goes: a component that is out of them is not moved otherwise."""
+    """The request limited to the bounds in its own direction: a component that is already out of bounds does not move
+    the other way.
+    """
     current = pool.current
     if requested <= current:
         minimum = max(limits.min, pool.least) if limits.min else 0
