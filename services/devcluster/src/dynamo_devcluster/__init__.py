@@ -1,6 +1,6 @@
 """A Kubernetes control plane, etcd and NATS as plain local processes: no container engine needed.
 
-For trying the platform on a laptop and for its integration tests. Nothing listens on anything but 127.0.0.1.
+Use it to try the platform on a laptop, and for integration tests. All servers listen only on 127.0.0.1.
 """
 
 from .certs import CertificateAuthority, KeyPair

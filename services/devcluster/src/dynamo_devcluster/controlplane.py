@@ -1,6 +1,6 @@
 """A Kubernetes control plane on 127.0.0.1: etcd, the API server, and optionally controllers, scheduler and KWOK nodes.
 
-Any number can run at once. Everything is below one directory, and a second start on it goes on where the first ended.
+Any number can run at once. All data is below one directory, and a second start on it continues with that data.
 """
 
 import contextlib
@@ -68,7 +68,7 @@ class ControlPlane:
             self._alone.enter_context(exclusive(self.directory))
             self._assemble(paths)
             for process in self.parts():
-                # Noted first: a part that fails to start must be stopped, too.
+                # Recorded first: a part that fails to start must be stopped, too.
                 self._started.append(process)
                 await process.start()
                 if process is self.api_server:
@@ -95,7 +95,7 @@ class ControlPlane:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def user_kubeconfig(self, user: str, groups: tuple[str, ...] = ()) -> Path:
-        """A kubeconfig of another user (a client certificate), for tests of RBAC. May do nothing until bound."""
+        """A kubeconfig of another user (client certificate), for tests of RBAC. The user has no rights until bound."""
         name = user.replace(":", "-").replace("/", "-")
         pair = self.certificates.client(f"user-{name}", user, groups)
         return write_kubeconfig(
@@ -114,17 +114,17 @@ class ControlPlane:
         if folder is None:
             return []
         folder.mkdir(parents=True, exist_ok=True)
-        # A name that no other server uses: several run at once, and one after another.
+        # A unique file name: several servers run at the same time, and one after another.
         return components.audit(folder / f"audit-{secrets.token_hex(6)}.jsonl")
 
     def parts(self) -> list[ManagedProcess]:
-        """Its processes in the order of their start, once it has started."""
+        """Its processes in the order of their start, after it has started."""
         optional = (self.controller_manager, self.scheduler, self.kwok)
         return [self.etcd, self.api_server, *(part for part in optional if part is not None)]
 
     def _assemble(self, paths: dict[str, Path]) -> None:
         options = self.options
-        # Read only now: another process may have used the directory since this object was made.
+        # Read only now: another process may have used the directory since this object was created.
         ports = PortFile(self.directory / "ports.json")
         pki = self.directory / "pki"
         self.certificates = CertificateAuthority(pki)
@@ -173,12 +173,12 @@ class ControlPlane:
         )
 
 
-# With Go's default a third of the API server's CPU time is spent on collecting garbage; this costs it 0.3 GiB.
+# With Go's default the API server spends a third of its CPU time on garbage collection; this setting costs 0.3 GiB.
 _COLLECTING_LESS = {"GOGC": "300", "GOMEMLIMIT": "2GiB"}
 
 
 def _names(options: ControlPlaneOptions) -> tuple[str, ...]:
-    """Under which clients may find the API server: pods by the first address of Services, and by DNS."""
+    """Names and addresses of the API server for clients: pods use the first Service address, and DNS."""
     names = ("localhost", LOOPBACK, "kubernetes", _SERVICE)
     if not options.node_address:
         return names

@@ -1,6 +1,6 @@
-"""Programs out of Debian packages, unpacked into the cache: nothing is installed, and root is not needed.
+"""Programs from Debian packages, unpacked into the cache: nothing is installed, and root is not needed.
 
-`apt-get download` takes the package from wherever this machine takes its packages, and checks its signed digest.
+`apt-get download` gets the package from the machine's package sources, and checks its signed digest.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _QUOTED = 200
 
 
 class DebianPackageSource:
-    """Downloads and unpacks the package that brings a program, where this machine has apt and knows the package."""
+    """Downloads and unpacks the package of a program, if this machine has apt and knows the package."""
 
     def __init__(self, cache: ProgramCache) -> None:
         self._cache = cache

@@ -1,4 +1,4 @@
-"""Official release downloads, verified by SHA-256. Without a network this source gives way at once."""
+"""Official release downloads, verified by SHA-256. Without a network this source fails at once."""
 
 import asyncio
 import hashlib
@@ -30,7 +30,7 @@ _CHUNK = 1 << 18
 class Release:
     """One published file: its URL, where its checksum is published, and its member if it is an archive.
 
-    `checksum_url` answers one digest, a `SHA256SUMS` listing, or GitHub's JSON description of a release.
+    `checksum_url` returns one digest, a `SHA256SUMS` listing, or GitHub's JSON description of a release.
     """
 
     url: str
@@ -44,10 +44,10 @@ class Release:
 
 
 def release_of(program: Program, system: str, machine: str) -> Release | None:
-    """Where the program's pinned version is published, for `system` (linux, darwin) and `machine` (amd64, arm64)."""
+    """The release of the program's pinned version, for `system` (linux, darwin) and `machine` (amd64, arm64)."""
     name, version = program.name, program.version
     if name.startswith("kube"):
-        # Upstream publishes servers for Linux only; kubectl for every system.
+        # Upstream publishes servers only for Linux, and kubectl for every system.
         if system != "linux" and name != "kubectl":
             return None
         url = f"https://dl.k8s.io/release/v{version}/bin/{system}/{machine}/{name}"
@@ -78,7 +78,7 @@ def release_of(program: Program, system: str, machine: str) -> Release | None:
 
 
 def checksum_in(answer: str, file_name: str) -> str | None:
-    """The SHA-256 (hex) of `file_name` in any of the three forms that `Release.checksum_url` answers."""
+    """The SHA-256 (hex) of `file_name` from any of the three forms of `Release.checksum_url`."""
     if answer.lstrip().startswith("{"):
         for asset in json.loads(answer).get("assets", []):
             algorithm, _, digest = str(asset.get("digest") or "").partition(":")
@@ -92,13 +92,13 @@ def checksum_in(answer: str, file_name: str) -> str | None:
 
 
 def this_platform() -> tuple[str, str]:
-    """(system, machine) in the names that releases use."""
+    """(system, machine) with the names of releases."""
     machine = platform.machine().lower()
     return platform.system().lower(), {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
 class DownloadSource:
-    """Downloads a release into the cache. Each host is probed once; one that does not answer is not asked again."""
+    """Downloads a release into the cache. Each host is probed once; a host that does not answer is not used again."""
 
     def __init__(self, cache: ProgramCache, locate: Callable[[Program, str, str], Release | None] = release_of) -> None:
         self._cache = cache
@@ -119,7 +119,7 @@ class DownloadSource:
 
         def report(done: int, total: int) -> None:
             if cancelled.is_set():
-                # In the thread, which only ends by itself, and which the end of the process waits for.
+                # Raised inside the thread: it cannot be stopped from outside, and the process waits for it at its end.
                 raise NotHereError("cancelled")
             loop.call_soon_threadsafe(progress.advanced, name, done >> 20, total >> 20, "MiB")
 
@@ -155,7 +155,7 @@ class DownloadSource:
                     done += len(chunk)
                     report(done, total)
             if done < total:
-                # No other file, but a part of one: another source may be asked.
+                # The file is incomplete, not different: another source may be used.
                 raise ConnectionError(f"it broke off after {done} of {total} bytes")
             if digest.hexdigest() != published:
                 raise ChecksumMismatchError(

@@ -1,16 +1,16 @@
-"""Errors of the local cluster: one class for each decision a caller can take."""
+"""Errors of the local cluster: one class for each decision of a caller."""
 
 
 class LocalClusterError(Exception):
-    """Anything that keeps a local cluster from working. The message is one line: what is wrong and what to do."""
+    """Base class of all errors of a local cluster. The message is one line: what is wrong and what to do."""
 
 
 class ProgramUnavailableError(LocalClusterError):
-    """No source could provide a program. Callers without it may skip, or suggest compose.yaml."""
+    """No source could provide a program. Callers may skip it, or suggest compose.yaml."""
 
 
 class ChecksumMismatchError(LocalClusterError):
-    """A downloaded file is not the published one. Nothing was kept; never fall through to another source."""
+    """A downloaded file is not the published one. It was deleted; never continue with another source."""
 
 
 class ProcessDiedError(LocalClusterError):

@@ -1,4 +1,4 @@
-"""Building programs from Go modules, locked by our go.mod and go.sum files (package data below `go/`)."""
+"""Builds programs from Go modules, locked by the project's go.mod and go.sum files (package data below `go/`)."""
 
 import asyncio
 import contextlib
@@ -17,14 +17,14 @@ from .sources import NotHereError
 GO_FOLDER = Path(__file__).parent / "go"
 _TOOLCHAIN_SWITCHING: Version = (1, 21, 0)
 _QUOTED_LINES = 3
-#: What decides whether an earlier build's package is the same one.
+#: The flags that decide whether a package of an earlier build can be reused.
 _FLAGS = ("-mod=readonly", "-buildvcs=false", "-trimpath")
 
 
 def go_environment(installed: Version, environ: Mapping[str, str]) -> dict[str, str]:
-    """Environment of every go command: the user's, minus what could change the result.
+    """Environment of every go command: the user's, without variables that could change the result.
 
-    A Go that is new enough is used as it is. An older one (1.21 or newer) may fetch the toolchain that go.mod asks for.
+    A Go that is new enough is used unchanged. An older Go (1.21 or newer) may fetch the toolchain that go.mod requires.
     """
     return {
         **environ,
@@ -88,7 +88,7 @@ class GoBuildSource:
         return go_environment(version, self._environ)
 
     async def _packages(self, go: GoPackage, environment: Mapping[str, str], name: str, progress: Progress) -> int:
-        """Number of packages that the build compiles, without those in Go's build cache; fetches the modules on the way."""
+        """Number of packages to compile, without packages in Go's build cache; also fetches the modules."""
         modules = (self._folder / go.folder / "go.mod").read_text().count("\n\t")
         fetched = 0
 
@@ -105,7 +105,7 @@ class GoBuildSource:
     async def _go(
         self, environment: Mapping[str, str], go: GoPackage, on_line: Callable[[str], None], *arguments: str
     ) -> str:
-        """Run go; returns its standard output, passes on each line of its standard error."""
+        """Run go; return its standard output, and pass on each line of its standard error."""
         process = await asyncio.create_subprocess_exec(
             shutil.which("go", path=environment.get("PATH")) or "go",
             *arguments,
@@ -114,7 +114,7 @@ class GoBuildSource:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            # Its compilers are its children: one process group lets an interrupted build end at once.
+            # Compilers are child processes of go: with one process group, an interrupted build ends at once.
             start_new_session=True,
         )
         if process.stdout is None or process.stderr is None:

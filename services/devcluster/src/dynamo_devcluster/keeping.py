@@ -1,6 +1,6 @@
-"""Servers that run for long are kept running: one that dies is started again, as it was.
+"""Keeps long-running servers alive: restarts a server that dies, with the same settings.
 
-Only `dynamoctl up` and `demo` do so. Tests end servers to see what happens without them.
+Only `dynamoctl up` and `demo` use it. Tests stop servers on purpose.
 """
 
 import asyncio
@@ -13,12 +13,13 @@ from dynamo_shared.aio import Backoff, ended
 from .errors import LocalClusterError
 from .process import ManagedProcess
 
-#: Deaths after which a server is given up: one that has run for WELL_AFTER seconds begins to count at one again.
+#: Number of consecutive deaths after which a server is given up; after WELL_AFTER seconds of running, the count begins
+#: again.
 MOST_IN_A_ROW = 3
 WELL_AFTER = 60.0
-#: Pause before a server is started again, in seconds: the first, and the longest.
+#: First and longest pause before a restart. Seconds.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 10.0
-#: How often each server is checked, in seconds.
+#: Interval of checks of each server. Seconds.
 CHECK_EVERY = 0.5
 
 
@@ -31,10 +32,10 @@ async def kept(
     first_pause: float = FIRST_PAUSE,
     check_every: float = CHECK_EVERY,
 ) -> AsyncIterator[None]:
-    """Start each of these again whenever it ends by itself, and report it; one that is stopped on purpose stays so.
+    """Restart each process that ends by itself, and report it; a process that was stopped on purpose stays stopped.
 
-    Cancels the block and raises LocalClusterError where one dies again and again. Enter it after the servers have started:
-    it ends before they are stopped.
+    Cancels the block and raises LocalClusterError if a process dies again and again. Enter it after the servers have
+    started, so that it ends before they are stopped.
     """
     try:
         async with asyncio.TaskGroup() as group:
@@ -47,7 +48,7 @@ async def kept(
             finally:
                 await ended(*(task for task in tasks if not task.done()))
     except BaseExceptionGroup as failures:
-        # That of a server, or of the block; what a cancelled block raises while it ends comes after.
+        # The first error is the server's, or the block's; errors of the cancelled block come after it.
         raise failures.exceptions[0] from failures.exceptions[0].__cause__
 
 

@@ -1,4 +1,4 @@
-"""Kubeconfig files with everything embedded, so that one file can be handed around."""
+"""Self-contained kubeconfig files, with all certificates embedded."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Locks between processes. The kernel's: a holder that is killed leaves them free."""
+"""Locks between processes. They are kernel locks, so the death of a holder releases them."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _POLL_SECONDS = 0.2
 async def turn(file: Path, waiting: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
     """Wait for the lock of `file` and hold it; `waiting` is called once if another process has it.
 
-    The file stays: removing it would let two processes hold "the same" lock on two files.
+    The file stays: if it were removed, two processes could hold "the same" lock on two files.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as handle:
@@ -39,10 +39,10 @@ def exclusive(directory: Path) -> Iterator[None]:
 
 
 class ByteLocks:
-    """Any number of locks in one file, a byte each. They are this process' until it ends or releases them.
+    """Any number of locks in one file, one byte each. This process holds them until it ends or releases them.
 
-    The kernel forgets all of them when the process closes the file once, however often it opened it: have one instance
-    a file. A forked child has none of them.
+    The kernel releases all of them when the process closes the file once, however often it opened it: use one instance
+    per file. A forked child has no locks.
     """
 
     def __init__(self, file: Path) -> None:
@@ -51,7 +51,7 @@ class ByteLocks:
         self._taken: set[int] = set()
 
     def take(self, byte: int) -> bool:
-        """Take the lock of `byte`; False if it is taken, by this process or another one."""
+        """Take the lock of `byte`; False if this process or another one holds it."""
         if byte in self._taken:
             return False
         try:
@@ -62,7 +62,7 @@ class ByteLocks:
         return True
 
     def release(self, byte: int) -> None:
-        """Let others take it. Does nothing if this process does not have it."""
+        """Release the lock. Does nothing if this process does not hold it."""
         if byte in self._taken:
             self._taken.remove(byte)
             fcntl.lockf(self._handle, fcntl.LOCK_UN, 1, byte)

@@ -1,4 +1,4 @@
-"""The nodes KWOK plays: H100 machines as the NVIDIA GPU operator and node feature discovery label them."""
+"""The nodes that KWOK simulates: H100 machines labelled like by the NVIDIA GPU operator and node feature discovery."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _ZONES = ("a", "b", "c")
 
 @dataclass(frozen=True)
 class GpuModel:
-    """What the GPU operator's feature discovery says about a GPU. `memory` is in MiB."""
+    """The description of a GPU by the GPU operator's feature discovery. `memory` is in MiB."""
 
     product: str = "NVIDIA-H100-80GB-HBM3"
     memory: int = 81559
@@ -24,7 +24,7 @@ class GpuModel:
 
 @dataclass(frozen=True)
 class NodeShape:
-    """What each node offers. Quantities are Kubernetes quantities. `labels` are added to the ones below."""
+    """The resources of each node. Quantities are Kubernetes quantities. `labels` are added to the labels below."""
 
     gpus: int = 8
     gpu: GpuModel = field(default_factory=GpuModel)
@@ -42,7 +42,7 @@ def node_name(index: int) -> str:
 
 
 def node_manifest(index: int, shape: NodeShape, kubelet_version: str) -> dict[str, Any]:
-    """The Node, with its status; no taints, so that plain pods fit."""
+    """The Node with its status, without taints, so that plain pods fit."""
     name = node_name(index)
     capacity = {
         "cpu": shape.cpu,
@@ -115,7 +115,7 @@ def _gpu_labels(shape: NodeShape) -> dict[str, str]:
 
 
 async def create_nodes(http: LocalHttp, count: int, shape: NodeShape, kubelet_version: str) -> None:
-    """Create the nodes that are missing; existing ones (of an earlier start on the same data) are left as they are."""
+    """Create missing nodes; existing nodes (of an earlier start on the same data) stay unchanged."""
     for index in range(count):
         manifest = node_manifest(index, shape, kubelet_version)
         status, body = await http.request("POST", "/api/v1/nodes", manifest)

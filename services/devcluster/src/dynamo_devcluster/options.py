@@ -1,4 +1,4 @@
-"""What a local control plane consists of."""
+"""The parts of a local control plane."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ def _audit_folder() -> Path | None:
 
 @dataclass(frozen=True)
 class ControlPlaneOptions:
-    """Parts and ports of a local control plane. Port 0 picks a free one, or the one remembered in `directory`.
+    """Parts and ports of a local control plane. Port 0 picks a free port, or the port remembered in `directory`.
 
     `directory` keeps all state and may be started again; without it a temporary folder is used and removed.
     `kwok_nodes` 0 means no KWOK. Otherwise it plays `stages/fast.yaml`.
@@ -36,7 +36,7 @@ class ControlPlaneOptions:
     kwok_nodes: int = 2
     node_shape: NodeShape = field(default_factory=NodeShape)
     api_server_port: int = 0
-    # A /24 runs out after 250 Services; /12 is the largest that IPv4 allows.
+    # A /24 has addresses for only 250 Services; /12 is the largest range that is allowed for IPv4.
     service_cidr: str = "10.0.0.0/12"
     node_address: str = ""
     audit_folder: Path | None = field(default_factory=_audit_folder)
@@ -47,7 +47,7 @@ class ControlPlaneOptions:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """Names of the programs it takes."""
+        """Names of the required programs."""
         names = ["etcd", "kube-apiserver"]
         names += ["kube-controller-manager"] if self.controller_manager else []
         names += ["kube-scheduler"] if self.scheduler else []

@@ -1,4 +1,6 @@
-"""Free TCP ports on 127.0.0.1, and remembering them so that a second start on the same data keeps its addresses."""
+"""Allocates free TCP ports on 127.0.0.1, and remembers them, so that a second start on the same data keeps its
+addresses.
+"""
 
 import functools
 import json
@@ -12,8 +14,8 @@ from .locks import ByteLocks
 
 LOOPBACK = "127.0.0.1"
 
-# Below the range that Linux takes source ports from (32768-60999). A client that retries a stopped server whose port
-# is in that range can be given this very port as its source, connect to itself, and keep the server from coming back.
+# Below the range of Linux's source ports (32768-60999). If a stopped server's port is in that range, a client that
+# retries may get this port as its source port, connect to itself, and prevent the server from restarting.
 _FIRST, _LAST = 15000, 29999
 _ATTEMPTS = 1000
 _choice = random.SystemRandom()
@@ -21,10 +23,10 @@ _choice = random.SystemRandom()
 
 @functools.cache
 def _claims() -> ByteLocks:
-    """Who was given which port, among all processes of this user: byte N of the file stands for port N.
+    """The ports that processes of this user have taken: byte N of the file stands for port N.
 
-    A port is given out before its server binds it, and a server that is stopped for a while keeps its port. Another
-    process that looked for a free one in between would find this one.
+    A port is allocated before its server binds it, and a server that is stopped for some time keeps its port. Without
+    this file, another process that looks for a free port in between would get the same port.
     """
     return ByteLocks(default_cache_root() / "locks" / "ports.lock")
 
@@ -32,7 +34,7 @@ def _claims() -> ByteLocks:
 def is_free(port: int) -> bool:
     """Whether 127.0.0.1:`port` can be listened on now."""
     with socket.socket() as probe:
-        # Connections of a server that just ended linger in TIME_WAIT; servers set this option too.
+        # Connections of a recently ended server stay in TIME_WAIT; servers set this option, too.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -42,7 +44,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port without a listener, that no process of this user was given. It stays this process' until that ends."""
+    """A port without a listener that no process of this user has taken. This process keeps it until it ends."""
     for _ in range(_ATTEMPTS):
         port = _choice.randint(_FIRST, _LAST)
         if _claimed(port):
@@ -51,7 +53,7 @@ def free_port() -> int:
 
 
 def _claimed(port: int) -> bool:
-    """Take the port, if no one was given it and nothing listens there."""
+    """Take the port, if no process has taken it and nothing listens there."""
     if not _claims().take(port):
         return False
     if is_free(port):
@@ -61,7 +63,7 @@ def _claimed(port: int) -> bool:
 
 
 class PortFile:
-    """Ports by name, kept in a file. A remembered port that another process took in between is replaced."""
+    """Ports by name, stored in a file. If another process has taken a remembered port, the port is replaced."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -71,7 +73,7 @@ class PortFile:
             self._ports = {}
 
     def port(self, name: str, given: int = 0) -> int:
-        """The port of `name`: `given` if not 0, else the remembered one if still free, else a free one."""
+        """The port of `name`: `given` if not 0, otherwise the remembered port if still free, otherwise a free port."""
         remembered = self._ports.get(name, 0)
         if given:
             port = given

@@ -1,4 +1,4 @@
-"""The few HTTP requests that starting servers takes: health probes, and creating nodes. Not a Kubernetes client."""
+"""The HTTP requests for starting servers: health probes, and the creation of nodes. Not a Kubernetes client."""
 
 import asyncio
 import http.client
@@ -11,14 +11,14 @@ from typing import Any
 from .certs import KeyPair
 from .ports import LOOPBACK
 
-#: A probe is made again. Seconds.
+#: Time limit of a probe, which is repeated. Seconds.
 PROBE_WITHIN = 5.0
-#: Other requests are made once, and a busy machine may take its time. Seconds.
+#: Time limit of other requests, which are sent once; a busy machine may be slow. Seconds.
 _ANSWER_WITHIN = 60.0
 
 
 def client_tls(ca: Path, client: KeyPair | None = None) -> ssl.SSLContext:
-    """TLS that trusts `ca` and shows `client`."""
+    """A TLS context that trusts `ca` and presents `client`."""
     context = ssl.create_default_context(cafile=str(ca))
     if client is not None:
         context.load_cert_chain(client.certificate, client.key)
@@ -27,13 +27,13 @@ def client_tls(ca: Path, client: KeyPair | None = None) -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class LocalHttp:
-    """Requests to one port of 127.0.0.1; over TLS if `tls` is given. Raises OSError while the port has no listener."""
+    """Requests to one port of 127.0.0.1, over TLS if `tls` is given. Raises OSError while the port has no listener."""
 
     port: int
     tls: ssl.SSLContext | None = field(default=None, repr=False)
 
     async def ok(self, path: str) -> bool:
-        """Whether GET `path` answers 200, soon."""
+        """Whether GET `path` answers 200 within the time limit of a probe."""
         return (await self.request("GET", path, within=PROBE_WITHIN))[0] == http.client.OK
 
     async def request(
@@ -45,7 +45,7 @@ class LocalHttp:
         *,
         within: float = _ANSWER_WITHIN,
     ) -> tuple[int, bytes]:
-        """Status and body of one exchange; `body` is sent as JSON. `within`: seconds that nothing may come."""
+        """Status and body of the answer; `body` is sent as JSON. `within`: longest silence in seconds."""
         return await asyncio.to_thread(self._request, method, path, body, content_type, within)
 
     def _request(self, method: str, path: str, body: Any, content_type: str, within: float) -> tuple[int, bytes]:

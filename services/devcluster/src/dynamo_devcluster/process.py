@@ -1,7 +1,7 @@
-"""A server as a child process: started, probed until ready, stopped in order, killed on purpose, never left behind.
+"""A server as a child process: started, probed until ready, stopped gracefully, killed on purpose, never left behind.
 
-Nothing here belongs to an event loop, so a process started by a session-wide fixture can be stopped and restarted from
-a test that runs in another loop.
+Nothing here is bound to an event loop, so a test in another loop can stop and restart a process of a session-wide
+fixture.
 """
 
 import asyncio
@@ -29,22 +29,22 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 
 
 def _dying_with_us(command: Sequence[str]) -> list[str]:
-    """The command, made to end when this process does; as it is where the system has no such request."""
+    """The command, changed so that it ends when this process ends; unchanged if the system does not support that."""
     if not sys.platform.startswith("linux"):
         return list(command)
-    # -I and -S: nothing of the environment, nothing of site-packages; the interpreter is there in 10 ms.
+    # -I and -S: no environment variables, no site-packages; the interpreter starts in 10 ms.
     return [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), *command]
 
 
-#: A server answers within seconds; on a machine that does much else it took more than a minute.
+#: A server answers within seconds; on a busy machine it took more than a minute. Seconds.
 READY_WITHIN = 180.0
 
 
 class ManagedProcess:
     """One server process with its log file.
 
-    `ready` is probed after each start until it answers True, at most `ready_within` seconds.
-    On Linux the kernel ends the process when the thread that started it ends: start it from a thread that stays.
+    `ready` is called after each start until it returns True, for at most `ready_within` seconds. On Linux the kernel
+    ends the process when the thread that started it ends: start it from a thread that stays.
     """
 
     def __init__(
@@ -81,24 +81,24 @@ class ManagedProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How the last run ended; negative for a signal, None while running or before the first start."""
+        """Exit code of the last run; negative for a signal, None while running or before the first start."""
         return None if self._popen is None else self._popen.poll()
 
     @property
     def died(self) -> bool:
-        """Whether it has ended although no one stopped or killed it here, or could not be started."""
+        """Whether it has ended without `stop` or `kill`, or could not be started."""
         return self._desired and not self.running
 
     @property
     def how_it_ended(self) -> str:
-        """The end of the last run, in words: `ended with exit code 1`, `was ended by SIGKILL`."""
+        """A description of the end of the last run: `ended with exit code 1`, `was ended by SIGKILL`."""
         code = self.exit_code
         return (
             f"was ended by {_signal_name(-code)}" if code is not None and code < 0 else f"ended with exit code {code}"
         )
 
     async def start(self) -> None:
-        """Start and wait until ready. Does nothing if it runs. If it fails, nothing is left running."""
+        """Start and wait until ready. Does nothing if it runs. If the start fails, no process is left."""
         self._desired = True
         if self.running:
             return
@@ -115,12 +115,12 @@ class ManagedProcess:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     env=None if self._environ is None else dict(self._environ),
-                    # Ctrl-C reaches only us; we stop servers in their order.
+                    # Ctrl-C reaches only this process, which stops servers in their order.
                     start_new_session=True,
                 )
             except OSError as error:
                 raise LocalClusterError(f"{self.name} cannot be started: {error}") from error
-        # Reaps the process the moment it ends, for whatever reason.
+        # Reaps the process immediately when it ends, for any reason.
         threading.Thread(target=self._popen.wait, name=f"reap-{self.name}", daemon=True).start()
         try:
             await self._until_ready(begins_at)
@@ -141,7 +141,7 @@ class ManagedProcess:
             raise
 
     async def kill(self) -> None:
-        """KILL, as a crash or a lost machine would."""
+        """KILL, like a crash or a lost machine."""
         self._desired = False
         await self._killed()
 
@@ -151,17 +151,17 @@ class ManagedProcess:
         await self.start()
 
     async def suspend(self) -> None:
-        """Freeze it (SIGSTOP) and wait until it stands still: connections stay open and nothing answers."""
+        """Freeze it (SIGSTOP) and wait until it has stopped: connections stay open and it does not answer."""
         self._signal(signal.SIGSTOP)
-        # The kernel stops each thread on its own; until the last one has stopped, the process may still answer.
+        # The kernel stops each thread separately; until the last one has stopped, the process may still answer.
         await self._until(lambda: (pid := self.pid) is None or _stands_still(pid), self._stop_within)
 
     def resume(self) -> None:
-        """Let a suspended process go on."""
+        """Resume a suspended process."""
         self._signal(signal.SIGCONT)
 
     def log_tail(self, lines: int = QUOTED_LOG_LINES, begins_at: int = 0) -> str:
-        """Last lines of the log, from the byte `begins_at` on."""
+        """The last lines of the log, from byte `begins_at` on."""
         try:
             with self.log.open("rb") as log:
                 # A server that ran for days may have a log of gigabytes.
@@ -216,7 +216,7 @@ class ManagedProcess:
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # One of real time has no name.
+    except ValueError:  # A real-time signal has no name.
         return f"signal {number}"
 
 

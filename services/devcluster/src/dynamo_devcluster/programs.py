@@ -1,7 +1,7 @@
 """Obtaining programs: installed ones first, then the cache, Python packages, downloads, and builds from source.
 
-The order is from cheap to dear. Sources that create files do so under a lock of the program, so any number of
-processes may ask at once and one of them works.
+The order is from cheap to expensive. Sources create files under a lock of the program, so any number of processes may
+ask at once, and only one of them works.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,9 +18,9 @@ from .sources import CacheSource, InstalledSource, NotHereError, ProgramSource, 
 
 
 class Programs:
-    """Finds or makes the programs of a local cluster.
+    """Finds or builds the programs of a local cluster.
 
-    `ready` are sources that only search; `makers` may download or build into the cache.
+    `ready`: sources that only search; `makers`: sources that may download or build into the cache.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Programs:
         if path is None:
             step = f"waiting for another process that obtains {name}"
             async with self.cache.lock(program, lambda: self.progress.started(step)):
-                # The process that held the lock may just have made it.
+                # The process that held the lock may have just built it.
                 path, more = await self._first(name, [self._cached, *self._makers])
                 reasons += more[1:]
         if path is None:
@@ -72,7 +72,7 @@ class Programs:
         return self._obtained[name]
 
     async def obtain_all(self, names: Iterable[str] = NEEDED) -> dict[str, Path]:
-        """Several programs, one after another: two builds at a time would only slow each other down."""
+        """Obtain several programs, one after another: two parallel builds would only slow each other down."""
         return {name: await self.obtain(name) for name in names}
 
     async def _first(self, name: str, sources: Iterable[ProgramSource]) -> tuple[Path | None, list[str]]:

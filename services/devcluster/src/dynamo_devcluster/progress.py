@@ -1,4 +1,4 @@
-"""How long steps (downloads, builds) report where they are."""
+"""Progress reports of long steps (downloads, builds)."""
 
 import contextlib
 import sys
@@ -8,13 +8,15 @@ from typing import TextIO
 
 
 class Progress:
-    """Shows nothing, and is what a caller implements to show progress. Called from the event loop's thread; must not block."""
+    """The interface of progress reports; this class shows nothing. Methods are called in the event loop's thread and
+    must not block.
+    """
 
     def started(self, step: str) -> None:
         """Begin `step`, for example "building kube-apiserver 1.35.4"."""
 
     def advanced(self, step: str, done: int, total: int, unit: str) -> None:
-        """Count `done` of at most `total` `unit`s; total is 0 where it is not known."""
+        """Count `done` of at most `total` `unit`s; total is 0 if unknown."""
 
     def finished(self, step: str, seconds: float) -> None:
         """End `step` after `seconds`."""
@@ -22,7 +24,7 @@ class Progress:
 
 @contextlib.contextmanager
 def step(progress: Progress, name: str) -> Iterator[None]:
-    """A step that lasts as long as the block; one that fails is not shown as finished."""
+    """A step that lasts as long as the block; a failed step is not shown as finished."""
     begun = time.monotonic()
     progress.started(name)
     yield
@@ -48,7 +50,7 @@ class LineProgress(Progress):
         self._print(f"{step} ...")
 
     def advanced(self, step: str, done: int, total: int, unit: str) -> None:
-        """Print the count and about how long the rest of it takes, unless a line was printed a moment ago."""
+        """Print the count and the estimated remaining time, unless a line was printed recently."""
         now = self._clock()
         since, already = self._counts.setdefault((step, unit), (now, done))
         if now - self._shown < self._every:
@@ -57,12 +59,12 @@ class LineProgress(Progress):
         count = f"{done}/{total}" if total else str(done)
         line = f"{step}: {unit} {count}, {now - self._begun.get(step, now):.0f} s"
         if total and done > already:
-            # As fast as it has gone since the first count: what came before were other things.
+            # The speed since the first count: the time before was other work.
             line += f", about {(total - done) * (now - since) / (done - already):.0f} s more"
         self._print(line)
 
     def finished(self, step: str, seconds: float) -> None:
-        """Print how long it took."""
+        """Print the duration."""
         self._begun.pop(step, None)
         self._counts = {key: count for key, count in self._counts.items() if key[0] != step}
         self._print(f"{step}: done in {seconds:.1f} s")

@@ -1,4 +1,4 @@
-"""etcd and NATS as single local servers with data of their own, to run the platform on and for tests to break."""
+"""etcd and NATS as single local servers with their own data, for running the platform and for destructive tests."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from .process import ManagedProcess
 
 @dataclass(frozen=True)
 class ServerTls:
-    """TLS of a server. With `client`, clients must show a certificate of `ca`; our own probes show `client`."""
+    """TLS of a server. With `client`, clients must present a certificate of `ca`; the probes present `client`."""
 
     ca: Path
     server: KeyPair
@@ -24,12 +24,12 @@ class ServerTls:
 
 
 class LocalServer(ManagedProcess):
-    """A server with data that it can go on with, or be made to forget. Usable as `async with`."""
+    """A server with persistent data that can be wiped. Usable as `async with`."""
 
     data: Path
 
     async def wipe(self) -> None:
-        """Stop it and delete its data; `start` begins with nothing."""
+        """Stop it and delete its data; `start` then begins with empty data."""
         await self.stop()
         shutil.rmtree(self.data, ignore_errors=True)
 
@@ -41,12 +41,14 @@ class LocalServer(ManagedProcess):
         await self.stop()
 
 
-#: Bytes of data before etcd refuses writes: the most that it advises. Its default of 2 GiB ends a cluster of 4,000 graphs.
+#: Size of data at which etcd refuses writes: the largest recommended value. The default of 2 GiB is too small for 4,000
+#: graphs. Bytes.
 QUOTA = 8 << 30
 
 
 class EtcdServer(LocalServer):
-    """One etcd member on 127.0.0.1. Without fsync it is several times faster, and its data may be lost with the machine.
+    """One etcd member on 127.0.0.1. Without fsync it is several times faster, but a crash of the machine may lose its
+    data.
 
     Users and passwords are set through etcd's own API.
     """
@@ -76,11 +78,12 @@ class EtcdServer(LocalServer):
 
 @dataclass(frozen=True)
 class NatsServerOptions:
-    """Of a NATS server. Give user and password, or a token, or an authorization block, or nothing. `port` 0 picks a free one.
+    """Options of a NATS server. Give user and password, or a token, or an authorization block, or nothing. `port` 0
+    picks a free port.
 
-    `max_payload` is in bytes. `domain` names its JetStream for other servers. `leafnodes` is that block of nats-server's
-    configuration: whose leaf it is, or who may be one of it. `memory_limit`: from there on it collects garbage harder, as Go's
-    GOMEMLIMIT writes it; without, as the environment says.
+    `max_payload` is in bytes. `domain` names its JetStream for other servers. `leafnodes` is the block of that name in
+    nats-server's configuration: its remotes, or the listener for leaf nodes. `memory_limit` is Go's GOMEMLIMIT, above
+    which the server collects garbage more often; by default the environment's value.
     """
 
     port: int = 0
@@ -109,7 +112,7 @@ class NatsServer(LocalServer):
         http = LocalHttp(self.monitoring_port)
         super().__init__(
             "nats-server",
-            # Otherwise clients learn of addresses that only exist inside this machine.
+            # Otherwise clients would learn addresses that exist only inside this machine.
             [program, "--config", self.config, "--no_advertise"],
             directory / "nats.log",
             lambda: http.ok("/healthz"),
@@ -120,14 +123,14 @@ class NatsServer(LocalServer):
         """Write the configuration, start, and wait until JetStream serves."""
         self.config.parent.mkdir(parents=True, exist_ok=True)
         self.config.touch(mode=0o600)
-        # NATS configuration is a superset of JSON, which spares us its quoting rules.
+        # NATS configuration is a superset of JSON, so JSON avoids its quoting rules.
         self.config.write_text(json.dumps(self._configuration(), indent=2))
         await super().start()
 
     def _configuration(self) -> dict[str, object]:
         options = self.options
         configuration: dict[str, object] = {
-            # Leaves and their hub distinguish servers by name.
+            # Leaf nodes and their hub distinguish servers by name.
             "server_name": options.domain or "local",
             "listen": f"{LOOPBACK}:{self.port}",
             "http": f"{LOOPBACK}:{self.monitoring_port}",

