@@ -141,8 +141,8 @@ class ModelReconciler:
     ) -> Result:
         """Unload the adapters that were loaded for a model.
 
-        Either they have another name, so that two models that swap names do not wait for each other; or the model is no
-        longer an adapter, because admission (which refuses a change of the type) was down.
+        Either they have another name, so that two models that swap names do not wait for each other; or the model is
+        not an adapter any more, because admission (which refuses a change of the type) was down.
         """
         names = self._to_unload(model)
         states = self.keeper.set_desired(key_of(model), model["metadata"]["uid"], workers.workers, None, names)
