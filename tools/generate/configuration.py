@@ -17,10 +17,10 @@ PAGE = Path("docs/reference/configuration.md")
 SCHEMA = Path("proto/schemas/configuration/OperatorConfiguration.json")
 INTRODUCTION = """# Configuration
 
-One YAML file, `--config FILE`, of kind `OperatorConfiguration`. The fields are the reference operator's, with its names
-and defaults; the `platform` section is this platform's. The environment variable next to a field overrides it; lists
-are comma separated or JSON there. Durations are written as `30s`, `15m` or `1h30m`. An empty text leaves a file, a
-number or a switch unset that may be unset. All errors are reported at once.
+The configuration is one YAML file, `--config FILE`, of kind `OperatorConfiguration`. It has the fields of the reference
+operator, with the same names and defaults, and a section `platform` for this platform. The environment variable next to
+a field overrides it; its lists are comma-separated or JSON. Write durations as `30s`, `15m` or `1h30m`. An empty text
+unsets an optional file, number or switch. All errors are reported at once.
 
 ```yaml
 apiVersion: operator.config.dynamo.nvidia.com/v1alpha1
@@ -42,9 +42,9 @@ Editors that know YAML schemas help with
 OLDER = """
 ## Older names
 
-Variables and flags of earlier operators still act. The start warns of each; the variable of the table above wins over it.
-`--natsAddr` and `--etcdAddr` are flags of `dynamoctl run`. As in those operators they are for workloads; NATS and etcd
-of the services are `platform.nats.servers` and `platform.etcd.endpoints`.
+Variables and flags of earlier operators still work. Services warn of each at the start; the variables of the table above
+have priority. `--natsAddr` and `--etcdAddr` are flags of `dynamoctl run`. Like in those operators, they are for workloads;
+for the services' own NATS and etcd, use `platform.nats.servers` and `platform.etcd.endpoints`.
 
 | older name | setting |
 |---|---|

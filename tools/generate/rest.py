@@ -30,7 +30,7 @@ def rest_page() -> str:
         "REST API",
         "the route table of dynadmin (api/routes)",
         "Operations of the [dynadmin service](../dynadmin.md). The OpenAPI document is `proto/dynadmin.openapi.json`, "
-        "and `GET /api/v1/openapi.json` of a running one.",
+        "and a running service has it at `GET /api/v1/openapi.json`.",
         *(part for tag in tags for part in _tag(tag, [each for each in routes if each.tag == tag])),
         "## Problems",
         table(("Type", "Status", "Title"), problems),

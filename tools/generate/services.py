@@ -37,8 +37,8 @@ def metrics_page() -> str:
         "Metrics",
         "the metrics of shared and of each service (metrics.py)",
         "Prometheus metrics at `/metrics` of every process (`server.metrics` of the [configuration](configuration.md)). "
-        "Names and meanings are the reference operator's where it has the same metric. "
-        "A histogram has `_bucket`, `_sum` and `_count`. Python's own (`python_*`, `process_*`) are there, too.",
+        "If the reference operator has the same metric, name and meaning are the same. "
+        "A histogram has `_bucket`, `_sum` and `_count`. Python's own metrics (`python_*`, `process_*`) are also included.",
         "## Every service",
         table(_HEAD, _rows(_collectors(Metrics().registry))),
         "## NATS",
@@ -54,9 +54,9 @@ def reasons_page() -> str:
         "the reasons that each service declares (events.py)",
         "Events (`kubectl describe`, `kubectl events`) of the objects that the platform manages. `reportingController` is "
         "`dynamo-` and the service; the profiler's is `dynamo-planner`, the planner's `dynamo-planner-plans`. "
-        'Where it is "that of" a condition, the Event repeats the reason of that condition. '
-        "Identical Events are one series, and an object gets no more than a few of one reason a minute. Programs use the "
-        "[CloudEvents](events.md).",
+        'If the reason is "that of" a condition, the Event repeats the reason of that condition. '
+        "Identical Events are one series, and an object gets only a few Events of one reason per minute. Programs should use "
+        "the [CloudEvents](events.md).",
         *(
             part
             for service, module in service_modules("events").items()

@@ -19,8 +19,8 @@ def ending_page() -> str:
     return page(
         "Versions and deprecations",
         SOURCE,
-        "What is served, and until when. [The policy](../policy.md) says how that is decided. Users of what is deprecated are "
-        "warned by the API server, or by admission where it is a field.",
+        "Served versions and deprecated fields, and until when they are served. [The policy](../policy.md) has the rules. "
+        "The API server warns users of a deprecated version, and admission warns users of a deprecated field.",
         "## Versions",
         table(("Kind", "Version", "Stored", "Deprecated since", "Removed in", "Instead"), _versions()),
         "## Fields",

@@ -22,9 +22,9 @@ def pages() -> dict[str, str]:
         "README.md": page(
             "Reference",
             "the code that each page names",
-            "What users and programs can rely on. Every page is made from the code that does what it says; `make verify` "
-            "fails where they differ. [The policy](../policy.md) says how any of it may change.",
-            table(("Page", "What is there"), _PAGES),
+            "The API that users and programs can rely on. Every page is generated from the code that implements it; "
+            "`make verify` fails if they differ. [The policy](../policy.md) says how the API may change.",
+            table(("Page", "Content"), _PAGES),
             "## Fields, by kind and version",
             table(("Kind", "Versions"), links),
         )
@@ -33,16 +33,16 @@ def pages() -> dict[str, str]:
 
 _PAGES = (
     ("[Kinds](kinds.md)", "names, versions, scopes, columns and scale of all kinds"),
-    ("[Versions and deprecations](deprecations.md)", "what is served, stored, deprecated, and until when"),
-    ("[Validation rules](../validation.md)", "what is refused beyond types and bounds, and in which words"),
-    ("[Contracts](contracts.md)", "documents within objects and variables: planner, profiler, overrides"),
+    ("[Versions and deprecations](deprecations.md)", "versions that are served, stored and deprecated, and until when"),
+    ("[Validation rules](../validation.md)", "rules beyond types and bounds, with their messages"),
+    ("[Contracts](contracts.md)", "documents inside objects and variables: planner, profiler, overrides"),
     ("[Labels](labels.md)", "labels that the platform sets or reads"),
     ("[Annotations](annotations.md)", "annotations that the platform sets or reads"),
     ("[Ports](ports.md)", "ports of pods, and of the platform's own services"),
     ("[Environment](environment.md)", "variables of containers"),
     ("[Configuration](configuration.md)", "settings of the platform"),
     ("[REST API](rest.md)", "routes of the service dynadmin, their bodies and answers"),
-    ("[Events](events.md)", "CloudEvents on NATS, and commands that are taken there"),
+    ("[Events](events.md)", "CloudEvents and commands on NATS"),
     ("[Reasons](reasons.md)", "reasons of Kubernetes Events, by service"),
     ("[Metrics](metrics.md)", "Prometheus metrics of all services"),
 )

@@ -62,15 +62,15 @@ def overview() -> str:
     return page(
         "Kinds",
         SOURCE,
-        f"All are in the API group `{GROUP}` and the category `dynamo` (`kubectl get dynamo`). **Bold** is the version that "
-        "objects are stored in; the other one is converted to and from it, without loss. ~~Struck out~~ is deprecated: "
-        "[the policy](../policy.md) says until when it is served.",
+        f"All kinds are in the API group `{GROUP}` and the category `dynamo` (`kubectl get dynamo`). Objects are stored in the "
+        "**bold** version; the other version is converted to and from it without loss. ~~Struck out~~ versions are deprecated: "
+        "[the policy](../policy.md) says until when they are served.",
         table(("Kind", "Short", "Plural", "Scope", "Versions", "What for"), rows),
         "## Columns of `kubectl get`",
         table(("Kind", "Columns"), columns),
         "## Scale",
-        "Kinds with the subresource `/scale`, which `kubectl scale`, the HorizontalPodAutoscaler and KEDA use. A graph has it so "
-        "that the answer can be what to scale instead: the DynamoGraphDeploymentScalingAdapter of one of its components.",
+        "Kinds with the subresource `/scale`, which `kubectl scale`, the HorizontalPodAutoscaler and KEDA use. A graph has it only "
+        "so that the refusal can name what to scale instead: the DynamoGraphDeploymentScalingAdapter of a component.",
         table(("Kind", "Desired replicas", "Present replicas", "Selector of the pods"), scales),
     )
 

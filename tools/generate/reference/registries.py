@@ -30,6 +30,6 @@ def registry_page(catalog: Catalog) -> str:
 
 
 _STABILITY = (
-    "Stability: **stable** names stay, or go as [the policy](../policy.md) says; **evolving** ones belong to a feature "
-    "that is not final, and may change with it; **compatibility** ones are read because other control planes wrote them."
+    "Stability: **stable** names are removed only under [the policy](../policy.md); **evolving** names belong to a feature "
+    "that is not final, and may change with it; **compatibility** names are read because other control planes wrote them."
 )

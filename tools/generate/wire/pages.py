@@ -23,14 +23,14 @@ def events() -> str:
         SOURCE,
         "CloudEvents 1.0 in JSON, on NATS JetStream. The [AsyncAPI document](../../proto/asyncapi.yaml) has the same for "
         f"tools, [proto/schemas]({_SCHEMAS}) the JSON Schemas, [proto/golden](../../proto/golden) a message of each kind. "
-        "Types and subjects carry their version: what is incompatible gets a new one next to the old. "
+        "Types and subjects contain their version: an incompatible change gets a new version next to the old one. "
         "Tokens of subjects are percent-encoded.",
         "## Events",
         table(("Type", "When", "Subject", "Repeated", "Data"), (_event(spec) for spec in EVENTS)),
         "## Commands",
         table(("Type", "What for", "Subject", "Data"), (_command(spec) for spec in COMMANDS)),
         "## Streams",
-        table(("Stream", "Subjects", "What is in it"), (_stream(each) for each in streams.ALL)),
+        table(("Stream", "Subjects", "Content"), (_stream(each) for each in streams.ALL)),
         "## Data",
         *(part for type_, schema in data.items() for part in _data(type_.__name__, schema)),
     )
