@@ -69,8 +69,8 @@ def overview() -> str:
         "## Columns of `kubectl get`",
         table(("Kind", "Columns"), columns),
         "## Scale",
-        "Kinds with the subresource `/scale`, which `kubectl scale`, the HorizontalPodAutoscaler and KEDA use. A graph has it only "
-        "so that the refusal can name what to scale instead: the DynamoGraphDeploymentScalingAdapter of a component.",
+        "Kinds with the subresource `/scale`, which `kubectl scale`, the HorizontalPodAutoscaler and KEDA use. A graph has it "
+        "only so that the refusal can name what to scale instead: the DynamoGraphDeploymentScalingAdapter of a component.",
         table(("Kind", "Desired replicas", "Present replicas", "Selector of the pods"), scales),
     )
 
