@@ -22,7 +22,8 @@ def contracts_page() -> str:
         "Contracts",
         SOURCE,
         "Documents inside the platform's objects and variables, for which Kubernetes has no schema. Each has a JSON Schema "
-        "(draft 2020-12) in [proto/schemas/contracts](../../proto/schemas/contracts). Other keys are kept, and admission warns of them.",
+        "(draft 2020-12) in [proto/schemas/contracts](../../proto/schemas/contracts). Other keys are kept, and admission warns "
+        "of them.",
         *(part for each in CONTRACTS for part in _contract(each)),
     )
 
