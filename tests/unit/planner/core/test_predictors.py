@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from dynamo_planner.core import predictors
 from dynamo_planner.core.predictors import (
-    HISTORY,
     FIRST_AT,
+    HISTORY,
     ArimaPredictor,
     ConstantPredictor,
     KalmanPredictor,
