@@ -71,8 +71,10 @@ async def finished(process: asyncio.subprocess.Process, sent: bytes = b"") -> tu
 async def kubectl(program: Path, kubeconfig: Path, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
     """kubectl as a user has it: exit code, standard output and standard error."""
     pipe = asyncio.subprocess.PIPE
+    # It ends before collecting garbage pays.
+    environ = {**os.environ, "GOGC": "off"}
     process = await asyncio.create_subprocess_exec(
-        str(program), f"--kubeconfig={kubeconfig}", *arguments, stdin=pipe, stdout=pipe, stderr=pipe
+        str(program), f"--kubeconfig={kubeconfig}", *arguments, env=environ, stdin=pipe, stdout=pipe, stderr=pipe
     )
     return await finished(process, stdin.encode())
 

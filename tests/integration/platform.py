@@ -127,7 +127,7 @@ async def eventually(
                         return last
                 # Each check costs the API server as much as the platform's own requests.
                 is_soon = asyncio.get_running_loop().time() < begun + 1
-                await asyncio.sleep(0.05 if is_soon else 0.2)
+                await asyncio.sleep(0.1 if is_soon else 0.2)
     except TimeoutError:
         raise AssertionError(f"not within {within:g} s: {what}; last: {last!r}") from None
 

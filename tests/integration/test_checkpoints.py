@@ -58,9 +58,9 @@ VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced
 NO_NODE = {"tests/no-node": "true"}
 
 
-@pytest.fixture
-async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[Any]:
-    configured = settings(control_plane.kubeconfig, nats_server.url, CHECKPOINT__ENABLED="true", **STORAGE)
+@pytest.fixture(scope="module")
+async def running_platform(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[Any]:
+    configured = settings(control_plane.kubeconfig, shared_nats_server.url, CHECKPOINT__ENABLED="true", **STORAGE)
     async with platform(configured) as up:
         yield up
 

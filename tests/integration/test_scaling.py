@@ -33,9 +33,9 @@ def parts() -> list[Service]:
     return [WatcherService(), PodBuilderService(), ScalerService()]
 
 
-@pytest.fixture
-async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[Any]:
-    async with platform(settings(control_plane.kubeconfig, nats_server.url), parts()) as up:
+@pytest.fixture(scope="module")
+async def running_platform(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[Any]:
+    async with platform(settings(control_plane.kubeconfig, shared_nats_server.url), parts()) as up:
         yield up
 
 

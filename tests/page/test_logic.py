@@ -1,4 +1,7 @@
-"""The page's logic in Node's own test runner, and the committed files as the sources become them here."""
+"""The page's logic in Node's own test runner, and the committed files as the sources become them here.
+
+That they were built of the present sources is a test without Node, in test_files.py.
+"""
 
 import pytest
 
@@ -21,5 +24,6 @@ def test_logic(node: Node) -> None:
     run_tests(node)
 
 
+@pytest.mark.long
 def test_the_committed_files_are_what_the_sources_become(node: Node) -> None:
     assert same(node) == []
