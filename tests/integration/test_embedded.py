@@ -29,8 +29,8 @@ LIMIT = 16
 
 # One of each type, and those that are as good as nothing to some fields and wrong for others.
 OTHERS: tuple[Any, ...] = ("x", "", -1, True, [None], {}, None)
-#: Of these for each part: two in turns, and all of them in `make properties`.
-EACH = 2 if TIMES == 1 else len(OTHERS)
+#: Of these for each part: one in turns, and all of them in `make properties`.
+EACH = 1 if TIMES == 1 else len(OTHERS)
 
 Path_ = tuple[int | str, ...]
 
