@@ -56,6 +56,7 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
 
 WRONG: list[tuple[list[str], str]] = [
     (["nothing"], "dynamoctl: No such command 'nothing'; see dynamoctl --help"),
+    (["rendr"], "dynamoctl: No such command 'rendr'. Did you mean 'render'? See dynamoctl --help"),
     (["get", "pods/a"], "dynamoctl: pods: get shows dgd, dcd or all; kubectl get shows other kinds"),
     (["get", "dgd/a", "b"], "dynamoctl: dgd/a: write KIND NAME or KIND/NAME"),
     (["get", "dgd/"], "dynamoctl: dgd/: write KIND NAME or KIND/NAME"),
@@ -246,6 +247,25 @@ def test_up_looks_for_the_cluster_before_it_obtains_servers(
             kubeconfig.write_text(content)
         assert cli.invoke(["up", "--dir", str(tmp_path), "--kubeconfig", str(kubeconfig)]) == ExitCode.UNREACHABLE
         assert capsys.readouterr().err.startswith(f"dynamoctl: {said}")
+
+
+INTERRUPTED = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from dynamo_ctl.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_while_the_program_loads_leaves_no_traceback() -> None:
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (ExitCode.INTERRUPTED, b"")
 
 
 #: dynamoctl where the package of the local cluster is not installed.

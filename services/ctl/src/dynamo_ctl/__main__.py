@@ -1,5 +1,16 @@
-"""`python -m dynamo_ctl` is `dynamoctl`."""
+"""`dynamoctl`, and `python -m dynamo_ctl`."""
 
-from dynamo_ctl.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Entry point. Ctrl-C while the program loads ends it without a traceback."""
+    try:
+        from dynamo_ctl import cli  # noqa: PLC0415 - so that what interrupts it is caught
+    except KeyboardInterrupt:
+        sys.exit(130)
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -130,7 +130,7 @@ def _failed(error: Exception) -> int:
         message = str(error.format_message()).replace("Value error, ", "")
         # Without arguments typer asks for the help in place of an error.
         is_help = type(error).__name__ == "NoArgsIsHelpError"
-        line = message if is_help else f"{where}: {message.rstrip('.')}; see {where} --help"
+        line = message if is_help else f"{where}: {message.rstrip('.')}; see {where} --help".replace("?; see", "? See")
         typer.echo(line, err=not is_help)
         return ExitCode.USAGE
     from dynamo_ctl.printing import echo_error  # noqa: PLC0415 - a command that succeeds may have no use for it
