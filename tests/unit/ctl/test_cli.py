@@ -73,6 +73,8 @@ WRONG: list[tuple[list[str], str]] = [
         ["scale", "llama", "Decode=many"],
         "dynamoctl: Decode=many: write COMPONENT=N, such as Decode=3; N has 9 digits at most",
     ),
+    (["logs", "pods/a"], "'pods/a' is not a graph: write NAME or dgd/NAME"),
+    (["chat", "dgd/"], "'dgd/' is not a graph: write NAME or dgd/NAME"),
     (["chat", "llama", " "], "MESSAGE: it is empty; write a message, or leave it out to type several"),
     (["render", "-n", "Bad_", "f"], "'Bad_' is not a valid name of a namespace, which has up to 63"),
     (["chat", "llama", "-n", "-a"], "'-a' is not a valid name of a namespace"),

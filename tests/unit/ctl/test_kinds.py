@@ -1,6 +1,7 @@
 import pytest
 from dynamo_ctl import kinds
 from dynamo_ctl.commands.get import ObjectQuery, objects
+from dynamo_ctl.commands.parameters import graph_name
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 
 
@@ -25,6 +26,13 @@ def test_short_names_are_those_of_the_definitions() -> None:
 )
 def test_a_kind_has_the_names_that_kubectl_takes(name: str, short: str) -> None:
     assert kinds.short_name(name) == short
+
+
+@pytest.mark.parametrize(
+    "written", ["chat", "dgd/chat", "DynamoGraphDeployments/chat", "dynamographdeployments.nvidia.com/chat"]
+)
+def test_commands_of_a_graph_take_its_kind_before_the_name(written: str) -> None:
+    assert graph_name(written) == "chat"
 
 
 @pytest.mark.parametrize(

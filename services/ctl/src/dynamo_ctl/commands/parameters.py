@@ -28,6 +28,19 @@ def valid_namespace(name: str | None) -> str | None:
     return name
 
 
+def graph_name(text: str) -> str:
+    """A callback of arguments: the name of a graph, also from `dgd/NAME`. BadParameter for another kind, or no name."""
+    from dynamo_ctl.kinds import short_name  # noqa: PLC0415 - quick help
+
+    kind, slash, name = text.rpartition("/")
+    if slash and (short_name(kind) != "dgd" or not name):
+        raise typer.BadParameter(f"{text!r} is not a graph: write NAME or dgd/NAME")
+    return name
+
+
+Graph = Annotated[
+    str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment: NAME or dgd/NAME.", callback=graph_name)
+]
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(

@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import JsonOutput, LineOutput, with_options
+from dynamo_ctl.commands.parameters import Graph, JsonOutput, LineOutput, with_options
 from dynamo_ctl.commands.remote import ApiOptions, Namespace
 
 
 @with_options
 def chat(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.")],
+    graph: Graph,
     message: Annotated[
         str | None,
         typer.Argument(metavar="MESSAGE", help="One message; without it, each line of standard input is one."),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dynamo_ctl.commands.deploy.intent import IntentOptions
-from dynamo_ctl.commands.parameters import Config, JsonOutput, LineOutput, with_options
+from dynamo_ctl.commands.parameters import Config, Graph, JsonOutput, LineOutput, with_options
 from dynamo_ctl.commands.remote import ApiOptions, Namespace
 
 
@@ -80,7 +80,7 @@ def estimate(
 
 @with_options
 def logs(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.")],
+    graph: Graph,
     *,
     component: Annotated[str, typer.Option(metavar="NAME", help="Pods of one component.")] = "",
     follow: Annotated[

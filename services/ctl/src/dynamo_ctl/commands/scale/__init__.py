@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import BusOptions, LineOutput, valid_namespace, with_options
+from dynamo_ctl.commands.parameters import BusOptions, Graph, LineOutput, valid_namespace, with_options
 from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 
@@ -13,7 +13,7 @@ from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 class ScaleOptions:
     """What is asked for."""
 
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.")]
+    graph: Graph
     targets: Annotated[
         list[str],
         typer.Argument(
