@@ -155,6 +155,14 @@ async def test_ten_requests_for_one_tag_are_one_build() -> None:
     assert not any(stage.status(name)["cached"] for name in names)
 
 
+@pytest.mark.parametrize(("minute", "again"), [(9, 10.0), (5, 30.0), (0, 60.0)])
+async def test_the_longer_a_build_takes_the_less_often_its_pods_are_listed(minute: int, again: float) -> None:
+    """Each request that waited listed them every ten seconds, for as long as the build took."""
+    under_way = job()
+    under_way["metadata"]["creationTimestamp"] = f"2026-01-02T00:{minute:02}:00Z"
+    assert (await Stage(under_way, request()).reconcile()).requeue_after == again
+
+
 @pytest.mark.parametrize("what_is_left", ["job", "request"])
 async def test_the_same_archive_is_not_built_again(what_is_left: str) -> None:
     stage = Stage(job("Complete"), BUILT, request())

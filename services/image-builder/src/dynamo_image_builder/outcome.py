@@ -116,7 +116,7 @@ def _under_way(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Ob
         for container, waiting in _states(pod, "waiting"):
             if waiting.get("reason", "") not in _ORDINARY:
                 return ObservedBuild(None, waiting["reason"], f"container {container} waits: {_short(waiting)}")
-    if not pods and _age(job, now) > POD_WITHIN:
+    if not pods and age(job, now) > POD_WITHIN:
         message = (
             f"Job {name} has no pod: `kubectl describe job {name} --namespace {namespace}` says why; rootless builds need Pod "
             "Security privileged in that namespace"
@@ -208,6 +208,7 @@ def _duration(job: KubeObject, ended: str) -> int | None:
     return max(0, round((end - begun).total_seconds())) if begun and end else None
 
 
-def _age(job: KubeObject, now: datetime) -> float:
+def age(job: KubeObject, now: datetime) -> float:
+    """Seconds since a build's Job was created."""
     created = moment(objects.created_at(job))
     return (now - created).total_seconds() if created else 0.0

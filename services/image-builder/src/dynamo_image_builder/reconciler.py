@@ -39,7 +39,7 @@ from dynamo_image_builder.builds import BentoTag, Build, InvalidTag, parse_tag, 
 from dynamo_image_builder.fetch import Archive, FetchError
 from dynamo_image_builder.job import build_job
 from dynamo_image_builder.metrics import BuildMetrics
-from dynamo_image_builder.outcome import ObservedBuild, digest_of, observe
+from dynamo_image_builder.outcome import ObservedBuild, age, digest_of, observe
 from dynamo_image_builder.status import (
     BuildProgress,
     build_under_way,
@@ -51,8 +51,9 @@ from dynamo_image_builder.status import (
 )
 
 BY_JOB = "job"
-#: Interval for listing a build's pods, which are not in STATE. Seconds.
-FOLLOW = 10.0
+#: A build's pods are not in STATE, so the service lists them: first at this interval, then after a tenth of the time that the
+#: build has taken, up to the second interval. The end of a build comes with its Job. Seconds.
+FOLLOW, FOLLOW_LATEST = 10.0, 60.0
 #: Interval of retries: an obstacle of a build may pass without an event. Seconds.
 RETRY = 30.0
 #: Interval of checks for a Job that is being deleted. Seconds.
@@ -151,7 +152,8 @@ class NimRequestReconciler:
             return await self._report(request, BuildProgress(BuildPhase.FAILED, "NameTaken", message), RETRY)
         observed = observe(job, await self._pods(job), self.now())
         if observed.done is None:
-            return await self._report(request, state_of(observed), FOLLOW, build=build, observed=observed)
+            again = min(FOLLOW_LATEST, max(FOLLOW, age(job, self.now()) / 10))
+            return await self._report(request, state_of(observed), again, build=build, observed=observed)
         if observed.done:
             await self._note(job, observed.digest)
             if not began:
