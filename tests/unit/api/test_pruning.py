@@ -67,7 +67,7 @@ RESOURCES = [version.resource for each in DEFINITIONS if each not in LEGACY for 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: f"{each.kind}-{each.version}")
 @given(st.data())
-@examples(30)
+@examples(8)
 def test_what_a_schema_describes_loses_nothing(resource: Resource, data: st.DataObject) -> None:
     obj = {name: each for name, each in data.draw(manifests(resource)).items() if name in ("spec", "status")}
     kept, lost = pruned(obj, schema_of(resource))
@@ -75,7 +75,7 @@ def test_what_a_schema_describes_loses_nothing(resource: Resource, data: st.Data
 
 
 @given(junk)
-@examples(100)
+@examples(50)
 def test_anything_is_read_and_pruned_once(value: Any) -> None:
     schema = schema_of(DYNAMO_GRAPH_DEPLOYMENTS)
     kept, _ = pruned({"spec": value}, schema)
