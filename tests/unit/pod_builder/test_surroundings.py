@@ -155,5 +155,7 @@ def account(name: str, marked: str | None = "true", namespace: str = "ns") -> di
         ([account("a", namespace="other")], "default"),
     ],
 )
-def test_the_first_account_that_is_marked_runs_component_pods(accounts, name) -> None:
-    assert component_account(indexed(*accounts, of=SERVICE_ACCOUNTS), "ns") == name
+def test_the_first_account_that_is_marked_runs_component_pods(accounts, name, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = indexed(*accounts, of=SERVICE_ACCOUNTS)
+    monkeypatch.setattr(cache, "by_index", lambda *_: pytest.fail("anyone may label thousands, which are unpacked"))
+    assert component_account(cache, "ns") == name

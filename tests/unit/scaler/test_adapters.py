@@ -253,6 +253,13 @@ def test_pods_of_a_graph_without_adapters_are_not_counted() -> None:
     assert not routed(pace, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("n", "g"), graph, GRAPH)
 
 
+def test_no_adapter_is_read_for_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users may make thousands of one graph, and pods come and go."""
+    cache = cache_of("g")
+    monkeypatch.setattr(cache, "by_index", lambda *_: pytest.fail("adapters are unpacked"))
+    assert routed(routes(cache, Debounce(ManualClock())), PODS, ObjectKey("n", "p"), None, pod())
+
+
 @pytest.mark.parametrize("resource", [PODS, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS])
 def test_an_object_that_is_given_to_another_graph_concerns_both(resource: Resource) -> None:
     """The former graph counts one pod less, and sets the labels of its autoscaler back."""

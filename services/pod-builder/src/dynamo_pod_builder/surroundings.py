@@ -50,8 +50,9 @@ def index(cache: ObjectCache) -> None:
 
 def component_account(cache: ObjectCache, namespace: str) -> str:
     """Name of the first service account that is labelled for component pods."""
-    labelled = cache.by_index(SERVICE_ACCOUNTS, _COMPONENT_ACCOUNTS, namespace)
-    return min(map(objects.name, labelled), default=DEFAULT_ACCOUNT)
+    # Anyone may label thousands, which are kept packed.
+    labelled = cache.keys_by_index(SERVICE_ACCOUNTS, _COMPONENT_ACCOUNTS, namespace)
+    return min((each.name for each in labelled), default=DEFAULT_ACCOUNT)
 
 
 def is_component_account(account: KubeObject | None) -> bool:

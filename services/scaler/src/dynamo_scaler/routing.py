@@ -86,7 +86,8 @@ def _task(graph: ObjectKey) -> Task:
 
 
 def _has_adapters(cache: ObjectCache, graph: ObjectKey) -> bool:
-    return bool(cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(graph)))
+    # Users may make thousands of one graph, which are kept packed.
+    return bool(cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(graph)))
 
 
 def _labelled(change: CacheChange) -> Iterator[Task]:
