@@ -1,5 +1,6 @@
 """What adapter a model asks for, what is remembered of it, and what workers' answers mean."""
 
+import json
 from typing import Any
 
 import pytest
@@ -71,6 +72,13 @@ def test_what_is_remembered_reports_no_address():
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": 1}', "null", '{"x": ' + "[" * 5000])
 def test_a_damaged_record_is_ignored(text: str):
     assert record_of({"metadata": {"annotations": {ANNOTATION: text}}}) is None
+
+
+def test_what_a_record_does_not_have_is_passed_over():
+    """Each change of a model reads the records of all that ask for its name, and a tenant may write thousands of values there."""
+    record = AdapterRecord("a", "s", ("b",))
+    text = json.dumps({**json.loads(written(record)), "junk": [0] * 20_000})
+    assert record_of({"metadata": {"annotations": {ANNOTATION: text}}}) == record
 
 
 @pytest.mark.parametrize(

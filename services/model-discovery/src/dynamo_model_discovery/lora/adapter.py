@@ -12,7 +12,6 @@ import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.untrusted import json_text
-from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.v1alpha1.enums import ModelType
 
 SCHEMES = ("s3", "hf", "file")
@@ -95,8 +94,10 @@ def adapter_of(spec: Mapping[str, Any]) -> Adapter:
 def record_of(model: KubeObject) -> AdapterRecord | None:
     """The record of loaded adapters; None if there is no record, or if the annotation is invalid."""
     text = model["metadata"].get("annotations", {}).get(LOADED_ADAPTER, "")
+    if not text:
+        return None
     with contextlib.suppress(json_text.InvalidJson):
-        record = json_text.decode_as(text, AdapterRecord, SETTINGS)
+        record = json_text.decode_as(text, AdapterRecord)
         if len(record.previous) <= REMEMBERED and all(map(is_segment, record.names)):
             return record
     return None

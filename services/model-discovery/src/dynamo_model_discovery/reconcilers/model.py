@@ -202,12 +202,13 @@ class ModelReconciler:
 
     def _check_name(self, model: KubeObject, name: str) -> None:
         """A name on a worker belongs to one adapter: only one of several models may have it. Raises InvalidAdapter."""
+        own = rank(model, name)
         for other in self._rivals(model, name):
             record = record_of(other)
             leaving = objects.is_deleting(other)
             whose = f"DynamoModel {other['metadata']['name']!r}"
             wants = asks_for(other, name)
-            if wants and rank(other, name) < rank(model, name):
+            if wants and rank(other, name) < own:
                 message = f"spec.modelName: {name!r} is taken by {whose}; choose another name, or delete that one"
                 raise InvalidAdapter(NAME_TAKEN, message)
             # Its loaded adapter is unloaded first. A deleted model holds no name once its finalizer is gone.

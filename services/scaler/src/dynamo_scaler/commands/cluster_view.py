@@ -37,8 +37,8 @@ from dynamo_scaler.safety.holds import Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation
 
-#: Graphs whose intents are read for one decision, in which nothing is awaited.
-PARTNERS = 200
+#: Intents after which no other graph's are read for one decision, in which nothing is awaited.
+PARTNERS = 100
 #: Indexes of graphs with intents, all and those of which some is held, and of graphs that are not being deleted.
 _INTENTS, _HELD, _THERE = "intents", "held", "there"
 
@@ -165,12 +165,12 @@ class ClusterView:
 
     def open_intents(self, pools: Mapping[PoolKey, DesiredPool], now: float) -> list[OpenIntent]:
         """Fresh intents of these pools that are still to be done; of thousands of graphs some of each namespace."""
-        open_intents = []
+        open_intents: list[OpenIntent] = []
         turns: Turns[ObjectKey] = Turns(lambda key: key.namespace)
         for key in self.keys_with_intents():
             if self.serves(key):
                 turns.add(key, 0.0)
-        for _ in range(min(len(turns), PARTNERS)):
+        while turns.available and len(open_intents) < PARTNERS:
             key, _ = turns.pop()
             graph = self.graph(key)
             if graph is None:
