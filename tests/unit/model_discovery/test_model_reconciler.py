@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -32,6 +33,7 @@ from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
 from tests.building.objects import object_of
 from tests.building.tables import table
+from tests.building.tasks import in_background
 from tests.unit.announced import Announced
 
 from .memory_workers import MemoryWorkers
@@ -459,3 +461,32 @@ async def test_what_is_loaded_already_is_not_loaded_again_and_what_is_lost_is():
     await world.converge()
     assert world.workers.loras == HAVE
     assert [call for call in world.workers.calls if call[0] != "GET"] == [("POST", B)]
+
+
+async def test_others_go_on_while_the_slices_of_a_model_are_read() -> None:
+    """Anyone may create hundreds, each with a thousand endpoints."""
+    labelled = {labels.BASE_MODEL_HASH: HASH}
+    endpoints = [{"addresses": ["10.0.0.9"], "targetRef": {"kind": "Pod", "name": "none"}}]
+    slices = [object_of(ENDPOINT_SLICES, f"s{number}", labels=labelled, endpoints=endpoints) for number in range(20)]
+    world, turns = World(model(), *TWO, *slices), 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with in_background(others()):
+        await world.reconcile()
+    assert turns > len(slices)
+    assert len(list(world.keeper.states())) == 2
+
+
+async def test_a_model_that_goes_while_its_slices_are_read_is_left_alone() -> None:
+    world = World(model(), *TWO)
+    reconcile = asyncio.create_task(world.reconcile())
+    await asyncio.sleep(0)
+    world.cache.remove(DYNAMO_MODELS, ObjectKey("ns", "support"), "uid-of-support")
+    assert await reconcile == Result()
+    assert not list(world.keeper.states())
+    assert not world.kube.writes

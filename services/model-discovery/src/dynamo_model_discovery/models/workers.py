@@ -6,7 +6,7 @@ may write slices could make the platform call any address. Slices say which of t
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import container_statuses, has_ended, is_there
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import PODS
+from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.api.untrusted.addresses import in_url, may_be_called, parsed
 
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -78,6 +78,16 @@ def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, po
         workers.append(Worker(name, uid, f"http://{host}:{port}", _incarnation(pod), not why))
     services = {each["metadata"].get("labels", {}).get(SERVICE_NAME, "") for each in slices}
     return WorkerSet(tuple(workers), tuple(sorted(services - {""})), tuple(absent))
+
+
+def of_pods(each: KubeObject, pods: Collection[ObjectKey]) -> KubeObject:
+    """A slice with those endpoints alone that are one of these pods."""
+    namespace = objects.namespace(each)
+
+    def is_one(endpoint: KubeObject) -> bool:
+        return ObjectKey(namespace, (endpoint.get("targetRef") or {}).get("name", "")) in pods
+
+    return {**each, "endpoints": list(filter(is_one, each.get("endpoints") or ()))}
 
 
 def base_model_of(obj: KubeObject) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ One of these cases applies, checked in this order:
    reports.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -49,7 +50,7 @@ from dynamo_model_discovery.models.status import (
     status_of,
     unloading_verdict,
 )
-from dynamo_model_discovery.models.workers import Worker, WorkerSet, find_workers, index_value
+from dynamo_model_discovery.models.workers import Worker, WorkerSet, find_workers, index_value, of_pods
 from dynamo_model_discovery.routing import BASE_MODEL_INDEX
 
 FINALIZER = f"{GROUP}/finalizer"
@@ -84,7 +85,11 @@ class ModelReconciler:
         model = self.cache.get(DYNAMO_MODELS, key)
         if model is None or "spec" not in model:
             return Result()
-        workers = self._workers(model)
+        workers = await self._workers(model)
+        before, model = model, self.cache.get(DYNAMO_MODELS, key)
+        if model is None or (objects.uid(model), model.get("spec")) != (objects.uid(before), before["spec"]):
+            # It is gone, or another one, of which a reconcile of its own comes.
+            return Result()
         if objects.is_deleting(model):
             return await self._delete(model, workers)
         spec = model["spec"]
@@ -222,14 +227,17 @@ class ModelReconciler:
         uid, models = model["metadata"]["uid"], self.cache.by_index(DYNAMO_MODELS, NAME_INDEX, claim(model, name))
         return [each for each in models if each["metadata"]["uid"] != uid]
 
-    def _workers(self, model: KubeObject) -> WorkerSet:
+    async def _workers(self, model: KubeObject) -> WorkerSet:
         namespace, base = model["metadata"]["namespace"], model["spec"].get("baseModelName", "")
         value = index_value(namespace, base_model_hash(base))
-        return find_workers(
-            self.cache.by_index(PODS, BASE_MODEL_INDEX, value),
-            self.cache.by_index(ENDPOINT_SLICES, BASE_MODEL_INDEX, value),
-            port=self.settings.worker_port,
-        )
+        slices = []
+        for key in tuple(self.cache.keys_by_index(ENDPOINT_SLICES, BASE_MODEL_INDEX, value)):
+            if (each := self.cache.get(ENDPOINT_SLICES, key)) is not None:
+                slices.append(of_pods(each, self.cache.keys_by_index(PODS, BASE_MODEL_INDEX, value)))
+            # One has a thousand endpoints at most, and anyone may create hundreds: others go on meanwhile.
+            await asyncio.sleep(0)
+        pods = self.cache.by_index(PODS, BASE_MODEL_INDEX, value)
+        return find_workers(pods, slices, port=self.settings.worker_port)
 
     async def _remember(self, model: KubeObject, record: AdapterRecord) -> tuple[KubeObject, AdapterRecord] | None:
         """Record what may be loaded, together with the finalizer; None if the model is gone."""
