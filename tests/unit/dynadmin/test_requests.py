@@ -286,8 +286,8 @@ async def test_every_answer_has_the_warnings_of_the_api_server() -> None:
 
 async def test_namespaces_that_are_left_out_are_warned_of() -> None:
     class Many:
-        async def list_page(self, *_: Any, limit: int) -> dict[str, Any]:
-            return {"metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]}
+        async def list_names(self, *_: Any, limit: int) -> tuple[list[str], bool]:
+            return ["a"], True
 
     class Reading:
         async def where(self, _: Any, __: Any, names: set[str]) -> list[str]:
