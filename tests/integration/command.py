@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 import pytest
+import structlog
 from dynamo_ctl import cli, interrupts, settings
 
 from tests.building.processes import ending
@@ -33,14 +34,23 @@ async def dynamoctl(*arguments: str, cwd: Path, **environ: str) -> AsyncIterator
 
 async def called(*arguments: str, cwd: Path, **environ: str) -> tuple[int, str, str]:
     """Exit code, standard output and standard error of a command in this process: one of its own takes a second to start."""
+    logging = structlog.get_config()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(cwd)
-        # Only the main thread may handle signals, and the services of the test log as they did.
+        # Only the main thread may handle signals.
         patch.setattr(interrupts, "SIGNALS", ())
-        patch.setattr(settings, "configure_logging", lambda **_: None)
+        patch.setattr(settings, "configure_logging", _log_from)
         for name, value in environ.items():
             patch.setenv(name, value)
-        return await asyncio.wait_for(asyncio.to_thread(_invoked, arguments), WITHIN)
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(_invoked, arguments), WITHIN)
+        finally:
+            structlog.configure(**logging)
+
+
+def _log_from(*, level: str, **_: str) -> None:
+    """The level of a command; all else stays as the services of the test have it."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(level))
 
 
 class _OfThread(io.StringIO):

@@ -23,7 +23,7 @@ from tests.building.tasks import in_background
 from tests.building.waiting import until
 
 from . import platform as harness
-from .command import WITHIN, dynamoctl, finished, printed
+from .command import WITHIN, called, dynamoctl, finished, printed
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 #: Passes admission: it is a fine pod. A Deployment wants others.
@@ -58,8 +58,7 @@ async def test_kubectl_accepts_what_is_rendered(
     programs: Programs, control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     kubectl = await programs.obtain("kubectl")
-    async with dynamoctl("render", *map(str, EXAMPLES), "-n", namespace, cwd=tmp_path) as rendering:
-        code, text, _ = await finished(rendering)
+    code, text, _ = await called("render", *map(str, EXAMPLES), "-n", namespace, cwd=tmp_path)
     assert code == ExitCode.OK
     process = await asyncio.create_subprocess_exec(
         kubectl, f"--kubeconfig={control_plane.kubeconfig}", "apply", "--dry-run=server", "--filename=-",
@@ -148,19 +147,15 @@ async def test_up_runs_everything_until_it_is_interrupted(tmp_path: Path) -> Non
         await printed(up, "sign in   with the token that this prints: cat ")
         note = json.loads((tmp_path / ".dynamo" / "platform.json").read_text())
         assert note["pid"] == up.pid
-        async with dynamoctl("get", cwd=tmp_path) as get:
-            code, out, err = await finished(get)
-            assert (code, out) == (ExitCode.OK, "nothing in namespace default; -A shows all\n"), err
-        async with dynamoctl("events", cwd=tmp_path) as events:
-            code, out, err = await finished(events)
-            assert (code, out, err[:3]) == (ExitCode.OK, "", "no "), err
-        async with dynamoctl("logs", "chat", cwd=tmp_path, DYNAMO_SERVER_URL="", DYNAMO_TOKEN="") as logs:
-            code, _, err = await finished(logs)
-            assert (code, '"chat" not found' in err) == (ExitCode.FAILED, True), err
-        async with dynamoctl("up", "--local", cwd=tmp_path) as second:
-            code, _, err = await finished(second)
-            assert code == ExitCode.FAILED
-            assert "a platform runs here already" in err
+        code, out, err = await called("get", cwd=tmp_path)
+        assert (code, out) == (ExitCode.OK, "nothing in namespace default; -A shows all\n"), err
+        code, out, err = await called("events", cwd=tmp_path)
+        assert (code, out, err[:3]) == (ExitCode.OK, "", "no "), err
+        code, _, err = await called("logs", "chat", cwd=tmp_path, DYNAMO_SERVER_URL="", DYNAMO_TOKEN="")
+        assert (code, '"chat" not found' in err) == (ExitCode.FAILED, True), err
+        code, _, err = await called("up", "--local", cwd=tmp_path)
+        assert code == ExitCode.FAILED
+        assert "a platform runs here already" in err
         up.send_signal(signal.SIGINT)
         code, _, err = await finished(up)
     assert code == ExitCode.OK, err
