@@ -17,7 +17,7 @@ CLUSTER_ROLE_BINDINGS = Resource(
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def control_plane() -> AsyncIterator[ControlPlane]:
     """etcd and kube-apiserver with our CRDs; every known user may do everything."""
     async with bare_control_plane() as plane:
@@ -27,14 +27,14 @@ async def control_plane() -> AsyncIterator[ControlPlane]:
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def kube(control_plane: ControlPlane) -> AsyncIterator[KubeClient]:
     """A client with all rights."""
     async with await KubeClient.open(kubeconfig=control_plane.kubeconfig, field_manager="dynamo-tests") as client:
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def server(control_plane: ControlPlane) -> AsyncIterator[ApiServer]:
     """The API server, for any user."""
     async with api_server(control_plane.kubeconfig) as result:
