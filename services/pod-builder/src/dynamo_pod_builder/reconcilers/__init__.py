@@ -1,1 +1,3 @@
-"""One reconciler a resource: each takes a key, reads the cache, makes the difference so, and reports what is."""
+"""One reconciler per resource: each takes a key, reads the cache, writes the difference, and reports the observed
+state.
+"""

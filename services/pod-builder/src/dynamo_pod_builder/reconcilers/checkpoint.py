@@ -1,9 +1,10 @@
-"""DynamoCheckpoint -> a Job that loads the engine, and the status of the checkpoint that the snapshot agent takes of it.
+"""DynamoCheckpoint -> a Job that loads the engine, and the status of the checkpoint that the snapshot agent takes of
+it.
 
-One of the following is the case:
-1. Its Job has ended: there is nothing left to do, until another version of its files is asked for.
-2. Its Job is under way: the Job, and the agent by an annotation of the Job, say how it goes.
-3. It has no Job: the Job is created, unless something is in the way. That is reported, and tried again.
+One of the following cases holds:
+1. Its Job has ended: nothing is done until another version of its files is requested.
+2. Its Job is under way: the Job, and an annotation that the agent sets on the Job, report the progress.
+3. It has no Job: the Job is created, unless something prevents it. That is reported, and tried again.
 """
 
 import contextlib
@@ -50,7 +51,7 @@ from dynamo_pod_builder.status.checkpoint import FAILED, GONE, PENDING, JobProgr
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.pods import recheck_after, troubles
 
-#: How soon an agent is checked again that has not said how its work ended. Seconds.
+#: How soon the Job is checked again if its agent has not reported how the work ended. Seconds.
 CONFIRM = 1.0
 _NO_STORAGE = Obstacle(
     PENDING,
@@ -73,7 +74,7 @@ class CheckpointReconciler:
     now: Callable[[], datetime]
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One reconcile of one checkpoint. Raises KubeError where the API server is away: the queue comes back to it."""
+        """Reconcile one checkpoint. Raises KubeError if the API server is unavailable: the queue retries the key."""
         obj = self.cache.get(DYNAMO_CHECKPOINTS, key)
         if obj is None or objects.is_deleting(obj):
             return Result()
@@ -89,7 +90,7 @@ class CheckpointReconciler:
         if checkpoint_status.is_settled(obj, names.job(digest, names.version_of(obj))):
             return Result()
         status = obj.get("status", {})
-        # Another writer may have said that it is under way without a Job.
+        # Another writer may have set the phase without a Job.
         if status.get("phase") == checkpoint_status.CREATING and status.get("jobName"):
             return await self._follow(obj)
         return await self._begin(obj, checkpoint, spec, digest)
@@ -136,7 +137,7 @@ class CheckpointReconciler:
         *others, taker = children
         for child in others:
             await self.applier.ensure(child)
-        # A Job cannot be changed: one of this checkpoint is as it was desired.
+        # A Job cannot be changed: an existing Job of this checkpoint is as desired.
         observed = self.cache.get(JOBS, key_of(taker))
         if observed is None:
             try:
@@ -155,11 +156,12 @@ class CheckpointReconciler:
         if observation.progress is JobProgress.UNDER_WAY:
             return await self._report(obj, checkpoint_status.under_way(obj, observation, now), recheck_after(pods, now))
         if observation.progress is JobProgress.UNCONFIRMED:
-            # The agent's hold on a checkpoint is a Lease named as the Job.
+            # The agent's hold on a checkpoint is a Lease with the name of the Job.
             lease = await get_if_present(self.kube, LEASES, key)
             if checkpoint_status.is_held(lease, now):
                 return Result(requeue_after=CONFIRM)
-            # The agent speaks before it lets go of its Lease, and its word may still be on its way to the cache.
+            # The agent annotates the Job before it releases its Lease, and that annotation may not have reached the
+            # cache yet.
             if (stored := await self._stored(obj, key)) is not None:
                 observation = checkpoint_status.observe(stored)
         if taker is not None and observation.progress is JobProgress.FAILED and (words := await self._last_words(key)):
@@ -167,16 +169,18 @@ class CheckpointReconciler:
         return await self._report(obj, checkpoint_status.ended(obj, observation, now))
 
     async def _last_words(self, key: ObjectKey) -> str:
-        """How the pod ended; read from the API server, since its event may come after that of the Job."""
+        """How the pod ended, read from the API server, because the event of the pod may arrive after that of the Job."""
         listed = await self.kube.list(PODS, key.namespace, label_selector=f"{JOB_NAME}={key.name}")
         return checkpoint_status.last_words(listed)
 
     async def _job(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
-        """Its Job. News of it may come after that of the status that names it; of the name, an earlier one may be known."""
+        """The checkpoint's Job. The cache may get it after the status that names it, and may have an earlier Job of
+        that name.
+        """
         return _of(obj, self.cache.get(JOBS, key)) or await self._stored(obj, key)
 
     async def _stored(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
-        """Its Job, as the API server has it now."""
+        """The checkpoint's Job, read from the API server."""
         return _of(obj, await get_if_present(self.kube, JOBS, key))
 
     async def _refuse(self, obj: KubeObject, digest: str, obstacle: Obstacle, again: float | None = None) -> Result:
@@ -196,11 +200,11 @@ class CheckpointReconciler:
 
 
 def _of(obj: KubeObject, taker: KubeObject | None) -> KubeObject | None:
-    """A Job, where it is that of this checkpoint."""
+    """The Job, if this checkpoint controls it."""
     return taker if taker is not None and objects.controls(obj, taker) else None
 
 
 def _obstacle_of(failure: Failure) -> Obstacle:
-    """A name that is taken may become free by itself; all else takes a change."""
+    """A name that is taken may become free without a change; every other failure needs a change."""
     is_passing = failure.passes or failure.reason == "NameTaken"
     return Obstacle(PENDING if is_passing else FAILED, failure.reason, failure.message)

@@ -1,4 +1,6 @@
-"""DynamoComponentDeployment -> Deployment or LeaderWorkerSet, Services, and its own status: observe, plan, carry out, report."""
+"""DynamoComponentDeployment -> Deployment or LeaderWorkerSet, Services, and its status: observe, plan, carry out,
+report.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -51,32 +53,32 @@ from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 
 @dataclass(frozen=True, slots=True)
 class ComponentInputs:
-    """One component deployment, and what decides how it is rendered: so not its status."""
+    """One component deployment and everything else that decides how it is rendered; its status does not."""
 
     component: KubeObject
     config: render.RenderConfig
     around: render.ObservedComponent = NEW_COMPONENT
     checkpoints: Catalogue = NO_CHECKPOINTS
-    #: The number that its adapter has for it; None where none owns it.
+    #: The replicas that its scaling adapter sets; None if no adapter owns them.
     replicas: int | None = None
-    #: How many pods its workload has, where it lets none start that wait for a checkpoint.
+    #: How many pods its workload has, if no new pod may start before a checkpoint is ready.
     running: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentPlan:
-    """What a component should become; with a failure there is nothing to write."""
+    """The desired objects of a component; with a failure, nothing is written."""
 
     children: Sequence[KubeObject] = ()
     checkpoints: Sequence[KubeObject] = ()
     failure: Failure | None = None
-    #: What its pods wait for, where none starts yet.
+    #: What its pods wait for, if no pod may start yet.
     held: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentOutcome:
-    """What became of a plan; `again` are the seconds after which another reconcile is due though no event asks for it."""
+    """The result of a plan; `again`: seconds until another reconcile is due even without an event."""
 
     failure: Failure | None = None
     again: float | None = None
@@ -84,21 +86,21 @@ class ComponentOutcome:
 
 @remembered(lambda observed: observed.component, COMPONENTS)
 def planned(observed: ComponentInputs) -> ComponentPlan:
-    """The objects that a component should become, with the checkpoint that is to be taken of it. Pure."""
+    """The desired objects of a component, with the checkpoint to take of it. Pure."""
     try:
         parsed = parse_component(scaling.with_replicas(observed.component, observed.replicas))
         starts = starts_of([(parsed.metadata.name, parsed.spec)], observed.checkpoints, observed.config)
         held = None
         if starts.waiting and not graph_uid(observed.component):
             desired = DEFAULT_REPLICAS if parsed.spec.replicas is None else parsed.spec.replicas
-            # Those that run stay, as those of a graph do.
+            # Running pods stay, like those of a graph.
             kept = {"replicas": min(desired, observed.running)}
             parsed = parsed.model_copy(update={"spec": parsed.spec.model_copy(update=kept)})
             start = starts.by_component[parsed.metadata.name]
             why = f"; {start.message}" if start.fails else ""
             held = Failure(status.WAITING, f"no further pod starts before DynamoCheckpoint {start.name} is ready{why}")
         around = replace(observed.around, restore=starts.restores.get(parsed.metadata.name))
-        # A graph has those of its components created.
+        # A graph creates the checkpoints of its components.
         missing = () if graph_uid(observed.component) else starts.missing.values()
         return ComponentPlan(
             render.component_children(parsed, observed.config, around),
@@ -125,7 +127,7 @@ class ComponentReconciler:
     keys: SshKeys
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One reconcile of one component. Raises KubeError where the API server is away: the queue comes back to it."""
+        """Reconcile one component. Raises KubeError if the API server is unavailable: the queue retries the key."""
         component = self.cache.get(DYNAMO_COMPONENT_DEPLOYMENTS, key)
         if component is None:
             return Result()
@@ -139,12 +141,12 @@ class ComponentReconciler:
         return await self._report(component, await self._carry_out(component, plan))
 
     async def _exists(self, component: KubeObject) -> bool:
-        """Whether the API server has it: of what has children, or belongs to a graph that has it removed, that is known."""
+        """Whether the component exists in the API server; not asked if it has children or a graph that would remove it."""
         known = self._graph_of(component) or children_of(self.cache, component)
         return bool(known) or await self.applier.exists(component)
 
     def _graph_of(self, component: KubeObject) -> KubeObject | None:
-        """The graph that made it, while that is there."""
+        """The graph that controls the component, if it exists."""
         owner = objects.controller_of(component) or {"name": ""}
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(objects.namespace(component), owner["name"]))
         return graph if graph is not None and objects.controls(graph, component) else None
@@ -174,7 +176,7 @@ class ComponentReconciler:
             return ComponentOutcome(plan.failure, retry_after(plan.failure))
         again: float | None = None
         try:
-            # A graph has those of its components made.
+            # A graph creates the keys for its components.
             if not graph_uid(component) and any(
                 render.needs_ssh_keys(child, self.keys.name) for child in plan.children
             ):
@@ -184,7 +186,7 @@ class ComponentReconciler:
                     ensured = await self.applier.ensure(await self._completed(child))
                 except NameTaken as error:
                     if error.holder_uid and error.holder_uid == graph_uid(component):
-                        # Its graph runs on Grove, or comes from there: who has the object is the graph's to decide.
+                        # Its graph runs on Grove, or is moving away from it: the graph decides who owns the object.
                         continue
                     if not is_left_to(child, error):
                         raise
@@ -201,24 +203,24 @@ class ComponentReconciler:
         return ComponentOutcome(plan.held, again)
 
     def _unavailable_for(self, component: KubeObject) -> float:
-        """Seconds since it ceased to be available; 0 where no status says that it has."""
+        """Seconds since it became unavailable; 0 if its status does not say that it is."""
         available = objects.condition(component, status.AVAILABLE) or {}
         since = times.moment(available.get("lastTransitionTime") or "") if available.get("status") == "False" else None
         return (self.now() - since).total_seconds() if since is not None else 0.0
 
     async def _completed(self, child: KubeObject) -> KubeObject:
-        """With what depends on who else works on it."""
+        """The child with the parts that depend on which controllers manage it."""
         if child["kind"] != LEADER_WORKER_SETS.kind:
             return child
         return render.addressed(child, await self.applier.as_stored(child))
 
     def gone(self, component: KubeObject) -> None:
-        """Report that a component deployment was deleted; of one with a graph, the graph reports what is left."""
+        """Report that a component deployment was deleted; if it has a graph, the graph reports what is left."""
         if not graph_uid(component):
             self.announcer.announce(component, events.component_gone(component))
 
     def _report_number(self, component: KubeObject, ensured: Ensured) -> None:
-        """On the graph, if there is one: its number counts, and there users search for the reason."""
+        """Announced on the graph, if there is one: the graph's number counts, and users search for the reason there."""
         if ensured.set_back is None:
             return
         about, name = self._graph_of(component) or component, objects.labels(component).get(labels.COMPONENT, "")
@@ -238,22 +240,22 @@ class ComponentReconciler:
                 if status.verdict(after) != status.verdict(component.get("status", {})):
                     self.announcer.announce(component, events.component_changed(component, after))
             elif failure is not None and not failure.passes and failure != before:
-                # To programs its graph reports it.
+                # If the component has a graph, programs learn of the failure from the graph.
                 self.announcer.announce(component, events.COMPONENT_FAILED.named(failure.reason)(failure.message))
 
         urgent = failure is not None or before is not None
-        # That a change of the spec was acted on is not held back.
+        # A status that acknowledges a change of the spec is not delayed.
         changed = bool(component.get("status")) and not status.is_observed(component)
         settle = SETTLE if changed or is_observed(workload) else OBSERVED_WITHIN
         wait = await self.statuses.write(
             DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent, settle=settle, report=report
         )
-        # What is due earlier does not wait for a status that may.
+        # An earlier due time does not wait for a delayed status write.
         return Result(
             requeue_after=earliest(wait, outcome.again, recheck_after(pods, now), LACKING_INTERVAL if lacking else None)
         )
 
 
 def _groups_of(workload: KubeObject | None) -> str:
-    """Name of the LeaderWorkerSet that runs a component, "" where another kind does, or nothing yet."""
+    """Name of the LeaderWorkerSet that runs a component; "" if another kind runs it, or no workload exists."""
     return objects.name(workload) if workload is not None and workload.get("kind") == LEADER_WORKER_SETS.kind else ""

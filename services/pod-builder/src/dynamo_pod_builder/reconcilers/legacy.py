@@ -1,8 +1,8 @@
-"""DynamoDeployment and DynamoNimDeployment -> the DynamoGraphDeployment of their services, whose state theirs is.
+"""DynamoDeployment and DynamoNimDeployment -> the DynamoGraphDeployment of their services, whose state they report.
 
-The graph is what `dynamoctl convert` writes. It belongs to the older object, and is deleted with it. Services that name no image
-run the one that is built of their artifact: a DynamoNimRequest asks for it, and the graph is written when it is there. A graph
-that runs stays as it is until then.
+The graph is the one that `dynamoctl convert` writes. The older object owns it, so it is deleted with that object.
+Services without an image run the image that is built of their artifact: a DynamoNimRequest requests it, and the graph
+is written when the image exists. A running graph stays unchanged until then.
 """
 
 from collections.abc import Callable, Mapping
@@ -60,7 +60,7 @@ SUCCESSORS: Mapping[Resource, Callable[[KubeObject], legacy.Successor]] = {
     DYNAMO_NIM_DEPLOYMENTS: _of_service,
     DYNAMO_DEPLOYMENTS: _of_deployment,
 }
-"""The kinds before graphs that run, and how each becomes a graph."""
+"""The kinds that preceded graphs and that run workloads, and how each becomes a graph."""
 
 
 def successor_of(resource: Resource, obj: KubeObject) -> KubeObject:
@@ -69,7 +69,9 @@ def successor_of(resource: Resource, obj: KubeObject) -> KubeObject:
 
 
 def graph_of(resource: Resource, obj: KubeObject, image: str = "") -> KubeObject:
-    """The graph of a stored object, as it is applied; `image` is for services that name none. Pure. Raises InvalidManifest."""
+    """The graph of a stored object, in the form that is applied; `image` is for services without one. Pure. Raises
+    InvalidManifest.
+    """
     successor = successor_of(resource, obj)
     graph = convert(with_image(successor, image) if image else successor, DYNAMO_GRAPH_DEPLOYMENTS.api_version)
     owner = controller_reference(resource, objects.name(obj), objects.uid(obj))
@@ -79,7 +81,7 @@ def graph_of(resource: Resource, obj: KubeObject, image: str = "") -> KubeObject
 def status_of(
     resource: Resource, obj: KubeObject, graph: KubeObject | None, obstacle: Waiting | Failure | None, now: datetime
 ) -> KubeObject:
-    """The whole `status`: ready as its graph is, or what keeps the graph from being written. Pure."""
+    """The whole `status`: the readiness of its graph, or what prevents the graph from being written. Pure."""
     entry = objects.condition(graph, READY)
     state = (graph or {}).get("status", {}).get("state", INITIALIZING)
     if obstacle is not None:
@@ -95,7 +97,7 @@ def status_of(
 
 @dataclass(frozen=True, slots=True)
 class LegacyReconciler:
-    """Makes one object of a kind before graphs run, as a graph."""
+    """Makes one object of a kind that preceded graphs run as a graph."""
 
     resource: Resource
     cache: ObjectCache
@@ -106,7 +108,7 @@ class LegacyReconciler:
     large: Offload
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One reconcile of one object. Raises KubeError where the API server is away: the queue comes back to it."""
+        """Reconcile one object. Raises KubeError if the API server is unavailable: the queue retries the key."""
         obj = self.cache.get(self.resource, key)
         if obj is None or objects.is_deleting(obj):
             return Result()
@@ -129,12 +131,12 @@ class LegacyReconciler:
         return await self._report(obj, graph, obstacle, again)
 
     async def _image(self, obj: KubeObject) -> str | Waiting | Failure:
-        """The image for services that name none, "" where all do. Creates the request for it where there is no such request."""
+        """The image for services without one, "" if all have one. Creates the image request if it does not exist."""
         if not lacks_image(await self.large.run(size_of(obj), partial(successor_of, self.resource, obj))):
             return ""
         request = request_for(self.resource, obj)
         key = key_of(request)
-        # An owner that is gone would be asked for again and again, as its request is deleted.
+        # Without this check, a deleted owner's request would be created again each time that it is deleted.
         if self.cache.get(DYNAMO_NIM_REQUESTS, key) is None and await self.applier.exists(obj):
             await self.applier.create_once(DYNAMO_NIM_REQUESTS, request)
         return answer_of(artifact_of(obj), key.name, self.cache.get(DYNAMO_NIM_REQUESTS, key))

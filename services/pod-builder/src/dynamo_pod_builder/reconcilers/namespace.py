@@ -1,7 +1,8 @@
-"""What the graphs of a namespace share goes when the last of them goes; it has no owner that could take it along.
+"""Objects that the graphs of a namespace share have no owner; they are deleted when the last graph is deleted.
 
-A graph that is deleted without what it owns (`--cascade=orphan`) leaves pods behind that go on. Their accounts look like
-shared ones then: no one owns these any more. So they stay while anything is there that runs pods of graphs.
+A graph that is deleted without its children (`--cascade=orphan`) leaves running pods behind. Their accounts then
+appear to be shared, because they have no owner any more. So shared objects stay while the namespace has any object
+that runs pods of graphs.
 """
 
 from dataclasses import dataclass
@@ -23,19 +24,19 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.children import SHARED
 
-#: What runs pods of graphs, and may outlive these.
+#: Kinds that run pods of graphs, and may outlive the graphs.
 OUTLIVING: tuple[Resource, ...] = (DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE_SETS)
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceReconciler:
-    """Deletes shared accounts and bindings of a namespace that has no graph any more, nor what a graph left behind."""
+    """Deletes shared accounts and bindings of a namespace that has no graphs and no orphans of graphs."""
 
     cache: ObjectCache
     applier: Applier
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One reconcile of the namespace that `key.name` names."""
+        """Reconcile the namespace that `key.name` names."""
         namespace = key.name
         if any(self.cache.keys(each, namespace) for each in (DYNAMO_GRAPH_DEPLOYMENTS, *OUTLIVING)):
             return Result()
@@ -47,5 +48,5 @@ class NamespaceReconciler:
 
 
 def is_shared(obj: KubeObject) -> bool:
-    """Whether an account, a role or a binding is one that the platform made for all graphs of a namespace."""
+    """Whether the platform made this account, role or binding for all graphs of a namespace."""
     return objects.controller_of(obj) is None and objects.labels(obj).get(labels.APP_MANAGED_BY) == render.MANAGED_BY

@@ -1,8 +1,9 @@
-"""One pod: an engine that has ended takes its others with it, and a pod of a policy gets the label of its node.
+"""One pod: when a rank of an engine has ended, its other ranks are deleted; pods of a topology policy get a label of
+their node.
 
-An engine of which one rank ended is replaced whole: the others would wait for that rank, holding its lock and its GPUs. Its pods
-are never restarted in place (`restartPolicy: Never`), so this is how they come back: they are deleted, Grove makes new ones, and
-those wait for the engine that serves meanwhile.
+An engine with an ended rank is replaced as a whole: the other ranks would wait for that rank and keep its lock and its
+GPUs. Its pods are never restarted in place (`restartPolicy: Never`), so they are deleted, Grove makes new ones, and the
+new pods wait for the engine that serves meanwhile.
 """
 
 import contextlib
@@ -21,26 +22,26 @@ from dynamo_pod_builder import events
 from dynamo_pod_builder.cohorts import cohort, engine_has_ended
 from dynamo_pod_builder.node_labels import is_of_policy, lacking
 
-#: Nodes are not watched here: how soon one is asked again that has no such label, or may not be read. A graph may come later
-#: than its pods, too. Seconds.
+#: Nodes are not watched: how soon a node is read again that lacks the label or may not be read. A graph may also be
+#: created after its pods. Seconds.
 ASK_AGAIN = 60.0
 
 
 @dataclass(slots=True)
 class PodReconciler:
-    """Replaces an engine of which a rank has ended, and copies a label of its node to a pod."""
+    """Replaces an engine with an ended rank, and copies a label of its node to a pod."""
 
     cache: ObjectCache
     kube: KubeClient
     announcer: Announcer
-    #: Uids of pods that are deleted, and stay while others have finalizers on them.
+    #: Uids of deleted pods that remain because other controllers hold finalizers on them.
     _deleted: dict[str, bool] = field(init=False)
 
     def __post_init__(self) -> None:
         self._deleted = self.cache.memory()
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One reconcile of one pod. Raises KubeError where the API server is away: the queue retries."""
+        """Reconcile one pod. Raises KubeError if the API server is unavailable: the queue retries the key."""
         pod = self.cache.get(PODS, key)
         if pod is not None and engine_has_ended(pod):
             await self._replace_engine(pod)
@@ -50,17 +51,17 @@ class PodReconciler:
 
     async def _replace_engine(self, pod: KubeObject) -> None:
         if objects.uid(pod) in self._deleted:
-            # With all others: their labels are the author's, and thousands may have the same.
+            # All its other pods were deleted with it: users set these labels, and thousands of pods may have the same.
             return
         members = cohort(self.cache, pod)
         self.announcer.announce(pod, events.engine_ended(pod, members))
-        # The one that ended goes last: after an interruption it leads to the members that are left.
+        # The ended pod goes last: after an interruption it leads to the remaining members.
         for member in sorted(members, key=engine_has_ended):
             metadata = member["metadata"]
             if metadata["uid"] in self._deleted:
                 continue
             with contextlib.suppress(NotFound, Conflict):
-                # Processes that wait for a rank that is gone end by no signal in time.
+                # Processes that wait for a missing rank do not react to a signal in time.
                 await self.kube.delete(PODS, key_of(member), uid=metadata["uid"], grace=0)
             if metadata.get("finalizers"):
                 self._deleted[metadata["uid"]] = True
@@ -83,10 +84,10 @@ class PodReconciler:
             return Result(requeue_after=ASK_AGAIN)
         patch = {"metadata": {"uid": pod["metadata"]["uid"], "labels": {label: value}}}
         try:
-            # The cache learns of it by its event: the answer is not trimmed, and what else it has may be news.
+            # The cache gets the change from its event: the answer is not trimmed, and may contain other changes.
             await self.kube.merge_patch(PODS, key_of(pod), patch)
         except (NotFound, Conflict):
-            # Gone, or another pod of its name: which comes with an event of its own.
+            # Deleted, or replaced by another pod of the same name, which has its own event.
             return Result()
         except (Invalid, Forbidden) as error:
             self.announcer.announce(pod, events.label_of_node_missing(node, label, str(error)))

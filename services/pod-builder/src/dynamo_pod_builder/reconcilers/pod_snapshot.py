@@ -1,8 +1,10 @@
-"""One PodSnapshot that was taken for a graph: it goes with the graph, or stays, as it says itself.
+"""One PodSnapshot that was taken for a graph: its deletion policy decides whether it is deleted with the graph or
+stays.
 
-A reconcile of the graph is about what its components start from now. But a capture takes minutes: meanwhile the component may
-have changed, the graph may be gone, or no one was there to notice its end. The garbage collector deletes a PodSnapshot once
-all owners that it names are gone, also where they were gone before it named them.
+A reconcile of the graph handles what its components start from now. But a capture takes minutes: meanwhile the
+component may have changed, the graph may be deleted, or the pod-builder may not run when the capture ends. The garbage
+collector deletes a PodSnapshot when all owners that it names are deleted, even if they were deleted before it named
+them.
 """
 
 from dataclasses import dataclass
@@ -23,52 +25,56 @@ log = structlog.get_logger("dynamo.pod-builder")
 
 @dataclass(frozen=True, slots=True)
 class PodSnapshotReconciler:
-    """Has PodSnapshots name the graph that they go with."""
+    """Makes each PodSnapshot name as its owner the graph with which it is deleted."""
 
     cache: ObjectCache
     kube: KubeClient
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One reconcile of one PodSnapshot. Raises KubeError where it has changed, or the API server is away: try again."""
+        """Reconcile one PodSnapshot. Raises KubeError if it has changed or the API server is unavailable: the queue
+        retries.
+        """
         snapshot = self.cache.get(POD_SNAPSHOTS, key)
         if snapshot is None or objects.is_deleting(snapshot):
             return Result()
         owners = owners_of(snapshot, _policy(snapshot), _graph(snapshot))
         if owners == known_owners(snapshot):
             return Result()
-        # Of that version: what it says of its graph may change meanwhile.
+        # Only this version is patched: the labels and annotations that name the graph may change meanwhile.
         metadata = {"ownerReferences": owners, "resourceVersion": snapshot["metadata"]["resourceVersion"]}
         try:
             self.cache.put(POD_SNAPSHOTS, await self.kube.merge_patch(POD_SNAPSHOTS, key, {"metadata": metadata}))
         except NotFound:
             return Result()
         except (Invalid, Forbidden) as error:
-            # Another try mends nothing, and it has no status of this platform.
+            # Another try would not help, and a PodSnapshot has no status that this platform writes.
             log.warning("a PodSnapshot cannot name the graph that it goes with", key=str(key), error=str(error))
         return Result()
 
 
 def owners_of(snapshot: KubeObject, policy: str, graph: str) -> list[KubeObject]:
-    """The owners that a PodSnapshot is to have, `graph` among them or not. Of one that was not taken for a graph all stay."""
+    """The desired owners of a PodSnapshot, with or without `graph`. One that was not taken for a graph keeps all its
+    owners.
+    """
     uid, known = snapshots.owner_uid(snapshot), known_owners(snapshot)
     if not uid or not graph:
         return known
     others = [each for each in known if each["uid"] != uid]
     if policy == snapshots.RETAIN:
         return others
-    # By any name: labels are anyone's to write, and two that write one after the other would not come to an end.
+    # The name is not compared: any client may write labels, and two such writers would cause endless changes.
     if policy == snapshots.DELETE and len(others) == len(known):
         return [*known, owner_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph, uid)]
     return known
 
 
 def known_owners(obj: KubeObject) -> list[KubeObject]:
-    """The owners that an object has."""
+    """The owners of an object."""
     return list(obj["metadata"].get("ownerReferences") or ())
 
 
 def changes_owner(change: CacheChange) -> bool:
-    """Whether a PodSnapshot is new, or says otherwise what it goes with."""
+    """Whether a PodSnapshot is new, or has changed what it says about its owner."""
     return change.new is not None and (change.old is None or _says(change.old) != _says(change.new))
 
 

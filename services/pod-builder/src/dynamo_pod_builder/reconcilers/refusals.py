@@ -1,4 +1,4 @@
-"""What every reconciler makes of an exception that the next try would not mend: a failure that its status reports."""
+"""Which exceptions no retry would fix, and the failure that a status reports for each: the same for all reconcilers."""
 
 from collections.abc import Sequence
 
@@ -10,19 +10,19 @@ from dynamo_pod_builder.reconcilers.requeue import RETRY_REFUSED, RETRY_TAKEN, R
 from dynamo_pod_builder.render import RenderError
 from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE, Failure
 
-#: Of refusals that come together so many are reported in full: a status has an end.
+#: The number of simultaneous refusals that are reported in full, so that a status stays short.
 _IN_FULL = 3
 
 
 class SeveralRefusals(Exception):
-    """What was refused of objects that were written together: `refusals` has at least two, in the order of the objects."""
+    """Refusals of objects that were written together: `refusals` has at least two, in the order of the objects."""
 
     def __init__(self, refusals: Sequence[Exception]) -> None:
         super().__init__(f"{len(refusals)} objects were refused")
         self.refusals = refusals
 
 
-#: All that is reported instead of raised. Other errors of the API server pass, and the queue comes back to the key.
+#: All exceptions that are reported instead of raised. Other errors of the API server are raised, and the queue retries.
 REFUSALS = (InvalidManifest, RenderError, NameTaken, Invalid, Forbidden, WebhookUnavailable, SeveralRefusals)
 _NAME_TAKEN = "NameTaken"
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
@@ -34,7 +34,7 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (Forbidden, "RefusedByApiServer"),
     (WebhookUnavailable, WEBHOOK_UNAVAILABLE),
 )
-#: Failures that may pass without a change of the object itself, and after how many seconds it is tried.
+#: Failures that may pass without a change of the object, and the seconds until the next try.
 _AGAIN = {
     PREDECESSOR_REMAINS: RETRY_REFUSED,
     _NAME_TAKEN: RETRY_REFUSED,
@@ -44,16 +44,18 @@ _AGAIN = {
 
 
 def failure_of(error: Exception) -> Failure:
-    """The failure that one of `REFUSALS` stands for. Of several, what a user has to mend comes before what ends by itself."""
+    """The failure for one of `REFUSALS`. Of several, those that the user must fix come before those that pass by
+    themselves.
+    """
     if isinstance(error, SeveralRefusals):
         return _joined(sorted(map(failure_of, error.refusals), key=lambda failure: failure.passes))
     return Failure(next(reason for kind, reason in _REASONS if isinstance(error, kind)), str(error))
 
 
 def retry_after(failure: Failure | None, lasted: float = RETRY_REFUSED) -> float | None:
-    """Seconds after which another try may succeed though the object is the same; None where it cannot, or none is needed.
+    """Seconds after which a retry of the same object may succeed; None if it cannot, or if there is no failure.
 
-    `lasted` are the seconds for which the object has not been available: at first a name that is taken is tried often.
+    `lasted`: seconds since the object became unavailable: at first, a name that is taken is tried often.
     """
     if failure is None:
         return None

@@ -1,8 +1,9 @@
-"""Replicas that adapters own: what graphs and components are rendered with, and the short way from an adapter to its pods.
+"""Replicas that adapters own: how they get into rendered graphs and components, and the short path from adapter to
+pods.
 
 1. An adapter's number changes: the workload of its component gets it at once, in one small patch, without rendering.
-2. Graph and component are reconciled soon after, when the workload is right; the number in the component follows.
-Both take the number from the adapter in the cache, so whichever comes first, none undoes the other's work.
+2. Graph and component are reconciled soon after. The workload is already right; the number in the component follows.
+Both read the number from the adapter in the cache, so in either order, neither undoes the other's work.
 """
 
 import contextlib
@@ -30,14 +31,16 @@ from dynamo_pod_builder.children import OWNER_INDEX, children, workload_of
 
 
 def with_replicas(component: KubeObject, replicas: int | None) -> KubeObject:
-    """The component deployment with the replicas of its adapter; as it is, where none owns them."""
+    """The component deployment with the replicas of its adapter; unchanged if no adapter owns them."""
     if replicas is None or component["spec"].get("replicas") == replicas:
         return component
     return {**component, "spec": {**component["spec"], "replicas": replicas}}
 
 
 def components_of(cache: ObjectCache, adapter: KubeObject) -> Iterator[ObjectKey]:
-    """Component deployments whose workload has an adapter's number; none where a graph has to be rendered for it."""
+    """Component deployments whose workload gets an adapter's number directly; empty if the graph must be rendered for
+    it.
+    """
     reference = adapter["spec"]["dgdRef"]
     graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(adapter["metadata"]["namespace"], reference["name"]))
     if graph is None:
@@ -48,7 +51,7 @@ def components_of(cache: ObjectCache, adapter: KubeObject) -> Iterator[ObjectKey
 
 
 def other_generations(cache: ObjectCache, component: KubeObject) -> Iterator[ObjectKey]:
-    """Other component deployments of the same component: with one more, or one less, another number may be theirs."""
+    """Other component deployments of the same component: when one is added or deleted, their number may change."""
     owner = objects.controller_of(component)
     if owner is None:
         return
@@ -59,29 +62,29 @@ def other_generations(cache: ObjectCache, component: KubeObject) -> Iterator[Obj
 
 @dataclass(frozen=True, slots=True)
 class ScalingReconciler:
-    """Gives the workload of one component the number of its adapter, and changes nothing else."""
+    """Sets the replicas of one component's workload to the number of its adapter, and changes nothing else."""
 
     cache: ObjectCache
     applier: Applier
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One reconcile of one component deployment. Raises KubeError where the API server is away."""
+        """Reconcile one component deployment. Raises KubeError if the API server is unavailable."""
         component = self.cache.get(DYNAMO_COMPONENT_DEPLOYMENTS, key)
         if component is None or objects.is_deleting(component):
             return Result()
         workload, replicas = workload_of(self.cache, component), replicas_of(self.cache, component)
         if workload is None or replicas is None or workload["spec"].get("replicas") == replicas:
             return Result()
-        # Gone, or refused: the component itself is reconciled next, and reports it.
+        # Deleted or refused: the component itself is reconciled next, and reports it.
         with contextlib.suppress(NotFound, Invalid):
             await self.applier.patch_replicas(resources.of(workload), workload, replicas)
         return Result()
 
 
 def replicas_of(cache: ObjectCache, component: KubeObject) -> int | None:
-    """The adapter's number, where it is that of this component deployment alone.
+    """The adapter's number, if it applies to this component deployment and no other.
 
-    While generations take turns their numbers are the rolling update's; Grove's pods have no component deployment.
+    While generations take turns, the rolling update decides their numbers; pods on Grove have no component deployment.
     """
     owner = objects.controller_of(component)
     if owner is None or owner["kind"] != DYNAMO_GRAPH_DEPLOYMENTS.kind:
@@ -99,7 +102,7 @@ def replicas_of(cache: ObjectCache, component: KubeObject) -> int | None:
 
 
 def waits(component: KubeObject) -> bool:
-    """Whether its graph lets no further pod start while its checkpoint is not ready."""
+    """Whether its graph starts no further pod until its checkpoint is ready."""
     checkpoint = (component.get("spec", {}).get("experimental") or {}).get("checkpoint") or {}
     return bool(checkpoint.get("startupPolicy") == WAIT)
 

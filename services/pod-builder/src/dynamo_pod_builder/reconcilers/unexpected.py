@@ -1,4 +1,4 @@
-"""What the pod-builder reports of objects on which a reconcile fails, whatever it was that no one foresaw."""
+"""What the pod-builder reports on an object whose reconcile fails with an unforeseen error."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -25,7 +25,7 @@ _REASON = "NotDeployable"
 
 
 def _with(obj: KubeObject, part: KubeObject) -> KubeObject:
-    """Its status with the part that says it; all else stays as it was."""
+    """The status with this part replaced; the rest stays."""
     return {**obj.get("status", {}), **part}
 
 
@@ -35,7 +35,7 @@ def _of_graph(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject,
 
 
 def _of_component(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
-    """To programs its graph reports it, where it has one."""
+    """If it has a graph, programs learn of the failure from the graph."""
     status = _with(obj, component_status(obj, None, Failure(_REASON, message), now))
     if graph_uid(obj):
         return status, events.COMPONENT_FAILED.named(_REASON)(message)
@@ -43,7 +43,7 @@ def _of_component(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObj
 
 
 def _of_checkpoint(obj: KubeObject, message: str, _now: datetime) -> tuple[KubeObject, Fact]:
-    """Its Job goes on, if it has one."""
+    """Its Job continues, if it has one."""
     phase = obj.get("status", {}).get("phase", PENDING)
     fact = events.CHECKPOINT_HELD_UP.named(_REASON)(message)
     return _with(obj, {"phase": phase, "message": message}), fact

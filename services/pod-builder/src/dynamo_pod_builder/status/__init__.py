@@ -1,1 +1,3 @@
-"""Status of graphs and components, computed from what is observed. Pure: objects in, objects out, the time is an argument."""
+"""Status of graphs and components, computed from the observed state. Pure: objects in, objects out; the time is an
+argument.
+"""

@@ -24,10 +24,10 @@ JOB_CREATED, JOB_COMPLETED = "JobCreated", "JobCompleted"
 MADE, SUCCEEDED, JOB_FAILED, JOB_DELETED = "JobCreated", "JobSucceeded", "JobFailed", "JobDeleted"
 UNVERIFIED, RUNNING = "CheckpointVerificationFailed", "JobRunning"
 
-#: Longest part of a message that is a container's own words. Characters.
+#: The longest quotation of a container's own message. Characters.
 _QUOTED = 400
 
-#: What the snapshot agent says of its work.
+#: Values of the snapshot agent's annotation.
 _COMPLETED, _FAILED = "completed", "failed"
 
 
@@ -35,7 +35,7 @@ class JobProgress(enum.Enum):
     """The progress of a checkpoint's Job."""
 
     UNDER_WAY = "under way"
-    #: The engine has ended; only the agent knows whether its checkpoint is whole, and has not said so yet.
+    #: The engine has ended; only the agent knows whether its checkpoint is complete, and has not reported it yet.
     UNCONFIRMED = "unconfirmed"
     DONE = "done"
     FAILED = "failed"
@@ -43,7 +43,7 @@ class JobProgress(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobObservation:
-    """The progress of a checkpoint, as its Job shows it."""
+    """The progress of a checkpoint, according to its Job."""
 
     progress: JobProgress
     reason: str
@@ -52,7 +52,7 @@ class JobObservation:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why there is no Job: `PENDING` where that may pass, `FAILED` where a user has to change something."""
+    """Why there is no Job: `PENDING` if that may pass, `FAILED` if a user has to change something."""
 
     phase: str
     reason: str
@@ -77,7 +77,7 @@ def observe(job: KubeObject, troubles: Sequence[Trouble] = ()) -> JobObservation
     if failed is not None and failed["status"] == "True":
         said = ": ".join(filter(None, (failed.get("reason"), failed.get("message"))))
         return JobObservation(JobProgress.FAILED, JOB_FAILED, said or "the checkpoint's Job failed")
-    # The engine is ready only when the agent may begin; how long its model takes to load is unknown.
+    # The engine becomes ready only when the agent may begin; how long its model takes to load is unknown.
     serious = [each for each in troubles if each.rank is not Rank.PROBE]
     if serious:
         return JobObservation(JobProgress.UNDER_WAY, serious[0].reason, summary(serious))
@@ -85,7 +85,7 @@ def observe(job: KubeObject, troubles: Sequence[Trouble] = ()) -> JobObservation
 
 
 def last_words(pods: Sequence[KubeObject]) -> str:
-    """How the containers of a failed Job's pod ended; "" where none says."""
+    """How the containers of a failed Job's pod ended; "" if none reports it."""
     words = []
     for pod in pods:
         for container in pod.get("status", {}).get("containerStatuses", ()):
@@ -101,7 +101,7 @@ def last_words(pods: Sequence[KubeObject]) -> str:
 
 
 def is_held(lease: KubeObject | None, now: datetime) -> bool:
-    """Whether a Lease still counts: its holder works on the checkpoint. False without one, or where it says too little."""
+    """Whether a Lease is current: its holder works on the checkpoint. False without a Lease, or if it lacks fields."""
     spec = (lease or {}).get("spec") or {}
     if not spec.get("holderIdentity"):
         return False
@@ -109,7 +109,7 @@ def is_held(lease: KubeObject | None, now: datetime) -> bool:
 
 
 def is_settled(checkpoint: KubeObject, job: str) -> bool:
-    """Whether this Job has ended, and so nothing is left to do. A checkpoint without a Job is reconciled again and again."""
+    """Whether this Job has ended, so nothing is left to do. A checkpoint without a Job is never settled."""
     status = checkpoint.get("status", {})
     return (
         status.get("phase") in (READY, FAILED)
@@ -119,21 +119,21 @@ def is_settled(checkpoint: KubeObject, job: str) -> bool:
 
 
 def is_ready(checkpoint: KubeObject, identity_hash: str) -> bool:
-    """Whether pods can start from a checkpoint, in the version that it should be in now."""
+    """Whether pods can start from a checkpoint, in its desired version."""
     status = checkpoint.get("status", {})
     expected = names.job(identity_hash, names.version_of(checkpoint))
     return bool(status.get("phase") == READY and status.get("jobName") == expected)
 
 
 def refused(checkpoint: KubeObject, identity_hash: str, obstacle: Obstacle, now: datetime) -> KubeObject:
-    """Status of a checkpoint that has no Job; the hash is "" where the identity cannot be read."""
+    """Status of a checkpoint that has no Job; the hash is "" if the identity cannot be read."""
     created = condition_of(checkpoint, JOB_CREATED, False, obstacle.reason, obstacle.message, now=now)
     status: KubeObject = {"phase": obstacle.phase, "message": obstacle.message, "conditions": [created]}
     return {**status, "identityHash": identity_hash} if identity_hash else status
 
 
 def creating(checkpoint: KubeObject, taking: Taking, now: datetime) -> KubeObject:
-    """Status of a checkpoint whose Job has just been made."""
+    """Status of a checkpoint whose Job has just been created."""
     message = f"Job {taking.job} loads the engine"
     return {
         "phase": CREATING,
@@ -150,12 +150,12 @@ def creating(checkpoint: KubeObject, taking: Taking, now: datetime) -> KubeObjec
 
 
 def under_way(checkpoint: KubeObject, observation: JobObservation, now: datetime) -> KubeObject:
-    """Status of a checkpoint whose Job has not ended, with what holds it up."""
+    """Status of a checkpoint whose Job has not ended, with what delays it."""
     return _with_end(checkpoint, observation, now, {"message": observation.message})
 
 
 def ended(checkpoint: KubeObject, observation: JobObservation, now: datetime) -> KubeObject:
-    """Status of a checkpoint whose Job has ended, one way or the other."""
+    """Status of a checkpoint whose Job has succeeded or failed."""
     if observation.progress is JobProgress.DONE:
         return _with_end(
             checkpoint, observation, now, {"phase": READY, "message": observation.message, "createdAt": timestamp(now)}

@@ -1,4 +1,4 @@
-"""Status of a DynamoComponentDeployment, read off the workload it became (reference behaviour, sections 2.1 to 2.3)."""
+"""Status of a DynamoComponentDeployment, computed from its workload (reference behaviour, sections 2.1 to 2.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,31 +15,32 @@ from dynamo_pod_builder.status.workload import readiness, replicas_of, why_not, 
 
 AVAILABLE = "Available"
 COMPONENT_READY = "DynamoComponentReady"
-#: Ends the reason of what only takes its time.
+#: The suffix of reasons that only need time.
 NOT_READY = "NotReady"
-#: Reasons of what cannot come into being; all others are of what is on its way, and may come by itself.
+#: Reasons of objects that cannot be created; all other reasons are of objects that are under way and may become ready
+#: by themselves.
 FAILURES = frozenset({"InvalidSpec", "NotDeployable", "NameTaken", "RefusedByApiServer"})
-#: What keeps it from being as desired, and ends without a change of it. The first ends by itself.
+#: Obstacles that end without a change of the component. The first ends by itself.
 PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE = "PredecessorRemains", "WebhookUnavailable"
-#: It has no pods before its checkpoint is ready.
+#: The component has no pods before its checkpoint is ready.
 WAITING = "WaitingForCheckpoint"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a component cannot be created: until a user changes something, where `reason` is one of `FAILURES`."""
+    """Why a component cannot be created; if `reason` is one of `FAILURES`, until a user changes something."""
 
     reason: str
     message: str
 
     @property
     def passes(self) -> bool:
-        """Whether it ends without a change of the component: it is waited for."""
+        """Whether it ends without a change of the component."""
         return self.reason in (PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE, WAITING)
 
     @property
     def warning(self) -> str:
-        """Its reason; "" where it ends by itself, and no one has to be warned."""
+        """Its reason; "" if it ends by itself, so that no warning is needed."""
         return "" if self.reason in (PREDECESSOR_REMAINS, WAITING) else self.reason
 
 
@@ -52,7 +53,7 @@ def component_status(
     *,
     gpus: GpuShape | None = None,
 ) -> dict[str, Any]:
-    """The whole `status` of a DCD; `troubles` are those of its pods, `gpus` what its spec asks for."""
+    """The whole `status` of a DCD; `troubles`: of its pods; `gpus`: what its spec requests."""
     state = why_not(readiness(workload), troubles)
     if failure is not None:
         ready, reason, message = False, failure.reason, failure.message
@@ -66,13 +67,13 @@ def component_status(
     ]
     status: dict[str, Any] = {"observedGeneration": objects.generation(component), "conditions": conditions}
     if (replicas := replicas_of(workload)) is not None:
-        # Of a spec that cannot come into being, what its replicas take is not known, as with the reference.
+        # The GPUs of a spec that cannot be created are unknown, as with the reference.
         status["component"] = with_gpus(replicas, gpus if failure is None or failure.passes else None)
     return status
 
 
 def failure_of(component: dict[str, Any]) -> Failure | None:
-    """The failure in a DCD's status, where it still concerns the DCD's present spec."""
+    """The failure in a DCD's status, if it is about the DCD's present spec."""
     if component.get("status", {}).get("observedGeneration") != objects.generation(component):
         return None
     entry = objects.condition(component, AVAILABLE)
@@ -82,7 +83,7 @@ def failure_of(component: dict[str, Any]) -> Failure | None:
 
 
 def obstacle_of(component: dict[str, Any]) -> tuple[str, str] | None:
-    """Reason and message of what keeps a DCD from serving, where it is more than that its pods take their time."""
+    """Reason and message of what prevents a DCD from serving, if it is more than pods that need time."""
     entry = objects.condition(component, AVAILABLE)
     if entry is None or entry["status"] == "True" or entry["reason"].endswith(NOT_READY):
         return None
@@ -90,12 +91,12 @@ def obstacle_of(component: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def is_observed(component: dict[str, Any]) -> bool:
-    """Whether a DCD's present spec has been acted on: before, its workload may serve an earlier spec."""
+    """Whether a DCD's present spec has been acted on: until then, its workload may run an earlier spec."""
     return bool(component.get("status", {}).get("observedGeneration", 0) >= objects.generation(component))
 
 
 def verdict(reported: dict[str, Any]) -> tuple[object, ...]:
-    """What is news of a DCD's status: whether it serves, why not, and of which spec that is said."""
+    """The parts of a DCD's status whose change is announced: whether it serves, why not, and for which generation."""
     entry = find(reported.get("conditions", ()), AVAILABLE)
     said = (entry["status"], entry["reason"]) if entry is not None else ()
     return (*said, reported.get("observedGeneration"))

@@ -21,46 +21,50 @@ SOME_NOT_READY = "some_resources_are_not_ready"
 FAILED_TO_RECONCILE = "failed_to_reconcile_the_resources"
 ROLLING_UPDATE = "rolling_update_in_progress"
 WAITING_FOR_CHECKPOINT = "waiting_for_checkpoint"
-#: The reference's reasons. What waits for something that may not come by itself has that reason instead: `ImagePullBackOff`.
+#: The reference's reasons. If something may not become ready by itself, its own reason is used instead:
+#: `ImagePullBackOff`.
 ROUTINE = frozenset({ALL_READY, SOME_NOT_READY, FAILED_TO_RECONCILE, ROLLING_UPDATE, WAITING_FOR_CHECKPOINT})
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One workload of a component: what it serves from now (`current`) or a leftover that a rolling update drains."""
+    """One workload of a component: the present one (`current`), or a leftover that a rolling update drains."""
 
     name: str
     workload: dict[str, Any] | None
     current: bool = True
     failure: Failure | None = None
-    #: Of its pods.
+    #: Troubles of its pods.
     troubles: Sequence[Trouble] = ()
-    #: Whether the workload was made by the component's present spec, and not yet by the one before.
+    #: Whether the workload comes from the component's present spec, not from an earlier one.
     observed: bool = True
-    #: Its component deployment or set, where that is being deleted: it is created again once it is gone, and its pods go with it.
+    #: Its component deployment or set, if that is being deleted: its pods are deleted with it, and then it is created
+    #: again.
     leaving: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GraphOutcome:
-    """What is known of a graph at the end of one reconcile."""
+    """The result of one reconcile of a graph."""
 
     components: Mapping[str, Sequence[Generation]]
     failure: Failure | None = None
     rolling_update: dict[str, Any] | None = None
-    #: What the rolling update waits for, where no component says it.
+    #: What the rolling update waits for, if no component reports it.
     rollout_waits: Sequence[str] = ()
     carried: Mapping[str, Any] = field(default_factory=dict)
-    #: Components of which no pod starts before their checkpoint is ready, and its name, "" where it is not known.
+    #: Components of which no pod starts before their checkpoint is ready, with its name, or "" if that is unknown.
     awaited: Mapping[str, str] = field(default_factory=dict)
-    #: Further conditions, of what only some graphs have.
+    #: Further conditions, which only some graphs have.
     conditions: Sequence[Condition] = ()
-    #: What each component asks for, of those of which that is known.
+    #: What each component requests, if known.
     gpus: Mapping[str, GpuShape] = field(default_factory=dict)
 
 
 def graph_status(graph: dict[str, Any], outcome: GraphOutcome, now: datetime) -> dict[str, Any]:
-    """The whole `status` of a DGD; `carried` fields (restart, checkpoints) are another concern's and go through unchanged."""
+    """The whole `status` of a DGD. Fields in `carried` (restart, checkpoints) are computed elsewhere and passed through
+    unchanged.
+    """
     state, reason, message = _verdict(outcome)
     status: dict[str, Any] = {
         **outcome.carried,
@@ -84,13 +88,13 @@ def graph_status(graph: dict[str, Any], outcome: GraphOutcome, now: datetime) ->
 
 
 def _about(component: str, failure: Failure) -> str:
-    """A failure of a component, in words of its graph. A message of rendering begins with the component already."""
+    """A failure of a component, for the message of its graph. A message of rendering already begins with the component."""
     prefix = f"component {component}: "
     return f"{prefix}{failure.reason}: {failure.message.removeprefix(prefix)}"
 
 
 def _of_graph(failure: Failure) -> str:
-    """A failure of the graph, with its reason in the same place: the condition has one reason for all that fails."""
+    """A failure of the graph, with its reason at the same position: the condition has one reason for all failures."""
     about, separator, problem = failure.message.partition(": ")
     if separator and about.startswith("component "):
         return f"{about}: {failure.reason}: {problem}"
@@ -98,7 +102,7 @@ def _of_graph(failure: Failure) -> str:
 
 
 def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
-    """State, reason and message. A refusal outweighs waiting: users should not wait for what cannot come."""
+    """State, reason and message. Failures come before waiting: users should not wait for what will never become ready."""
     failure = outcome.failure
     failures = [_of_graph(failure)] if failure is not None and not failure.passes else []
     failures += [
@@ -112,7 +116,7 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     if not outcome.components:
         return FAILED, FAILED_TO_RECONCILE, "spec.components is empty: name at least one component to deploy"
     if outcome.awaited:
-        # The reference's words (Dynamo 1.5, `applyCheckpointStartupReadiness`).
+        # The reference's message (Dynamo 1.5, `applyCheckpointStartupReadiness`).
         named = (
             f"{name} ({checkpoint})" if checkpoint else name for name, checkpoint in sorted(outcome.awaited.items())
         )
@@ -134,7 +138,7 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
             "; ".join(["new worker pods are replacing the old ones", *outcome.rollout_waits, *stuck]),
         )
     if not waiting:
-        # Between two components of a restart all serve, and yet it is not over.
+        # Between two components of a restart all serve, but the restart has not ended.
         waiting = [
             f"{name}: its restart begins" for name in (outcome.carried.get("restart") or {}).get("inProgress", ())
         ]
@@ -164,7 +168,7 @@ def _merged(parts: Sequence[Generation]) -> dict[str, Any] | None:
     counted = [(part, replicas) for part in parts if (replicas := replicas_of(part.workload)) is not None]
     if not counted:
         return None
-    # A component that now spans nodes has its present kind, not its former one.
+    # If a component changed to or from several nodes, its present kind is reported.
     kind = next(
         (replicas["componentKind"] for part, replicas in counted if part.current), counted[0][1]["componentKind"]
     )

@@ -1,18 +1,18 @@
-"""What keeps pods from serving, from their status: the words that `kubectl describe pod` shows.
+"""What prevents pods from serving, read from their status and worded as in `kubectl describe pod`.
 
-One of the following can be the case for a pod that is not ready; the first that fits is reported:
+One of the following cases can hold for a pod that is not ready; the first that matches is reported:
 1. The image of a container cannot be pulled.
-2. A container cannot be created: a Secret or ConfigMap is missing, for example.
+2. A container cannot be created: for example, a Secret or ConfigMap is missing.
 3. An init container failed.
 4. A container was killed because it used more memory than its limit.
-5. A container ends again and again, or has ended and is on its second try.
-6. No node takes it.
-7. Its node has ended it: evicted, node shut down. Or its node does not report any more.
-8. For long no scheduler considers it, or its volumes, network or devices are not there.
-9. Its startup or readiness probe does not succeed for long.
+5. A container ends repeatedly, or has ended and is on its second try.
+6. No node accepts the pod.
+7. Its node has ended it: evicted, node shut down. Or its node no longer reports.
+8. For a long time, no scheduler has considered it, or its volumes, network or devices are missing.
+9. Its startup or readiness probe has not succeeded for a long time.
 
-Kubernetes writes the same trouble in changing words (attempts alternate with back-off, and count); the reported message
-stays the same while the trouble does, since each change is a write of a status.
+Kubernetes words the same trouble differently each time (attempts alternate with back-off, and are counted). The
+reported message stays the same as long as the trouble does, because each change is a write of a status.
 """
 
 import re
@@ -28,16 +28,16 @@ from dynamo_shared.api.pods import has_ended, is_there, unschedulable
 from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.untrusted.words import shortened
 
-#: How long a scheduler may take to consider a pod, and volumes, network and devices to be there: attaching a network volume
-#: is usually a minute. Seconds.
+#: How long a scheduler may take to consider a pod, and volumes, network and devices to become ready: attaching a
+#: network volume usually takes a minute. Seconds.
 START_WITHIN = 180.0
-#: How long a container may run without being ready; as a Deployment's own deadline for progress. Seconds.
+#: How long a container may run without being ready; equal to the default progress deadline of a Deployment. Seconds.
 READY_WITHIN = 600.0
-#: How long a node may take to confirm that it has ended a pod, after the pod's time to end is over. Seconds.
+#: How long a node may take to confirm that it has ended a pod, after the pod's grace period. Seconds.
 END_WITHIN = 60.0
-#: Pods that a message names.
+#: The number of pods that a message names.
 NAMED = 3
-#: Longest quotation in a message. Characters.
+#: The longest quotation in a message. Characters.
 QUOTED = 400
 
 IMAGE_PULL, INIT_FAILED, OUT_OF_MEMORY = "ImagePullBackOff", "InitContainerFailed", "OOMKilled"
@@ -48,7 +48,7 @@ _REPLACED = "if it is gone, delete the Node, and Kubernetes replaces its pods"
 
 
 class Rank(IntEnum):
-    """Which trouble is reported first: what a user has to change, then what may pass."""
+    """The order in which troubles are reported: first what a user has to change, then what may pass."""
 
     REFUSED = 0
     IMAGE = 1
@@ -64,20 +64,21 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Trouble:
-    """What keeps one pod from serving; `reason` is a word for programs, as conditions have it."""
+    """What prevents one pod from serving; `reason` is for programs, like the reason of a condition."""
 
     rank: Rank
     reason: str
     pod: str
     message: str
-    #: Of the pod, whose name others have had before it. The same trouble of another pod of the name is the same trouble.
+    #: Uid of the pod, because earlier pods may have had its name. It is not compared: the same trouble of another pod
+    #: of that name is equal.
     uid: str = field(default="", compare=False)
 
 
 def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
-    """The trouble of each pod that has one, worst first, then by name."""
+    """The trouble of each pod that has one: the worst first, then by name."""
     pods = list(pods)
-    # A pod that its node has ended, or does not end, stays; once another has taken its place it is history.
+    # A pod that its node has ended, or fails to end, remains; when another has replaced it, it no longer matters.
     newest = max((objects.created_at(pod) for pod in pods if is_there(pod)), default=None)
     return sorted(
         trouble
@@ -88,7 +89,7 @@ def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
 
 
 def summary(causes: Sequence[Trouble]) -> str:
-    """Troubles in a sentence: at most three pods by name, those with the same trouble together."""
+    """Troubles in one sentence: at most three pods by name, grouped by trouble."""
     groups: dict[tuple[Rank, str, str], list[str]] = {}
     for each in causes:
         groups.setdefault((each.rank, each.reason, each.message), []).append(each.pod)
@@ -108,7 +109,7 @@ def summary(causes: Sequence[Trouble]) -> str:
 
 
 def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
-    """What keeps a pod from serving, or None; without a time only what does not depend on time."""
+    """What prevents a pod from serving, or None; without a time, only what does not depend on time."""
     status, metadata = pod.get("status", {}), pod["metadata"]
     if status.get("phase") == "Succeeded" or objects.is_true(pod, "Ready"):
         return None
@@ -120,7 +121,7 @@ def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
         words = quoted(status.get("message") or "its containers have ended")
         return Trouble(Rank.ENDED, status.get("reason") or POD_FAILED, metadata["name"], words)
     if (scheduled := unschedulable(pod)) is not None:
-        # What preemption would not help with is the same once more.
+        # The part about preemption repeats the same reasons.
         words = quoted(scheduled.get("message", "").partition(" preemption:")[0].rstrip(", "))
         return Trouble(Rank.PLACE, UNSCHEDULABLE, metadata["name"], words or "no node takes it")
     causes = [each for each in _of_containers(pod, now) if each is not None]
@@ -133,7 +134,7 @@ def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
 
 
 def recheck_after(pods: Iterable[KubeObject], now: datetime) -> float | None:
-    """Seconds until a slow pod counts as too late; None without one."""
+    """Seconds until a slow pod counts as too late; None if there is none."""
     due: list[float] = []
     for pod in pods:
         if (end := _end_due(pod)) is not None and end > now:
@@ -141,15 +142,16 @@ def recheck_after(pods: Iterable[KubeObject], now: datetime) -> float | None:
         if objects.is_deleting(pod) or objects.is_true(pod, "Ready"):
             continue
         ahead = [(late.since + late.within - now).total_seconds() for late in _late(pod)]
-        # A container that does not run yet begins to count when it does, which is not an event here.
+        # A container that is not running starts its time limit when it runs, which is not an event here.
         due.append(min((each for each in ahead if each > 0), default=READY_WITHIN))
     return min(due, default=None)
 
 
 def _lost(pod: KubeObject, now: datetime | None) -> str:
-    """Whether a pod is on a node that is lost, in words that name it. Kubernetes deletes such a pod, and waits for the node.
+    """A message that names the lost node of a pod; "" if the node is not lost. Kubernetes deletes such a pod, and waits
+    for the node.
 
-    Of a pod that served, the node controller then says that it is not ready, and gives no reason.
+    If the pod served, the node controller sets it to not ready, without a reason.
     """
     node, ready = (pod.get("spec") or {}).get("nodeName"), objects.condition(pod, "Ready") or {}
     cut_off = ready.get("status") == "False" and not ready.get("reason") and objects.is_true(pod, "ContainersReady")
@@ -161,7 +163,7 @@ def _lost(pod: KubeObject, now: datetime | None) -> str:
 
 
 def _end_due(pod: KubeObject) -> datetime | None:
-    """When its node should have confirmed the end of a pod that is being deleted; None for others."""
+    """When its node should have confirmed the end of a pod that is being deleted; None for other pods."""
     ends = times.moment(pod["metadata"].get("deletionTimestamp") or "")
     on_node = (pod.get("spec") or {}).get("nodeName") and not has_ended(pod)
     return ends + timedelta(seconds=END_WITHIN) if ends is not None and on_node else None
@@ -176,21 +178,21 @@ class _Cause:
 
 @dataclass(frozen=True, slots=True)
 class _Late(_Cause):
-    """What becomes a trouble when it lasts."""
+    """A cause that becomes a trouble if it lasts."""
 
     since: datetime
     within: timedelta
 
 
-#: States that containers pass through on their way.
+#: States of containers that are starting normally.
 _ON_THE_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
-#: Attempts and back-off of one trouble.
+#: Attempts and back-off of the same trouble.
 _PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
 _NOT_PULLED = frozenset({"InvalidImageName", "ErrImageNeverPull", "SignatureValidationFailed"})
 _GATED = "SchedulingGated"
 _NOT_RUN = frozenset({"StartError", "ContainerCannotRun"})
 _BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: (ErrImagePull: )?)?')
-#: What differs between two attempts with the same result: local ports, times, identifiers of requests.
+#: What differs between two attempts with the same result: local ports, times, request ids.
 _CHANGING = (
     (re.compile(r":\d+->"), "->"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]"), ""),
@@ -201,7 +203,7 @@ _CHANGING = (
 )
 
 
-#: Containers of a pod, and where its status has theirs.
+#: The containers of a pod in its spec, and the field of its status about them.
 _PARTS = {"initContainers": "initContainerStatuses", "containers": "containerStatuses"}
 
 
@@ -209,7 +211,7 @@ def _of_containers(pod: KubeObject, now: datetime | None) -> Iterator[_Cause | N
     spec, status = pod.get("spec", {}), pod.get("status", {})
     for part, of_part in _PARTS.items():
         written = {each["name"]: each for each in spec.get(part, ())}
-        # The component's own container first: the others are there for its sake.
+        # The component's own container first: the others only support it.
         for each in sorted(status.get(of_part, ()), key=lambda each: (each["name"] != MAIN, each["name"])):
             yield _of_container(each, written.get(each["name"], {}), part == "initContainers", now)
 
@@ -233,7 +235,7 @@ def _of_container(status: KubeObject, written: KubeObject, init: bool, now: date
         return None
     running = state.get("running")
     if running and now is not None and now - _time(running.get("startedAt")) > timedelta(seconds=READY_WITHIN):
-        # The kubelet, too, forgives by now what was before.
+        # The kubelet, too, resets its back-off by now.
         return None
     again = reason == CRASH_LOOP or status.get("restartCount", 0) > 1
     return _ended(what, ended, CRASH_LOOP if again else CRASHED, written, init)
@@ -261,7 +263,7 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
     scheduled, prepared = objects.condition(pod, "PodScheduled"), objects.condition(pod, "PodReadyToStartContainers")
     is_unplaced = not spec.get("nodeName") and not status.get("containerStatuses")
     if is_unplaced and (scheduled is None or scheduled.get("reason") == _GATED):
-        # A scheduler says what it lacks in the condition, unless there is none of this name, or a plugin keeps the pod from it.
+        # A scheduler writes the condition, unless no scheduler has this name, or a plugin holds the pod back.
         if created := times.moment(pod["metadata"].get("creationTimestamp") or ""):
             within = timedelta(seconds=START_WITHIN)
             yield _Late(Rank.NOT_STARTED, NOT_STARTED, _unconsidered(spec), created, within)
@@ -272,7 +274,7 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         yield _Late(Rank.NOT_STARTED, NOT_STARTED, message, since, timedelta(seconds=START_WITHIN))
         return
     turned = (objects.condition(pod, "Ready") or {}).get("lastTransitionTime")
-    # Of init containers only those have probes that do not end.
+    # Only init containers that keep running (sidecars) have probes.
     written = {each["name"]: each for part in _PARTS for each in spec.get(part, ())}
     reported = [each for part in _PARTS for each in status.get(_PARTS[part], ())]
     for each in sorted(reported, key=lambda each: (each["name"] != MAIN, each["name"])):
@@ -283,7 +285,7 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         starting = "startupProbe" in probes and not each.get("started")
         if not starting and "readinessProbe" not in probes:
             continue
-        # One that was ready before counts from when it no longer was.
+        # If it was ready before, the time counts from when it became unready.
         since = max([_time(running.get("startedAt"))] + ([_time(turned)] if turned else []))
         message = (
             f"container {each['name']} runs, and its {'startup' if starting else 'readiness'} probe "
@@ -302,7 +304,7 @@ def _unconsidered(spec: KubeObject) -> str:
 
 
 def quoted(text: str) -> str:
-    """A quotation, the same for the same trouble, and not too long."""
+    """A quotation that is the same for the same trouble, and not too long."""
     return shortened(_steady(text), QUOTED)
 
 
@@ -317,5 +319,5 @@ def _steady(text: str) -> str:
 
 
 def _tail(text: str) -> str:
-    """The end of a log says what happened."""
+    """The last part of a text: the end of a log says what happened."""
     return text if len(text) <= QUOTED else f"...{text[3 - QUOTED :]}"

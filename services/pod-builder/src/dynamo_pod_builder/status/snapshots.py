@@ -1,4 +1,4 @@
-"""A graph's condition of what its components start from by the Snapshot operator. Pure."""
+"""A graph's condition about the PodSnapshots of the Snapshot operator that its components start from. Pure."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,7 +12,7 @@ CHECKPOINTS_READY = "CheckpointsReady"
 
 
 def checkpoints_condition(graph: KubeObject, starts: Mapping[str, SnapshotStart], now: datetime) -> Condition:
-    """True where pods can start from all of them; else with the most serious reason, and all messages that go with it."""
+    """True if pods can start from all of them; otherwise with the most serious reason, and all messages that have it."""
     reason = min((each.reason for each in starts.values()), key=REASONS.index)
     words = [f"{name}: {each.message}" for name, each in sorted(starts.items()) if each.reason == reason]
     return condition_of(graph, CHECKPOINTS_READY, reason == READY, reason, "; ".join(words), now=now)

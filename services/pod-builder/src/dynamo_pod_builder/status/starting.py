@@ -1,4 +1,4 @@
-"""Why a pod does not start, from its Events: its status does not say which claim or volume it waits for."""
+"""Why a pod does not start, from its Events: its status does not say for which claim or volume it waits."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -8,7 +8,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_pod_builder.status.pods import Trouble, quoted
 
 VOLUME = "VolumeNotMounted"
-#: By the reason of an Event, that of the trouble; in the order of what says most. Others are not a cause.
+#: The trouble's reason by the reason of an Event, most specific first. Other Events are not causes.
 _CAUSES = {
     "FailedResourceClaimCreation": "",
     "FailedAttachVolume": VOLUME,
@@ -17,12 +17,12 @@ _CAUSES = {
     "FailedPrepareDynamicResources": "",
     "FailedCreatePodSandBox": "",
 }
-#: The kubelet's summary, next to the Event with the cause.
+#: The kubelet's summary, which accompanies the Event with the cause.
 _SUMMARY = "Unable to attach or mount volumes"
 
 
 def explained(trouble: Trouble, events: Iterable[KubeObject]) -> Trouble:
-    """The trouble of a pod in the words of its Events (events.k8s.io); as it was where they say nothing."""
+    """The trouble of a pod, worded by its Events (events.k8s.io); unchanged if they have no cause."""
     order = list(_CAUSES)
     causes = [
         (order.index(event["reason"]), str(event.get("note", "")))
@@ -31,6 +31,6 @@ def explained(trouble: Trouble, events: Iterable[KubeObject]) -> Trouble:
     ]
     if not causes:
         return trouble
-    # Not the latest one: they take turns, and the reported message should not.
+    # Not the latest Event: they alternate, and the reported message must not.
     rank, note = min(causes, key=lambda each: (each[1].startswith(_SUMMARY), each))
     return replace(trouble, reason=_CAUSES[order[rank]] or trouble.reason, message=f"{trouble.message}: {quoted(note)}")

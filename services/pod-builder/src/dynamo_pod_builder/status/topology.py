@@ -1,4 +1,6 @@
-"""Whether the domains that a graph's pods shall share are there, as Grove finds it (reference behaviour, section 1.3)."""
+"""Whether the topology domains that a graph's pods must share exist, as Grove reports it (reference behaviour, section
+1.3).
+"""
 
 from datetime import datetime
 
@@ -7,7 +9,7 @@ from dynamo_shared.api.conditions import Condition, condition_of
 from dynamo_shared.api.objects import KubeObject
 
 AVAILABLE = "TopologyLevelsAvailable"
-#: Grove reports the opposite.
+#: Grove's condition has the opposite meaning.
 _UNAVAILABLE_BY_GROVE = "TopologyLevelsUnavailable"
 _NOT_FOUND_BY_GROVE = "ClusterTopologyNotFound"
 _BY_GROVES_WORD: dict[str, tuple[bool, str]] = {
@@ -17,7 +19,7 @@ _BY_GROVES_WORD: dict[str, tuple[bool, str]] = {
 
 
 def is_constrained(graph: KubeObject) -> bool:
-    """Whether a graph, a component of it or a role names a domain."""
+    """Whether a graph, one of its components or a role names a topology domain."""
     spec = graph.get("spec", {})
     components = spec.get("components", ())
     roles = (role for each in components for role in each.get("roles") or ())

@@ -1,6 +1,6 @@
-"""How far the object that runs a component's pods is, whatever orchestrator it belongs to.
+"""The progress of the object that runs a component's pods, for every orchestrator.
 
-A Deployment, or a LeaderWorkerSet where replicas span nodes; with Grove a PodClique, or a PodCliqueScalingGroup.
+A Deployment, or a LeaderWorkerSet if replicas span nodes; with Grove a PodClique, or a PodCliqueScalingGroup.
 """
 
 import re
@@ -23,17 +23,17 @@ from dynamo_shared.api.resources import (
 
 from dynamo_pod_builder.status.pods import Trouble, quoted, summary
 
-#: Of component deployments; what Grove makes belongs to whole graphs.
+#: Workloads of component deployments; Grove's objects belong to whole graphs.
 WORKLOADS: tuple[Resource, ...] = (DEPLOYMENTS, LEADER_WORKER_SETS)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadReadiness:
-    """Whether a workload serves as desired, and what is missing where it does not."""
+    """Whether a workload serves as desired, and if not, what is missing."""
 
     ready: bool
     message: str
-    #: Why, where the workload's own controller cannot go on; a word for programs, as conditions have it.
+    #: Why, if the workload's own controller is stuck; for programs, like the reason of a condition.
     reason: str = ""
 
 
@@ -47,7 +47,7 @@ _SERVING = {
 #: The reason of a Deployment whose pods take longer than its `progressDeadlineSeconds`.
 TOO_LATE = "ProgressDeadlineExceeded"
 QUOTA_EXCEEDED = "QuotaExceeded"
-#: By the words of the API server and its admission plugins, why it refuses pods; all else is its own `FailedCreate`.
+#: Why pods are refused, by phrases of the API server and its admission plugins; all other refusals are `FailedCreate`.
 _REFUSALS = {
     "exceeded quota": QUOTA_EXCEEDED,
     "failed quota": QUOTA_EXCEEDED,
@@ -61,7 +61,7 @@ _COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 
 
 def ready_replicas(workload: KubeObject | None) -> tuple[int, int]:
-    """Replicas that serve, and that are ready; only a Deployment distinguishes them."""
+    """Serving and ready replicas; only a Deployment distinguishes them."""
     if workload is None:
         return 0, 0
     serving = _SERVING[_kind(workload)]
@@ -70,19 +70,19 @@ def ready_replicas(workload: KubeObject | None) -> tuple[int, int]:
 
 
 def outlook(workload: KubeObject | None) -> tuple[object, ...]:
-    """What people and rolling updates wait for: how many replicas serve, and whether it goes on."""
+    """What users and rolling updates wait for: the number of serving replicas, and whether it can continue."""
     state = readiness(workload)
     return (*ready_replicas(workload), state.ready, state.reason)
 
 
 def reported(workload: KubeObject | None) -> tuple[object, ...]:
-    """All that is read of a workload's status."""
+    """Everything that is read from a workload's status."""
     generation = ((workload or {}).get("status") or {}).get("currentPodCliqueSetGenerationHash")
     return readiness(workload), ready_replicas(workload), replicas_left(workload), replicas_of(workload), generation
 
 
 def replicas_left(workload: KubeObject | None) -> int:
-    """Replicas that there are, serving or not; what was asked for, while that is not yet acted on."""
+    """Existing replicas, serving or not; at least the desired number while that is not yet acted on."""
     if workload is None:
         return 0
     generation = workload.get("status", {}).get("observedGeneration", objects.generation(workload))
@@ -104,19 +104,21 @@ def replicas_of(workload: KubeObject | None) -> KubeObject | None:
 
 
 def with_gpus(replicas: KubeObject, shape: GpuShape | None) -> KubeObject:
-    """Replicas of a component with its GPUs, which planners of Dynamo 1.6 read; None leaves them out: they are not known."""
+    """Replicas of a component with its GPUs, which planners of Dynamo 1.6 read; without GPUs if `shape` is None
+    (unknown).
+    """
     if shape is None:
         return replicas
     return {**replicas, "gpusPerEngine": shape.engine, "gpusPerReplica": shape.replica}
 
 
 def is_observed(workload: KubeObject | None) -> bool:
-    """Whether a workload's own controller has observed its spec as it is, as far as it says so."""
+    """Whether a workload's own controller has observed its present spec, if it reports that."""
     if workload is None:
         return True
     observed = workload.get("status", {}).get("observedGeneration")
     if observed is None and _kind(workload) == LEADER_WORKER_SETS.kind:
-        # Older releases of LeaderWorkerSet never say so.
+        # Older releases of LeaderWorkerSet never report it.
         return True
     return bool((observed or 0) >= objects.generation(workload))
 
@@ -135,9 +137,9 @@ def readiness(workload: KubeObject | None) -> WorkloadReadiness:
 
 
 def why_not(state: WorkloadReadiness, causes: Sequence[Trouble]) -> WorkloadReadiness:
-    """The same readiness with what is known of the pods: their trouble in the message, and as the reason.
+    """The same readiness with the troubles of the pods in the message, and as the reason.
 
-    Refused pods are reported first: users should not wait for what cannot come. Slowness is reported last.
+    Refused pods are reported first: users should not wait for what will never become ready. Slowness is reported last.
     """
     if state.ready or not causes:
         return state
@@ -155,7 +157,7 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
     available, updated, total = _counts(deployment)
     if _all_serve(deployment, desired, updated, available, total):
         return WorkloadReadiness(True, f"{desired} of {desired} replicas available")
-    # The Deployment controller's own words say more than numbers: quota, deadline, refused pods.
+    # The Deployment controller's own messages say more than numbers: quota, deadline, refused pods.
     refused, late = objects.condition(deployment, "ReplicaFailure"), objects.condition(deployment, "Progressing")
     trouble = []
     reason = ""
@@ -170,14 +172,14 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
 
 
 def _said(condition: KubeObject) -> str:
-    """Reason and message of a condition of a Deployment, which may have none."""
+    """Reason and message of a Deployment's condition; both may be missing."""
     return f"{condition.get('reason', '')}: {condition.get('message', '')}"
 
 
 def refusal_of(clique: KubeObject) -> tuple[str, str] | None:
-    """Reason and words where Grove cannot create pods of a clique; None where no pod is missing, or for another reason.
+    """Reason and message if Grove cannot create pods of a clique; None if no pod is missing, or for another reason.
 
-    What Grove says of its last errors stays there when they are over.
+    Grove does not clear its last errors after they are over.
     """
     if _count(clique, "replicas") >= objects.replicas(clique):
         return None
@@ -188,9 +190,10 @@ def refusal_of(clique: KubeObject) -> tuple[str, str] | None:
 
 
 def stateful_set_lacking(groups: KubeObject | None, pods: Sequence[KubeObject]) -> str:
-    """The StatefulSet that lacks pods of a LeaderWorkerSet: that of the leaders, or a group's; "" where none does, or is.
+    """The StatefulSet of a LeaderWorkerSet that lacks pods: the leaders' or a group's; "" if none does, or it is
+    another kind.
 
-    Why is said by its Events alone.
+    Only its Events say why.
     """
     if groups is None or _kind(groups) != LEADER_WORKER_SETS.kind:
         return ""
@@ -202,7 +205,9 @@ def stateful_set_lacking(groups: KubeObject | None, pods: Sequence[KubeObject]) 
 
 
 def served_groups(workload: KubeObject | None, pods: Sequence[KubeObject]) -> int:
-    """Groups of a LeaderWorkerSet up to the last one that serves, which goes first when there are to be fewer; 0 of others."""
+    """Number of groups of a LeaderWorkerSet up to the last serving one, which is the first to go on scale-down; 0 for
+    other kinds.
+    """
     if workload is None or _kind(workload) != LEADER_WORKER_SETS.kind:
         return 0
     ready = Counter(_group_of(pod) for pod in pods if is_there(pod) and objects.is_true(pod, "Ready"))
@@ -215,12 +220,12 @@ def _group_of(pod: KubeObject) -> str:
 
 
 def _size(groups: KubeObject) -> int:
-    """Pods of each group of a LeaderWorkerSet."""
+    """Pods in each group of a LeaderWorkerSet."""
     return int((groups.get("spec", {}).get("leaderWorkerTemplate") or {}).get("size", 1))
 
 
 def refusal(message: str) -> tuple[str, str]:
-    """Reason and words of a message that pods are refused, the same for each attempt, which has another name."""
+    """Reason and message of a refusal of pods, without the pod's name, which differs in each attempt."""
     words = _FORBIDDEN.sub("", message)
     return _refused(words) or "FailedCreate", quoted(words)
 
@@ -230,7 +235,7 @@ def _refused(message: str) -> str:
 
 
 def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
-    """A LeaderWorkerSet counts groups; right after a change, those of the former template."""
+    """A LeaderWorkerSet counts groups; right after a change, those of the previous template."""
     if not is_observed(workload):
         return WorkloadReadiness(False, "the LeaderWorkerSet's change is not yet observed")
     desired = objects.replicas(workload)
@@ -241,15 +246,16 @@ def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
 
 
 def _all_serve(workload: KubeObject, desired: int, updated: int, serving: int, total: int) -> bool:
-    """Whether as many replicas as are desired serve, all of the newest template, and no others are there."""
+    """Whether exactly the desired number of replicas exists, and all serve with the newest template."""
     enough = min(updated, serving) >= desired == total
     return enough and (desired == 0 or objects.is_true(workload, "Available"))
 
 
 def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
-    """A clique or a scaling group (reference behaviour, section 1.5): as many as desired, all of them serving, of this spec.
+    """A clique or a scaling group (reference behaviour, section 1.5): exactly the desired number, all serving, of this
+    spec.
 
-    Grove may go on counting pods as updated that are gone (grove issue 565).
+    Grove may keep counting deleted pods as updated (grove issue 565).
     """
     if (refusal := refusal_of(workload)) is not None:
         reason, words = refusal
@@ -264,13 +270,15 @@ def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
 
 
 def _counts(workload: KubeObject) -> tuple[int, int, int]:
-    """Replicas that serve, that are of the newest template, and that there are."""
+    """The number of serving, of updated and of existing replicas."""
     serving = _SERVING[_kind(workload)]
     return _count(workload, serving), _count(workload, "updatedReplicas"), _count(workload, "replicas")
 
 
 def _count(workload: KubeObject, name: str) -> int:
-    """A number of its status. Those of others may be below zero: a status that repeats one would be refused as a whole."""
+    """A number of its status. Other controllers may write a negative one, and a status that repeats it would be
+    refused.
+    """
     return max(0, workload.get("status", {}).get(name) or 0)
 
 

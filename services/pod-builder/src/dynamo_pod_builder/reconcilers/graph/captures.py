@@ -1,7 +1,9 @@
-"""Writes the SnapshotJobs of a graph before anything else: pods are marked with the very job that captures their engine.
+"""Writes the SnapshotJobs of a graph before all other objects: pods are labelled with the job that captures their
+engine.
 
-Their spec cannot be changed, so that only what says whose they are, and whether they go with the graph, is kept right. The
-reference deletes PodSnapshots by a finalizer of the graph; here the garbage collector does, since they name it as their owner.
+The spec of a SnapshotJob cannot be changed, so only its owner, labels and annotations are kept as desired. The
+reference deletes PodSnapshots with a finalizer of the graph; here the garbage collector deletes them, because they name
+the graph as their owner.
 """
 
 from dataclasses import dataclass
@@ -32,9 +34,10 @@ class Captures:
     cache: ObjectCache
 
     async def write(self, plan: Plan, observed: Observed) -> tuple[bool, Failure | None]:
-        """Have them as they are desired. Raises KubeError where the API server is away.
+        """Write the desired SnapshotJobs. Raises KubeError if the API server is unavailable.
 
-        Whether any was created, so that the plan knows it only when it is made again; and why one could not be.
+        Returns whether any was created, in which case the plan must be made again to include it; and the failure if one
+        was refused.
         """
         created: list[str] = []
         try:
@@ -56,7 +59,7 @@ class Captures:
 
     async def _create(self, desired: KubeObject) -> KubeObject:
         try:
-            # Definitions of SnapshotJobs need not keep the metadata of a pod; the reference has it dropped, too.
+            # CRDs of SnapshotJobs need not keep the metadata of a pod; with the reference it is dropped, too.
             stored = await self.kube.create(SNAPSHOT_JOBS, desired, strict=False)
         except AlreadyExists:
             stored = await self.kube.get(SNAPSHOT_JOBS, key_of(desired))
@@ -64,7 +67,9 @@ class Captures:
         return stored
 
     async def _keep_snapshot(self, job: KubeObject, desired: KubeObject, observed: Observed) -> None:
-        """Have the PodSnapshot of a job go with the graph, or stay."""
+        """Set the owners and the deletion policy of a job's PodSnapshot, so that it is deleted with the graph, or
+        stays.
+        """
         snapshot = observed.checkpoints.snapshots.get(snapshots.snapshot_name(job))
         if snapshot is None or not snapshots.is_taken_by(job, snapshot):
             return
@@ -86,7 +91,7 @@ def _owners(job: KubeObject, desired: KubeObject, graph: KubeObject) -> list[Kub
 
 
 def _difference(there: KubeObject, desired: KubeObject, owners: list[KubeObject]) -> dict[str, Any]:
-    """What of labels, annotations and owners is not as it is desired."""
+    """Which labels, annotations and owners differ from the desired ones."""
     known = there["metadata"]
     changed: dict[str, Any] = {}
     for name, value in desired["metadata"].items():

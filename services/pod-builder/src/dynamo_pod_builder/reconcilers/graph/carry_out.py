@@ -1,4 +1,6 @@
-"""Writes what a plan says, in an order in which each object finds what it needs, and lays the answers over what was observed."""
+"""Writes the objects of a plan, in an order in which each object's requirements exist, and updates the observed state
+with the answers.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Iterable
@@ -24,21 +26,21 @@ from dynamo_pod_builder.reconcilers.sharing import is_left_to
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure
 
-#: What pods are made by: those of a Deployment whose account is missing are refused, and retried only slowly, and claims that
-#: are made by the template of before ask for GPUs as before.
+#: Written first. If the account of a Deployment is missing, its pods are refused, and retried only slowly; and claims
+#: that the previous template makes would request the previous GPUs.
 _FIRST = frozenset({resources.SERVICE_ACCOUNTS, resources.RESOURCE_CLAIM_TEMPLATES})
 
 
 @dataclass(frozen=True, slots=True)
 class CarryOutResult:
-    """What became of a plan."""
+    """The result of a plan."""
 
-    #: What is there now.
+    #: The observed state after the writes.
     observed: Observed
     failure: Failure | None = None
-    #: Whether all children were written. Only then is the plan's word of checkpoints the newest one.
+    #: Whether all children were written. Only then are the plan's statements about checkpoints current.
     complete: bool = False
-    #: Seconds after which another reconcile is needed though no event will ask for it.
+    #: Seconds after which another reconcile is needed even if no event asks for it.
     again: float | None = None
     #: Why a planner among the components does not learn which workers serve.
     uninformed: Failure | None = None
@@ -46,11 +48,11 @@ class CarryOutResult:
 
 @dataclass(slots=True)
 class _Answers:
-    """What the API server has answered so far."""
+    """The answers of the API server so far."""
 
     created: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
-    #: By component: what another client scaled, and how.
+    #: Replicas that another client set, and that were reset: component, object, and how.
     set_back: list[tuple[str, KubeObject, SetBack]] = field(default_factory=list)
     objects: list[KubeObject] = field(default_factory=list)
     removed: list[KubeObject] = field(default_factory=list)
@@ -59,14 +61,14 @@ class _Answers:
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """Has plans carried out, and reports what was written."""
+    """Carries out plans, and reports what was written."""
 
     applier: Applier
     keys: SshKeys
     announcer: Announcer
 
     async def carry_out(self, plan: Plan, observed: Observed) -> CarryOutResult:
-        """Write the plan's objects; a refusal ends it. Raises KubeError where the API server is away."""
+        """Write the plan's objects; a refusal ends it. Raises KubeError if the API server is unavailable."""
         if plan.children is None:
             return CarryOutResult(observed, plan.failure)
         answers = _Answers()
@@ -82,7 +84,7 @@ class Executor:
         return CarryOutResult(after, plan.failure, complete=True, again=answers.again)
 
     async def _write(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
-        """Write what is desired, remove what is not."""
+        """Write desired objects, and remove the others."""
         family = frozenset(map(objects.uid, plan.outgoing))
         first = [child for child in plan.desired if resources.of(child) in _FIRST]
         rest = [child for child in plan.desired if resources.of(child) not in _FIRST]
@@ -128,11 +130,13 @@ class Executor:
         answers.removed.append(leftover)
 
     async def _hand_over(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
-        """What belongs to the set or to components: replicas that Grove leaves to others, objects from a time on Grove."""
+        """Write what belongs to the set or to components: replicas that Grove leaves to others, and objects that the
+        graph still owns from its time on Grove.
+        """
         if plan.pod_clique_set is not None:
             cliques = _after(observed, answers).cliques
             for each in grove.workloads(plan.pod_clique_set):
-                # Grove copies replicas of the set once, and then leaves them to others.
+                # Grove copies the replicas of the set once, and then leaves them to other clients.
                 if (there := cliques.get(each.place)) is not None:
                     _take(await self.applier.scale(each.resource, there, each.replicas), each.component, answers)
             return
@@ -161,17 +165,17 @@ def _after(observed: Observed, answers: _Answers) -> Observed:
 
 
 def _leftovers(plan: Plan, observed: Observed) -> list[KubeObject]:
-    """What goes: nothing while another way still has to serve."""
+    """Objects to delete: none while the old workloads must still serve."""
     if plan.outgoing and not all_serve(desired_parts(plan, observed)):
         return []
     return surplus(observed.children, plan.desired, keep=plan.rollout.kept)
 
 
 async def all_written(writes: Iterable[Awaitable[None]]) -> None:
-    """Await writes that are sent together; all have ended when an error is raised.
+    """Await writes that are sent together; when an error is raised, all of them have ended.
 
-    What another try may mend is raised before any refusal, so that the queue comes back soon. A refusal is raised as it
-    is, several of them as `SeveralRefusals`.
+    Errors that a retry may fix are raised before refusals, so that the queue retries soon. A single refusal is raised
+    unchanged, several as `SeveralRefusals`.
     """
     results = await asyncio.gather(*writes, return_exceptions=True)
     refusals: list[Exception] = []

@@ -1,4 +1,4 @@
-"""What Grove makes of a PodCliqueSet: a clique, or a scaling group, for each component. Pure."""
+"""What Grove creates from a PodCliqueSet: one clique, or one scaling group, for each component. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -14,14 +14,14 @@ from dynamo_pod_builder.reconcilers.graph.observed import Place
 from dynamo_pod_builder.render.context import WORKERS
 from dynamo_pod_builder.render.typed import NO_DIVISOR
 
-#: Fields that hold amounts.
+#: Fields that hold quantities.
 _AMOUNTS = frozenset({"divisor", "limits", "overhead", "requests", "sizeLimit"})
-#: Fields of a container whose absence makes another engine of it.
+#: Fields of a container without which it starts another engine.
 _STARTED_WITH = ("command", "args", "envFrom")
 
 
 class GroveWorkload(NamedTuple):
-    """What runs one component."""
+    """The Grove object that runs one component."""
 
     component: str
     resource: Resource
@@ -30,12 +30,14 @@ class GroveWorkload(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Where it stands in an `Observed`."""
+        """Its key in an `Observed`."""
         return self.resource.id, self.name
 
 
 def workloads(pod_clique_set: KubeObject) -> Iterator[GroveWorkload]:
-    """Each clique that stands alone, and each scaling group, but for those of no component, as others make them."""
+    """Each standalone clique and each scaling group, except those that belong to no component, which other programs
+    make.
+    """
     template, prefix = pod_clique_set["spec"]["template"], f"{objects.name(pod_clique_set)}-0"
     cliques = {each["name"]: each for each in template["cliques"]}
     grouped: set[str] = set()
@@ -50,9 +52,9 @@ def workloads(pod_clique_set: KubeObject) -> Iterator[GroveWorkload]:
 
 
 def with_amounts_of(children: Iterable[KubeObject], sets: Iterable[KubeObject]) -> list[KubeObject]:
-    """Children of a graph, its set with amounts as they are written in the one that is there, where they are the same.
+    """The children of a graph. Quantities in its set are written as in the existing set if they are equal.
 
-    Grove takes `500m` for another amount than `0.5`, as its hash does (`ComputeHash`), and would replace the pods.
+    For Grove, `500m` and `0.5` differ, because its hash (`ComputeHash`) differs, and it would replace the pods.
     """
     there = {objects.name(each): each for each in sets}
     return [
@@ -78,18 +80,18 @@ def _as_there(desired: Any, there: Any, *, amounts: bool = False) -> Any:
 
 
 def cliques_of(sets: Iterable[KubeObject]) -> list[KubeObject]:
-    """The cliques of stored sets, as they stand."""
+    """The cliques of stored sets, unchanged."""
     return [each for item in sets for each in item.get("spec", {}).get("template", {}).get("cliques", ())]
 
 
 def component_of(clique: KubeObject) -> str:
-    """The component that a clique of a set is of; "" for one without its label."""
+    """The component of a clique in a set; "" if the clique lacks the label."""
     return str((clique.get("labels") or {}).get(labels.COMPONENT, ""))
 
 
 def accepted(pod_clique_set: KubeObject) -> KubeObject:
-    """The set as it is written. Grove takes no component of 0 replicas, nor fewer than start together: its clique or group is
-    scaled to 0 once it is there.
+    """The set as it is written. Grove accepts neither 0 replicas nor fewer than the gang minimum: such a clique or
+    group is scaled to 0 after it exists.
     """
     template = pod_clique_set["spec"]["template"]
     groups = template.get("podCliqueScalingGroups", ())
@@ -106,8 +108,8 @@ def _not_empty(part: KubeObject) -> KubeObject:
 
 
 def is_observed(pod_clique_set: KubeObject) -> bool:
-    """Whether Grove has acted on the set as it is. It says so once all of it is done: never, while a component has 0 replicas
-    (0.1.0-alpha.8, `reconcileSpec` and `isPCLQUpdateComplete`).
+    """Whether Grove has acted on the set's present spec. It reports that only after it has done everything: never while
+    a component has 0 replicas (0.1.0-alpha.8, `reconcileSpec` and `isPCLQUpdateComplete`).
     """
     observed = (pod_clique_set.get("status") or {}).get("observedGeneration") or 0
     return bool(observed >= objects.generation(pod_clique_set))
@@ -121,20 +123,24 @@ def is_updating(pod_clique_set: KubeObject) -> bool:
 
 
 def is_updated(pod_clique_set: KubeObject, workload: KubeObject | None) -> bool:
-    """Whether a clique or a group is of the generation that Grove knows of its set; it may not know the present one."""
+    """Whether a clique or a group has the generation that Grove reports for its set, which may lag behind the present
+    one.
+    """
     known = (pod_clique_set.get("status") or {}).get("currentGenerationHash")
     reached = ((workload or {}).get("status") or {}).get("currentPodCliqueSetGenerationHash")
     return known is not None and reached == known
 
 
 def generation(sets: Sequence[KubeObject]) -> str:
-    """Hash of the workers that there are; "" where they have none, as before their first change, or are not there."""
+    """Hash of the existing workers; "" if there are no workers, or they have none, as before their first change."""
     hashes = ((each.get("labels") or {}).get(labels.WORKER_HASH) for item in sets for each in _workers(item).values())
     return next(filter(None, hashes), "")
 
 
 def renews_workers(pod_clique_set: KubeObject, there: KubeObject) -> bool:
-    """Whether a desired set has other workers than the one that is there, of which Grove has made pods."""
+    """Whether the workers of a desired set differ from those of the existing set, if Grove has already created pods of
+    that.
+    """
     if (there.get("status") or {}).get("currentGenerationHash") is None:
         return False
     desired, present = (
@@ -157,5 +163,5 @@ def _started_with(pod: KubeObject) -> KubeObject:
 
 
 def is_scaled(desired: GroveWorkload, there: KubeObject | None) -> bool:
-    """Whether Grove has been given the replicas of a component: until then its counts are those of another number."""
+    """Whether Grove has the desired replicas of a component: until then its counts refer to another number."""
     return there is None or there.get("spec", {}).get("replicas") == desired.replicas

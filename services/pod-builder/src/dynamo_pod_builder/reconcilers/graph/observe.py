@@ -1,4 +1,4 @@
-"""Reads the cache once a reconcile, into an `Observed`."""
+"""Reads the cache once per reconcile, into an `Observed`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from dynamo_pod_builder.topology_schema import TopologySchema
 
 @dataclass(frozen=True, slots=True)
 class GraphObserver:
-    """Where a reconcile of a graph gets all that it decides on."""
+    """Collects everything on which a reconcile of a graph decides."""
 
     cache: ObjectCache
     config: Callable[[], render.RenderConfig]
@@ -36,15 +36,17 @@ class GraphObserver:
     registrations: Registrations
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
-        """The graph of a key, or None. One without a spec, which a user can store where admission is off, has an empty one."""
+        """The graph of a key, or None. Without admission a user can store a graph without a spec; its spec is then
+        empty.
+        """
         graph = self.cache.get(resources.DYNAMO_GRAPH_DEPLOYMENTS, key)
         return graph if graph is None or "spec" in graph else {**graph, "spec": {}}
 
     async def observe(self, graph: KubeObject) -> Observed:
-        """A graph with what is around it. Raises KubeError where secrets cannot be listed."""
+        """A graph with its surroundings. Raises KubeError if secrets cannot be listed."""
         cache, config, namespace = self.cache, self.config(), objects.namespace(graph)
         specs = graph["spec"].get("components") or ()
-        # Elsewhere component deployments make the pods, and look for secrets themselves.
+        # Otherwise component deployments make the pods, and read the secrets themselves.
         secrets = NO_PULL_SECRETS
         if config.grove or any(map(starts_from_one, specs)):
             secrets = await self.pull_secrets.of(namespace)
@@ -90,7 +92,7 @@ class GraphObserver:
         workloads: Mapping[str, KubeObject],
         pods: Mapping[Place, Sequence[KubeObject]],
     ) -> dict[str, datetime]:
-        """When workers registered; nothing while all are of one generation."""
+        """When workers registered; empty while all are of one generation."""
         workers = [each for each in components if labels.WORKER_HASH in objects.labels(each)]
         if len({objects.labels(each)[labels.WORKER_HASH] for each in workers}) < 2:
             return {}

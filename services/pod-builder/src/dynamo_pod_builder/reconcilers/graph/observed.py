@@ -1,6 +1,6 @@
-"""All that one reconcile of a graph knows: one frozen snapshot of the cache and one time, on which every step decides.
+"""The input of one reconcile of a graph: one frozen snapshot of the cache and one time, on which every step decides.
 
-What is written afterwards is laid over it (`after`): a status is concluded from what is there now, without reading again.
+The answers to later writes are merged into it (`after`), so the status reflects the present state without another read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,39 +23,40 @@ from dynamo_pod_builder.render import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.config import NEW_COMPONENT, RoleClaims
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue
 
-#: Id of a resource, and the name of an object of it: all is of one namespace.
+#: Id of a resource and name of an object. All objects are in one namespace.
 Place: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One graph, what it has become so far, and what is around it. Read only."""
+    """One graph, its children, and its surroundings. Read only."""
 
-    #: As it is stored.
+    #: The stored graph.
     graph: KubeObject
     now: datetime
     config: RenderConfig
-    #: All that the graph controls.
+    #: All objects that the graph controls.
     children: Mapping[Place, KubeObject] = field(default_factory=dict)
-    #: What runs the pods of component deployments, by the name of these.
+    #: The workloads that run the pods of component deployments, by the name of the component deployment.
     workloads: Mapping[str, KubeObject] = field(default_factory=dict)
-    #: What Grove made of the graph's sets: cliques and scaling groups.
+    #: The cliques and scaling groups that Grove made from the graph's sets.
     cliques: Mapping[Place, KubeObject] = field(default_factory=dict)
     #: Cliques of scaling groups, by the place of their group.
     members: Mapping[Place, Sequence[KubeObject]] = field(default_factory=dict)
-    #: Pods of workloads and cliques, by kind and name of these.
+    #: Pods of workloads and cliques, by kind and name of the workload or clique.
     pods: Mapping[Place, Sequence[KubeObject]] = field(default_factory=dict)
-    #: When pods registered with Dynamo in Kubernetes, by uid; known while workers are exchanged.
+    #: When pods registered with Dynamo in Kubernetes, by uid; known only while workers of several generations exist.
     registered: Mapping[str, datetime] = field(default_factory=dict)
     checkpoints: Catalogue = NO_CHECKPOINTS
-    #: What the namespace has for the pods of each component.
+    #: What the namespace provides for the pods of each component.
     around: ObservedComponent = NEW_COMPONENT
     #: GPUs that the main containers of its components claim, by component.
     claimed: Mapping[str, RoleClaims] = field(default_factory=dict)
-    #: GPUs that its components ask for, of those of which that is known.
+    #: GPUs that its components request, if known.
     gpus: Mapping[str, GpuShape] = field(default_factory=dict)
-    #: Component deployments of the graph, by name: each step asks for them, some of them again and again. One without a spec,
-    #: which a user can store where admission is off, is a child like any other that is not desired.
+    #: Component deployments of the graph, by name, computed once because the steps ask for them repeatedly. One without
+    #: a spec, which a user can store without admission, is not included: it is treated like any other child that is not
+    #: desired.
     components: Mapping[str, KubeObject] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +65,7 @@ class Observed:
 
     @property
     def status(self) -> KubeObject:
-        """Status of the graph; empty before its first one."""
+        """Status of the graph; empty before the first one."""
         status_: KubeObject = self.graph.get("status", {})
         return status_
 
@@ -80,18 +81,21 @@ class Observed:
         return adapted.with_replicas(self.graph, adapted.replicas_of(self.graph, owners))
 
     def staying(self, component: str) -> KubeObject | None:
-        """What runs the pods of a component deployment, by its name; None where these go, since one of both is being deleted."""
+        """The workload of a component deployment, by its name; None if either of the two is being deleted, and so its
+        pods go.
+        """
         workload, dcd = self.workloads.get(component), self.components.get(component)
         return None if any(each is not None and objects.is_deleting(each) for each in (workload, dcd)) else workload
 
     def pods_of(self, workload: KubeObject | None) -> Sequence[KubeObject]:
-        """Pods that a workload runs; none before there is one."""
+        """Pods that a workload runs; empty without a workload."""
         return () if workload is None else self.pods.get(workload_place(workload), ())
 
     def after(self, written: Iterable[KubeObject], removed: Iterable[KubeObject] = ()) -> Self:
-        """The same with objects as the API server answered, and without those that are gone or have another controller.
+        """A copy with `written` objects as the API server answered, without `removed` objects and those with another
+        controller.
 
-        What ran for one that another of its name follows goes with it.
+        If an object was replaced by another of its name, the workload or cliques of the old one are dropped, too.
         """
         children, workloads, cliques = dict(self.children), dict(self.workloads), dict(self.cliques)
         for obj in written:
@@ -117,10 +121,10 @@ class Observed:
 
 
 def place_of(obj: KubeObject) -> Place:
-    """Where an object stands in an `Observed`."""
+    """The key of an object in an `Observed`."""
     return resources.of(obj).id, objects.name(obj)
 
 
 def workload_place(workload: KubeObject) -> Place:
-    """Where the pods of a workload stand in an `Observed`."""
+    """The key of a workload's pods in an `Observed`."""
     return workload.get("kind", DEPLOYMENTS.kind), objects.name(workload)

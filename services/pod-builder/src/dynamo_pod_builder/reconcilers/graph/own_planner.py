@@ -1,7 +1,7 @@
-"""What a planner among a graph's components reads of the graph: which generation of workers serves. Pure.
+"""What a planner among a graph's components reads from the graph: which generation of workers serves. Pure.
 
-Dynamo's planner listens to engines in the Dynamo namespace of one generation, which it finds by annotations of its graph. Where
-these name none, or one that is gone, it hears of no engine, and reactive scaling does nothing.
+Dynamo's planner listens to engines in the Dynamo namespace of one generation, which annotations of its graph name. If
+they name no generation, or a deleted one, the planner hears of no engine, and reactive scaling does nothing.
 """
 
 from datetime import datetime
@@ -20,11 +20,11 @@ from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
 from dynamo_pod_builder.status.component import Failure
 
 INFORMED = "PlannerInformed"
-"""Condition of a graph whose planner cannot learn which workers serve; others do not have it."""
+"""Condition of a graph whose planner cannot learn which workers serve; other graphs do not have it."""
 
 
 def lacking(plan: Plan, observed: Observed) -> dict[str, str | None]:
-    """Annotations that the graph should have otherwise, None for those that should go; empty where nothing is to be done."""
+    """Annotations to change on the graph, None for those to remove; empty if there is nothing to change."""
     components = observed.graph["spec"].get("components") or ()
     if plan.children is None or all(each.get("type") != ComponentType.PLANNER for each in components):
         return {}
@@ -46,7 +46,7 @@ def uninformed(graph: KubeObject, refused: Failure, now: datetime) -> Condition:
 
 
 def _serving(plan: Plan, observed: Observed) -> str | None:
-    """Hash of the workers that serve, "" where they have none; None while one generation takes the place of another."""
+    """Hash of the workers that serve, "" if they have none; None while one generation replaces another."""
     if plan.pod_clique_set is not None:
         there = observed.children.get(place_of(plan.pod_clique_set))
         if there is None or grove.is_updating(there) or not grove.is_observed(there):

@@ -1,4 +1,4 @@
-"""What runs a graph's components, on whatever way: the workloads of each, and what keeps their pods from serving. Pure."""
+"""The workloads of a graph's components, on Deployments or Grove, and what prevents their pods from serving. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,9 @@ from dynamo_pod_builder.status.workload import readiness, refusal_of
 
 
 def all_parts(plan: Plan, observed: Observed) -> dict[str, list[Generation]]:
-    """All workloads of a graph's components, by component: the desired ones, and what is still there of other ways."""
+    """All workloads of a graph's components, by component: the desired ones, and those that remain on outgoing
+    orchestrators.
+    """
     parts = desired_parts(plan, observed)
     for other in plan.outgoing:
         if other["kind"] == POD_CLIQUE_SETS.kind and place_of(other) in observed.children:
@@ -31,14 +33,14 @@ def all_parts(plan: Plan, observed: Observed) -> dict[str, list[Generation]]:
 
 
 def desired_parts(plan: Plan, observed: Observed) -> dict[str, list[Generation]]:
-    """The workloads on the way that is desired: of component deployments with all their generations, or of the set."""
+    """The workloads of the desired orchestrator: of component deployments with all their generations, or of the set."""
     if plan.pod_clique_set is None:
         return _of_components(plan, observed)
     return {name: [generation] for name, generation in _of_set(plan.pod_clique_set, observed).items()}
 
 
 def replicas_by_component(children: Iterable[KubeObject]) -> dict[str, int]:
-    """Replicas of rendered components, on whatever way."""
+    """Replicas of rendered components, from component deployments or from a set."""
     replicas: dict[str, int] = {}
     for child in children:
         if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
@@ -49,7 +51,7 @@ def replicas_by_component(children: Iterable[KubeObject]) -> dict[str, int]:
 
 
 def all_serve(parts: Mapping[str, Sequence[Generation]]) -> bool:
-    """Whether everything that is desired serves, so that what served before can go. `parts` are by component."""
+    """Whether everything that is desired serves, so that outgoing workloads can be deleted. `parts` are by component."""
     current = [part for generations in parts.values() for part in generations if part.current]
     return all(part.failure is None and part.leaving is None and readiness(part.workload).ready for part in current)
 
@@ -59,7 +61,7 @@ def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Generat
     is_new = "observedGeneration" not in stored.get("status", {})
     is_current = is_new or grove.is_observed(stored)
     workloads = list(grove.workloads(pod_clique_set))
-    # Elsewhere Grove says of the whole set that it has acted on it, and only then.
+    # In all other cases Grove reports only for the whole set, and only at the end, that it has acted on it.
     by_clique = grove.is_updating(stored) or not all(each.replicas for each in workloads)
     generations = {}
     for each in workloads:
@@ -79,12 +81,12 @@ def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Generat
 
 
 def _leaving(obj: KubeObject | None) -> KubeObject | None:
-    """An object that is being deleted, and that finalizers keep until then."""
+    """The object, if it is being deleted and has finalizers."""
     return obj if obj is not None and objects.is_deleting(obj) and obj["metadata"].get("finalizers") else None
 
 
 def _refused(cliques: Iterable[KubeObject]) -> Iterator[Trouble]:
-    """What keeps pods of a scaling group from being created, which the group itself does not say."""
+    """Why pods of a scaling group cannot be created, which the group itself does not report."""
     for each in cliques:
         if (refusal := refusal_of(each)) is not None:
             yield Trouble(Rank.REFUSED, refusal[0], f"of {objects.name(each)}", refusal[1])
@@ -104,9 +106,9 @@ def _of_components(plan: Plan, observed: Observed) -> dict[str, list[Generation]
         if component is None:
             continue
         workload = observed.workloads.get(name)
-        # Where nothing could be rendered, what is there already is all that there is to report.
+        # If nothing could be rendered, only existing workloads can be reported.
         is_current = name in current or plan.children is None
-        # What keeps others from serving is not reported: they go.
+        # Troubles of the other generations are not reported: they are to be deleted.
         explained = is_current and not readiness(workload).ready
         generation = Generation(
             name,

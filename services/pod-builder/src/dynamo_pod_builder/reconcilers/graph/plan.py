@@ -1,4 +1,4 @@
-"""What one reconcile of a graph is about to do; each step adds to it, and nothing is written before it is complete."""
+"""What one reconcile of a graph will do; each step adds its part, and nothing is written before the plan is complete."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,20 +15,20 @@ from dynamo_pod_builder.status.component import Failure
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How generations of workers take turns this time."""
+    """How generations of workers take turns in this reconcile."""
 
     #: Leftover DCDs, and the replicas that each should have now.
     drain: Sequence[tuple[KubeObject, int]] = ()
-    #: uids of leftovers that still serve.
+    #: Uids of leftovers that still serve.
     kept: Sequence[str] = ()
     components: Sequence[str] = ()
     #: `status.rollingUpdate`.
     status: dict[str, Any] | None = None
     started: bool = False
     completed: bool = False
-    #: Seconds after which it may go on without an event.
+    #: Seconds after which it may continue without an event.
     again: float | None = None
-    #: What it waits for, where no count of pods shows it.
+    #: What it waits for, if no count of pods shows it.
     waits: Sequence[str] = ()
 
 
@@ -36,11 +36,11 @@ class Rollout:
 class RestartPlan:
     """What one reconcile of a graph does about its restart."""
 
-    #: Ids that pod templates carry, by component.
+    #: The restart ids of pod templates, by component.
     ids: Mapping[str, str] = field(default_factory=dict)
-    #: `status.restart`; None for none.
+    #: `status.restart`, or None.
     status: dict[str, Any] | None = None
-    #: The phase that begins with this reconcile, "" where none does.
+    #: The phase that begins with this reconcile, or "".
     entered: str = ""
 
     @property
@@ -51,21 +51,22 @@ class RestartPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The desired objects of a graph, and how to get there from what is there."""
+    """The desired objects of a graph, and the steps from the observed state to them."""
 
     parsed: DynamoGraphDeployment | None = None
-    #: All that the graph owns or shares; None where it could not be rendered, and nothing is written.
+    #: All objects that the graph owns or shares; None if they could not be rendered, and nothing is written.
     children: Sequence[KubeObject] | None = None
-    #: The one among them, where the graph runs on Grove.
+    #: The PodCliqueSet among them, if the graph runs on Grove.
     pod_clique_set: KubeObject | None = None
     starts: Starts = NO_STARTS
-    #: Replicas that the graph desires of each component; {} where none waits for a checkpoint, and they are those of `children`.
+    #: Replicas that the graph desires of each component; {} if none waits for a checkpoint, so that they equal those of
+    #: `children`.
     replicas: Mapping[str, int] = field(default_factory=dict)
     rollout: Rollout = Rollout()
     restart: RestartPlan = RestartPlan()
-    #: What runs the graph on another way than is desired, and goes once the desired way serves.
+    #: Workloads on the orchestrator that is not desired; deleted when the desired one serves.
     outgoing: Sequence[KubeObject] = ()
-    #: DynamoCheckpoints that components ask for and that do not exist.
+    #: DynamoCheckpoints that components request and that do not exist.
     checkpoints: Sequence[KubeObject] = ()
     #: SnapshotJobs that take the checkpoints of components.
     captures: Sequence[KubeObject] = ()
@@ -79,5 +80,5 @@ class Plan:
 
     @property
     def desired(self) -> Sequence[KubeObject]:
-        """The desired objects; none where they could not be rendered."""
+        """The desired objects; empty if they could not be rendered."""
         return self.children or ()

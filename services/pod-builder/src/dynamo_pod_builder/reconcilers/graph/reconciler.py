@@ -1,4 +1,6 @@
-"""DynamoGraphDeployment -> access objects and DynamoComponentDeployments or a PodCliqueSet, and the status of the whole."""
+"""DynamoGraphDeployment -> access objects and DynamoComponentDeployments or a PodCliqueSet, and the status of the
+graph.
+"""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,7 +35,7 @@ class GraphReconciler:
     captures: Captures
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One reconcile of one graph. Raises KubeError where the API server is away: the queue comes back to it."""
+        """Reconcile one graph. Raises KubeError if the API server is unavailable: the queue retries the key."""
         graph = self.observer.graph(key)
         if graph is None:
             return Result()
@@ -41,7 +43,7 @@ class GraphReconciler:
             await self.applier.let_go(DYNAMO_GRAPH_DEPLOYMENTS, graph)
             return Result()
         observed = await self.observer.observe(graph)
-        # A new graph waits for the API server's answer no longer than for its plan.
+        # Both at once, so that a new graph does not wait for the API server's answer in addition to its plan.
         exists, plan = await both(self._exists(observed), self.large.run(size_of(graph), partial(planned, observed)))
         if not exists:
             return Result()
@@ -52,7 +54,9 @@ class GraphReconciler:
         return Result(requeue_after=await self.report.write(plan, outcome))
 
     async def _informed(self, plan: Plan, outcome: CarryOutResult) -> CarryOutResult:
-        """With the graph as it is once a planner among its components reads there which workers serve, or why it cannot."""
+        """The outcome after the graph's annotations name the serving workers for a planner among its components, or why
+        not.
+        """
         annotations = own_planner.lacking(plan, outcome.observed) if outcome.complete else {}
         if not annotations:
             return outcome
@@ -63,7 +67,7 @@ class GraphReconciler:
         return replace(outcome, observed=replace(outcome.observed, graph=graph))
 
     async def _captured(self, observed: Observed, plan: Plan) -> tuple[Observed, Plan]:
-        """With the jobs that capture the engines; the graph is written all the same where they are refused."""
+        """The observed state and plan with the SnapshotJobs written; if they are refused, the graph is still written."""
         created, failure = await self.captures.write(plan, observed)
         if created:
             observed = await self.observer.observe(observed.graph)
@@ -71,5 +75,5 @@ class GraphReconciler:
         return observed, replace(plan, failure=plan.failure or failure)
 
     async def _exists(self, observed: Observed) -> bool:
-        """Whether the API server has the graph: of one with children that is known."""
+        """Whether the API server has the graph; not asked if the graph has children."""
         return bool(observed.children) or await self.applier.exists(observed.graph)

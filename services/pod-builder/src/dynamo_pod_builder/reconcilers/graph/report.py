@@ -1,4 +1,4 @@
-"""What a graph's status says after a reconcile, which news that is, and when the next reconcile is due."""
+"""The status of a graph after a reconcile, which Events and messages it causes, and when the next reconcile is due."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,12 +32,12 @@ from dynamo_pod_builder.status.workload import is_observed, stateful_set_lacking
 
 @dataclass(frozen=True, slots=True)
 class GraphReport:
-    """Writes the status of graphs, with Events and messages of what is new in it."""
+    """Writes the status of graphs, with Events and messages for what changed in it."""
 
     statuses: StatusWriter
     announcer: Announcer
     pod_events: PodEvents
-    #: uids of graphs whose first status is not yet written.
+    #: Uids of graphs whose first status is not yet written.
     _new: set[str] = field(default_factory=set)
 
     def begin(self, graph: KubeObject) -> None:
@@ -52,7 +52,7 @@ class GraphReport:
         self.announcer.announce(graph, events.graph_gone(graph))
 
     async def write(self, plan: Plan, outcome: CarryOutResult) -> float | None:
-        """Report one reconcile. Returns the seconds after which the next one is due; None where events ask for it."""
+        """Report one reconcile. Returns the seconds until the next one; None if events trigger it."""
         observed = outcome.observed
         graph, now = observed.graph, observed.now
         concluded = conclude(plan, outcome)
@@ -77,7 +77,7 @@ class GraphReport:
                 self.announcer.announce(graph, events.graph_changed(graph, after))
 
         urgent = is_new(graph) or after["state"] == FAILED or entered
-        # What the first of several workloads' controllers reports waits for the others.
+        # After one of several workload controllers has reported, the status waits for the others.
         waits = _waits_for_controllers(graph, concluded)
         settle = OBSERVED_WITHIN if waits else SETTLE
         wait = await self.statuses.write(
@@ -89,11 +89,11 @@ class GraphReport:
             heeds_progress=not waits,
             report=report,
         )
-        # What is due earlier, as the next step of a restart, does not wait for a status that may.
+        # An earlier due time, such as the next step of a restart, does not wait for a delayed status write.
         return earliest(wait, next_reconcile(plan, outcome))
 
     async def _explained(self, concluded: status.GraphOutcome, observed: Observed) -> dict[str, list[Generation]]:
-        """With what Events say of pods that do not start, but for those that go."""
+        """Components with the Events of pods that do not start, except for generations that are to be deleted."""
         namespace = objects.namespace(observed.graph)
 
         async def explained(part: Generation) -> Generation:
@@ -112,23 +112,23 @@ def is_new(graph: KubeObject) -> bool:
 
 
 def _waits_for_controllers(graph: KubeObject, concluded: status.GraphOutcome) -> bool:
-    """Whether a graph's spec was acted on already, and controllers of its workloads have not observed these yet."""
+    """Whether the graph's present spec is already acknowledged, but controllers have not observed its workloads."""
     if graph.get("status", {}).get("observedGeneration") != objects.generation(graph):
         return False
     return not all(is_observed(part.workload) for parts in concluded.components.values() for part in parts)
 
 
 def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
-    """What is known of the graph now. Pure."""
+    """The result of a reconcile as the status reports it. Pure."""
     observed = outcome.observed
     before = observed.status
-    # Of what is not known again yet, all is as it was.
+    # What is not known again yet keeps its previous value.
     checkpoints = plan.starts.status if outcome.complete else before.get("checkpoints")
-    # Nothing is planned where nothing could be rendered: all is as it was.
+    # If nothing could be rendered, there is no plan, and everything keeps its previous value.
     is_planned = plan.children is not None
     restart = plan.restart.status if is_planned else before.get("restart")
     starts, parts = plan.starts, all_parts(plan, observed)
-    # Where pods start without it, or all of them serve, the condition of the checkpoints alone says so.
+    # If pods start without the checkpoint, or all of them serve, only the condition about checkpoints says so.
     awaited = sorted(starts.waiting - _serving(plan, parts))
     stopped = [
         f"component {name}: {each.message}"
@@ -148,14 +148,14 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
 
 
 def _serving(plan: Plan, parts: Mapping[str, Sequence[Generation]]) -> frozenset[str]:
-    """Components of which all pods serve that the graph desires: a checkpoint that was lost stops none of them."""
+    """Components whose desired pods all serve: the loss of a checkpoint stops none of them."""
     rendered = replicas_by_component(plan.desired)
     there = (name for name, replicas in plan.replicas.items() if rendered.get(name, 0) >= replicas)
     return frozenset(name for name in there if all_serve({name: parts.get(name, ())}))
 
 
 def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:
-    """Seconds after which another reconcile is due though no event asks for it. Pure."""
+    """Seconds until another reconcile is due even without an event. Pure."""
     observed = outcome.observed
     delays = [
         retry_after(outcome.failure),
@@ -194,13 +194,13 @@ def _planner(outcome: CarryOutResult) -> list[Condition]:
 
 
 def _kept(graph: KubeObject, type_: str) -> list[Condition]:
-    """The condition as it was, where it is not known again yet."""
+    """The previous condition, if it is not known again yet."""
     before = objects.condition(graph, type_)
     return [before] if before is not None else []
 
 
 def _changed(conditions: Iterable[Condition], graph: KubeObject, type_: str) -> Iterator[Condition]:
-    """The condition of a type, where it is another one than before."""
+    """The condition of a type, if it differs from the previous one."""
     for each in conditions:
         before = objects.condition(graph, type_) or {}
         known = (before.get("reason"), before.get("message"))
@@ -209,7 +209,7 @@ def _changed(conditions: Iterable[Condition], graph: KubeObject, type_: str) -> 
 
 
 def _lost(conditions: Iterable[Condition], graph: KubeObject) -> Iterator[Condition]:
-    """Conditions of domains that are not there, where that is news."""
+    """Conditions of missing topology domains, if they are new."""
     for each in conditions:
         before = objects.condition(graph, each["type"]) or {}
         if each["type"] == AVAILABLE and each["status"] == "False" and each["reason"] != before.get("reason"):

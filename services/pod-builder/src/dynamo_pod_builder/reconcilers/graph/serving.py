@@ -1,9 +1,9 @@
 """Which pods of a new generation of workers serve, and which old generations do: what a rolling update waits for.
 
-Kubernetes has a pod ready before it serves. Frontends learn of a worker when it is ready and has registered, and admit it moments
-later. And workers find only those of their own generation: a new decode worker serves nothing before there is a new prefill
-worker, so the old workers of both stay until then. A rolling update that counts ready pods of each component for itself has a gap
-without any worker (https://github.com/ai-dynamo/dynamo/issues/13622).
+A pod can be ready in Kubernetes before it serves. Frontends learn of a worker when it is ready and has registered, and
+admit it moments later. Workers find only workers of their own generation: a new decode worker serves nothing before
+there is a new prefill worker, so the old workers of both stay until then. A rolling update that counts ready pods of
+each component separately has a gap without any worker (https://github.com/ai-dynamo/dynamo/issues/13622).
 """
 
 from collections import defaultdict
@@ -24,21 +24,23 @@ from dynamo_pod_builder.status.component import AVAILABLE
 from dynamo_pod_builder.status.pods import UNSCHEDULABLE
 from dynamo_pod_builder.status.workload import QUOTA_EXCEEDED, readiness, ready_replicas
 
-#: How long after a pod is ready its frontends have admitted it.
+#: How long frontends take to admit a pod after it is ready.
 ADMISSION = timedelta(seconds=5)
-#: How long a pod that is ready may take to register as those of its component before it have: readiness may be by a probe of the
-#: user's own, before the model is loaded. Then the update goes on as if it had.
+#: How long a ready pod may take to register if earlier pods of its component have registered: with a user's own
+#: readiness probe, a pod may be ready before the model is loaded. After this time the update continues as if it had
+#: registered.
 REGISTRATION = timedelta(minutes=30)
-#: How often that is asked for. Seconds.
+#: How often registrations are checked. Seconds.
 RECHECK = 5.0
-#: How long pods of all components wait for a node, each next to an old one, before the update goes on with those that have one:
-#: Kubernetes' own limit for the progress of a Deployment. GPUs may be too few for both generations of more than one component.
+#: How long pods of all components wait for a node, each next to an old pod, before the update continues with those that
+#: have one: Kubernetes' own limit for the progress of a Deployment. The GPUs may not suffice for both generations of
+#: several components.
 NO_ROOM = timedelta(minutes=10)
-#: How long no pod of an old component must have been ready before it makes way for new ones that lack room: a probe that fails
-#: once may succeed the next time.
+#: How long no pod of an old component must have been ready before it makes way for new pods that lack room: a probe
+#: that fails once may succeed the next time.
 USELESS = timedelta(minutes=1)
-#: What the default scheduler says of nodes on which a pod would not fit without other pods either, as where its node selector
-#: has a typing error or its claim is missing, and of those on which it might.
+#: What the default scheduler says about nodes that a pod would not fit even without other pods, for example because of
+#: a typing error in its node selector or a missing claim, and about nodes that it might fit.
 _NO_USE, _MAYBE = "Preemption is not helpful for scheduling", "No preemption victims"
 
 
@@ -47,29 +49,30 @@ class ServingPods:
     """Pods of the new generation that serve, by component."""
 
     pods: Mapping[str, int]
-    #: Seconds until there may be more without an event; None where an event reports it.
+    #: Seconds until more may serve without an event; None if an event reports it.
     again: float | None = None
-    #: By hashes of the old generations that serve, the share of the desired replicas that each does.
+    #: The old generations that serve, by hash: for each, the share of the desired replicas that serves.
     old: Mapping[str, float] = field(default_factory=dict)
-    #: Whether new pods have waited for a node for as long as the old ones may keep theirs.
+    #: Whether new pods have waited for a node for the time limit, so that old pods lose theirs.
     no_room: bool = False
-    #: Whether all old pods go, since no generation of them serves and new ones lack their room.
+    #: Whether all old pods are removed, because no old generation serves and new pods lack their room.
     makes_way: bool = False
-    #: Whether all old pods stay, since of several generations none serves just now, and one did a moment ago.
+    #: Whether all old pods stay, because there are several generations of which none serves now, but one did a moment
+    #: ago.
     holds: bool = False
-    #: Components whose new pods have no room, and why, where that has lasted.
+    #: Components whose new pods have had no room for the time limit, and why.
     crowded: Mapping[str, str] = field(default_factory=dict)
-    #: Names of pods that are ready, and that frontends cannot know yet, by component.
+    #: Names of ready pods that frontends cannot know yet, by component.
     unregistered: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def serving(
     workers: Mapping[str, KubeObject], leftovers: Mapping[str, Sequence[KubeObject]], observed: Observed
 ) -> ServingPods:
-    """What serves of `workers`, the desired component deployments of all workers by component. Pure."""
+    """Which pods of `workers` serve; `workers`: the desired component deployments of all workers, by component. Pure."""
     workloads = {name: observed.workloads.get(objects.name(child)) for name, child in workers.items()}
     available = {name: ready_replicas(observed.staying(objects.name(child)))[0] for name, child in workers.items()}
-    # Most graphs have one generation: nothing is read of their pods.
+    # Most graphs have one generation: their pods are not read.
     if not leftovers:
         return ServingPods(available)
     pods = {name: observed.pods_of(workload) for name, workload in workloads.items()}
@@ -84,10 +87,10 @@ def serving(
     generations = _old_generations(leftovers, available, desired, observed)
     old = {name: each.share for name, each in generations.items() if each.serves}
     useless = [each.useless_in(no_room=no_room) for each in generations.values() if not each.serves]
-    # Which of them is of use is not known: of one, no other goes in its place.
+    # It is unknown which generation is useful: with one generation, no other could be removed instead.
     holds = not old and len(generations) > 1 and any(each.recovers for each in generations.values())
     if not old and (waits or QUOTA_EXCEEDED in crowded.values()):
-        # No node is kept for a generation that does not serve.
+        # A generation that does not serve must not keep nodes.
         again = earliest(*(wait for wait in (*waits, *useless) if 0 < wait < inf))
         makes_way = all(wait <= 0 for wait in useless)
         return ServingPods(available, again, old, no_room=no_room, makes_way=makes_way, holds=holds, crowded=crowded)
@@ -97,7 +100,7 @@ def serving(
         waits += [wait for wait in useless if 0 < wait < inf]
     unregistered = {name: _unregistered(each, leftovers.get(name, ()), observed) for name, each in pods.items()}
     if not old:
-        # Nothing serves that could be kept for longer.
+        # No old generation serves, so there is nothing to keep for longer.
         unregistered = {}
     for name, each in pods.items():
         unknown = unregistered.get(name, ())
@@ -112,20 +115,20 @@ def serving(
 
 
 def _crowded(waits: Sequence[float], workload: KubeObject | None) -> str:
-    """Why new pods of a component have no room, where another moment does not help: a word as conditions have it, or ""."""
+    """Why new pods of a component have no room, if waiting does not help: a reason of conditions, or ""."""
     if workload is not None and readiness(workload).reason == QUOTA_EXCEEDED:
         return QUOTA_EXCEEDED
     return UNSCHEDULABLE if any(wait <= 0 for wait in waits) else ""
 
 
 def _lacks_room(pod: KubeObject) -> bool:
-    """Whether a pod that has no node may have one once other pods go."""
+    """Whether a pod without a node may get one when other pods are deleted."""
     said = str((objects.condition(pod, "PodScheduled") or {}).get("message", ""))
     return _NO_USE not in said or _MAYBE in said
 
 
 def _until_admitted(pod: KubeObject, observed: Observed) -> float | None:
-    """Seconds until frontends have admitted a pod that is ready; None where they have, or where no time is known."""
+    """Seconds until frontends have admitted a ready pod; None if they have, or if the time is unknown."""
     waits = _until([pod], "Ready", "True", ADMISSION, observed.now)
     if waits and (since := observed.registered.get(_uid(pod))) is not None:
         waits.append((since + ADMISSION - observed.now).total_seconds())
@@ -134,7 +137,9 @@ def _until_admitted(pod: KubeObject, observed: Observed) -> float | None:
 
 
 def _unregistered(pods: Sequence[KubeObject], before: Sequence[KubeObject], observed: Observed) -> list[str]:
-    """Pods of a component that have not registered, where those of its generations `before` have; for some time only."""
+    """Pods of a component that have not registered, if pods of its generations `before` have; empty after the time
+    limit.
+    """
     known = observed.registered
     replaced = (pod for dcd in before for pod in observed.pods_of(observed.workloads.get(objects.name(dcd))))
     if not any(_uid(pod) in known for pod in replaced):
@@ -149,7 +154,9 @@ def _uid(pod: KubeObject) -> str:
 
 
 def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str, int]:
-    """Of the available pods of a generation, by component, those that have their share of the pods of all other components."""
+    """Of the available pods of a generation, by component, those that have their share of the pods of all other
+    components.
+    """
     shares = [(available[name], whole) for name, whole in desired.items() if whole > 0]
     return {
         name: min([available[name], *(part * count // whole for part, whole in shares)])
@@ -161,11 +168,11 @@ def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str
 class _Old:
     """An old generation that has replicas."""
 
-    #: Of each component that does not serve, the seconds until it makes way.
+    #: For each component that does not serve: seconds until it makes way.
     waits: list[float] = field(default_factory=list)
-    #: Whether the new generation has taken the place of one of its components: the others have no counterparts.
+    #: Whether the new generation has replaced one of its components: the others then have no counterparts.
     is_replaced: bool = False
-    #: Of the desired replicas those that serve, by the component that has the fewest.
+    #: The share of the desired replicas that serves, of the component with the lowest share.
     share: float = 1.0
 
     @property
@@ -174,11 +181,11 @@ class _Old:
 
     @property
     def recovers(self) -> bool:
-        """Whether it served a moment ago, as far as is known."""
+        """Whether it served a moment ago, if that is known."""
         return not self.is_replaced and all(wait > 0 for wait in self.waits)
 
     def useless_in(self, *, no_room: bool) -> float:
-        """Seconds until it makes way; 0 or less where it does."""
+        """Seconds until it makes way; 0 or less if it does now."""
         waits = [*self.waits, 0.0 if no_room else inf] if self.is_replaced else self.waits
         return min(waits)
 
@@ -189,7 +196,7 @@ def _old_generations(
     desired: Mapping[str, int],
     observed: Observed,
 ) -> dict[str, _Old]:
-    """Each old generation that has replicas, by its hash. `available` is what the new generation has of each component."""
+    """Each old generation that has replicas, by its hash. `available`: pods of the new generation, by component."""
     generations: dict[str, _Old] = defaultdict(_Old)
     replicas: dict[str, int] = defaultdict(int)
     for component, part in leftovers.items():
@@ -199,7 +206,7 @@ def _old_generations(
             replicas[name] += objects.replicas(dcd)
             if (whole := desired.get(component, 0)) > 0:
                 serve, _ = ready_replicas(observed.staying(objects.name(dcd)))
-                # Those that are on their way out, as its controller has not counted yet, serve no longer.
+                # Pods that are being removed, but that its controller has not subtracted yet, no longer serve.
                 generation.share = min(generation.share, min(serve, objects.replicas(dcd)) / whole)
             if objects.replicas(dcd) > 0:
                 wait = _until_useless(dcd, observed)
@@ -210,11 +217,11 @@ def _old_generations(
 
 
 def _until_useless(dcd: KubeObject, observed: Observed) -> float | None:
-    """Seconds until an old component has not served for so long that it makes way; None where it serves."""
+    """Seconds until an old component has not served for so long that it makes way; None if it serves."""
     name = objects.name(dcd)
     if ready_replicas(observed.staying(name))[0] > 0:
         return None
-    # Of an engine on several nodes the leader says whether it serves.
+    # For an engine on several nodes, the leader's readiness says whether it serves.
     workload = observed.workloads.get(name)
     pods = [pod for pod in observed.pods_of(workload) if objects.labels(pod).get(labels.ROLE) != "worker"]
     if any(objects.is_true(pod, "Ready") for pod in pods):
@@ -228,24 +235,26 @@ def _until_useless(dcd: KubeObject, observed: Observed) -> float | None:
 
 
 def _unavailable_since(dcd: KubeObject) -> datetime | None:
-    """Since when fewer replicas serve than are desired, as its status says."""
+    """Since when fewer replicas serve than are desired, according to its status."""
     available = objects.condition(dcd, AVAILABLE) or {}
     return moment(available.get("lastTransitionTime")) if available.get("status") == "False" else None
 
 
 def _unready_since(pod: KubeObject) -> datetime | None:
-    """When a pod was ready for the last time. One that took the place of another has no word of that before it has a node."""
+    """When a pod was last ready. A replacement pod has no Ready condition before it has a node; then its creation
+    counts.
+    """
     ready = objects.condition(pod, "Ready") or {}
     return moment(ready.get("lastTransitionTime") or objects.created_at(pod))
 
 
 def generation_of(dcd: KubeObject) -> str:
-    """The hash of a component deployment's workers; empty where they are from before there were hashes."""
+    """The worker hash of a component deployment; empty if it was created before hashes existed."""
     return objects.labels(dcd).get(labels.WORKER_HASH, "")
 
 
 def _until(pods: Iterable[KubeObject], type_: str, status: str, within: timedelta, now: datetime) -> list[float]:
-    """Of each pod with this condition the seconds until it has had it for so long; 0 or less where it has."""
+    """For each pod with this condition: seconds until it has had the condition for `within`; 0 or less if it has."""
     observed = [objects.condition(pod, type_) for pod in pods if is_there(pod)]
     since = [
         moment(each.get("lastTransitionTime")) for each in observed if each is not None and each["status"] == status

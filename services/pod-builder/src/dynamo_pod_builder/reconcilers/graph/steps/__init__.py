@@ -1,4 +1,4 @@
-"""From what is observed to what is to be done: six steps, in this order. Each takes a plan and returns it with its own part."""
+"""From the observed state to a plan: six steps, in this order. Each takes a plan and returns it with its own part."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -18,7 +18,7 @@ STEPS: tuple[Step, ...] = (desire, adopt, roll, restart, switch, take_checkpoint
 
 
 def planned(observed: Observed) -> Plan:
-    """The plan of one reconcile. Where a step is refused there is nothing to write, and the failure to report."""
+    """The plan of one reconcile. If a step is refused, nothing is written, and the plan has only the failure."""
     plan = Plan()
     for step in STEPS:
         try:

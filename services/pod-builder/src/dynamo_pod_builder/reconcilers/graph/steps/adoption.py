@@ -1,12 +1,13 @@
-"""Step 2: a worker generation that is there already under another hash: of the reference operator, or of our earlier versions.
+"""Step 2: an existing worker generation with another hash: of the reference operator, or of earlier versions of this
+platform.
 
-What a hash stands for counts, not its value: where the workers that are there are the desired pods, they keep their names
-and their hash, and no pod is replaced. One of the following can be the case:
+The content behind a hash counts, not its value: if the existing workers are the desired pods, they keep their names and
+their hash, and no pod is replaced. One of the following cases holds:
 
-1. Something of the desired generation is there: nothing is adopted; it is a generation like any other.
-2. A generation of the same components makes the same pods: it is the desired one, all of its workers together. Of several,
-   the newest.
-3. None does: a rolling update replaces them.
+1. An object of the desired generation exists: nothing is adopted; it is a generation like any other.
+2. A generation of the same components makes the same pods: it is the desired one, if all of its workers match. If
+   several match, the newest.
+3. No generation does: a rolling update replaces them.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -37,14 +38,14 @@ from dynamo_pod_builder.render.config import NO_CLAIMS
 from dynamo_pod_builder.status.workload import WORKLOADS
 
 _WORKLOAD_KINDS = frozenset(resource.kind for resource in WORKLOADS)
-#: How many pods there are, not what they are.
+#: These fields are the number of pods, not their content.
 _SCALE = frozenset({"replicas", "scalingAdapter"})
-#: Annotations of a pod template that make no other pods.
+#: Annotations of a pod template that do not change the pods.
 _PASSING = frozenset({RESTART_AT, OPERATOR_ORIGIN_VERSION})
 
 
 def adopt(plan: Plan, observed: Observed) -> Plan:
-    """With the desired workers under the names and the hash of those that are there and make the same pods."""
+    """The plan with the desired workers under the names and the hash of existing workers that make the same pods."""
     workers = {_component_of(child): child for child in plan.desired if _is_worker(child)}
     there = observed.components
     if not workers or any(objects.name(child) in there for child in workers.values()):
@@ -74,12 +75,12 @@ def _created_at(generation: Mapping[str, KubeObject]) -> str:
 
 
 def _as(child: KubeObject, there: KubeObject) -> KubeObject:
-    """A desired DCD under the name and the hash of one that is there."""
+    """A desired DCD with the name and the hash of an existing one."""
     spec, theirs = child["spec"], there["spec"]
     hashed = objects.labels(serving_template(theirs))
     spec = with_templates({"podTemplate": {}, **spec}, lambda each: _hashed(each, hashed))
     if "backendFramework" in theirs:
-        # It cannot be changed.
+        # This field cannot be changed.
         spec["backendFramework"] = theirs["backendFramework"]
     own = _with_hash(objects.labels(child), objects.labels(there))
     return {**child, "metadata": {**child["metadata"], "name": objects.name(there), "labels": own}, "spec": spec}
@@ -96,7 +97,7 @@ def _with_hash(own: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, s
 
 
 def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
-    """Whether a DCD that is there makes the desired pods."""
+    """Whether an existing DCD makes the desired pods."""
     preserved = (objects.annotations(each).get(PRESERVED_FIELDS) for each in (desired, there))
     if len(set(preserved)) == 1 and (
         render.canonical(_essence(desired["spec"])) == render.canonical(_essence(there["spec"]))
@@ -115,7 +116,7 @@ def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
     theirs = _workload(there, observed.config, around)
     if theirs is not None and desired_workload == theirs and _claimed(desired) == _claimed(there):
         return True
-    # The reference keeps what only v1alpha1 can say where this platform does not read it: its pods themselves say it.
+    # The reference keeps v1alpha1-only fields where this platform does not read them, so its pods are compared instead.
     of_reference = LAST_APPLIED_GENERATION in objects.annotations(there)
     return (
         of_reference and workload is not None and not coverage.missing(desired_workload, {**workload, "metadata": {}})
@@ -125,9 +126,9 @@ def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
 def _workload(
     component: KubeObject, config: render.RenderConfig, observed: render.ObservedComponent
 ) -> KubeObject | None:
-    """Kind and spec of what runs a component's pods, but for their number."""
+    """Kind and spec of the workload that runs a component's pods, without their number."""
     spec = component["spec"]
-    # The origin, unlike the restart, decides how pods are made.
+    # The origin version, unlike the restart, decides how pods are made.
     try:
         plain = parse_component({**component, "spec": _without(spec, frozenset({RESTART_AT}))})
         children = render.component_children(plain, config, observed)
@@ -140,7 +141,7 @@ def _workload(
 
 
 def _claimed(component: KubeObject) -> list[Any]:
-    """What devices the pods of a component claim, which only a template next to the pods says."""
+    """The devices that the pods of a component claim; only a separate template next to the pods has them."""
     spec, name = parse_component(component).spec, _component_of(component)
     templates = render.claim_templates("", name, "", spec, spec.pod_template or {}, owner={})
     return [template["spec"] for template in templates]
@@ -155,7 +156,7 @@ def _without(spec: KubeObject, names: frozenset[str]) -> KubeObject:
         kept = {name: value for name, value in objects.annotations(template).items() if name not in names}
         return {**template, "metadata": {**(template.get("metadata") or {}), "annotations": kept}}
 
-    # What an earlier version of the platform stored is as its author wrote it.
+    # An earlier version of the platform stored the component as its author wrote it.
     return render.typed_component(with_templates({"podTemplate": {}, **spec}, change))
 
 

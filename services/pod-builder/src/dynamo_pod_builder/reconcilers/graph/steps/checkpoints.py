@@ -1,4 +1,4 @@
-"""Step 6: the checkpoints that components ask for and that do not exist yet."""
+"""Step 6: the checkpoints that components request and that do not exist yet."""
 
 from dataclasses import replace
 
@@ -12,7 +12,9 @@ from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 
 
 def take_checkpoints(plan: Plan, observed: Observed) -> Plan:
-    """With one DynamoCheckpoint for each missing identity. The graph is written all the same where one cannot be rendered."""
+    """The plan with one DynamoCheckpoint for each missing identity. If one cannot be rendered, the graph is still
+    written.
+    """
     graph, missing = plan.parsed, plan.starts.missing
     if graph is None or not missing:
         return plan

@@ -1,8 +1,9 @@
-"""Step 1: what the graph should become, rendered from its spec, its adapters' replicas, and what must be kept.
+"""Step 1: the desired objects of the graph, rendered from its spec, the replicas of its adapters, and what must be
+kept.
 
-Workers of two generations never serve one request together: frontends refuse a worker whose model card is another one than
-that of the workers which they have of its namespace. Component deployments have their hash in their names. On Grove pods
-carry it from the first change of the workers on: before, there is one generation.
+Workers of two generations never serve one request together: frontends refuse a worker whose model card differs from
+those of the workers that they already know in its namespace. Component deployments have the worker hash in their names.
+On Grove, pods get the hash from the first change of the workers on: before that, there is only one generation.
 """
 
 from collections.abc import Collection
@@ -30,7 +31,7 @@ from dynamo_pod_builder.starts import Catalogue, Starts, starts_from_one, starts
 
 @dataclass(frozen=True, slots=True)
 class GraphInputs:
-    """One graph, and what decides how it is rendered: so not its status."""
+    """One graph and everything else that decides how it is rendered; its status does not."""
 
     graph: KubeObject
     config: render.RenderConfig
@@ -40,26 +41,26 @@ class GraphInputs:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """All objects of a graph, and what they follow from."""
+    """All objects of a graph, and the inputs that later steps need."""
 
     parsed: DynamoGraphDeployment
     starts: Starts
     children: list[KubeObject]
     #: SnapshotJobs that take the checkpoints of components.
     captures: list[KubeObject]
-    #: Replicas that the graph desires of each component, also of those that wait; {} where none does.
+    #: Replicas that the graph desires of each component, including those that wait; {} if none waits.
     replicas: dict[str, int]
 
 
 def desire(plan: Plan, observed: Observed) -> Plan:
-    """All objects of the graph. Raises InvalidManifest and RenderError."""
+    """The plan with all objects of the graph. Raises InvalidManifest and RenderError."""
     graph = objects.without_status(observed.graph_as_scaled)
     inputs = GraphInputs(graph, observed.config, observed.checkpoints, _kept(observed))
     rendered = _rendered(inputs)
     clique_set = plan.having(rendered.children).pod_clique_set
     if clique_set is not None and any(grove.renews_workers(clique_set, there) for there in observed.sets):
         generation = render.worker_hash(rendered.parsed, observed.config)
-        # Pods that run are of other workers.
+        # The running pods belong to other workers.
         rendered = _rendered(replace(inputs, kept=replace(inputs.kept, generation=generation, running={})))
     return replace(
         plan.having(grove.with_amounts_of(rendered.children, observed.sets)),
@@ -76,7 +77,8 @@ def _rendered(inputs: GraphInputs) -> Rendered:
     captures = _captures(parsed, inputs)
     components = ((each.name, each) for each in parsed.spec.components)
     starts = starts_of(components, inputs.checkpoints, inputs.config, captures)
-    # Of what is taken automatically also where it is not known: no pod is replaced for that.
+    # An automatic checkpoint gets an annotation even if its candidate is unknown, so that no pod is replaced for it
+    # later.
     known = [(name, each) for name, each in starts.snapshots.items() if each.candidate or each.is_automatic]
     candidates = {name: each.candidate for name, each in known}
     kept = replace(inputs.kept, restores=starts.restores, candidates=candidates, waiting=starts.waiting)
@@ -92,7 +94,7 @@ def _rendered(inputs: GraphInputs) -> Rendered:
 
 
 def _captures(graph: DynamoGraphDeployment, inputs: GraphInputs) -> dict[str, KubeObject | str]:
-    """What is captured of the components that start from PodSnapshots, or why nothing can be."""
+    """What is captured of the components that start from PodSnapshots, or why nothing can be captured."""
     defaults = inputs.config.checkpoints
     components = [each for each in graph.spec.components if starts_from_snapshot(each, inputs.checkpoints)]
     if not components or not defaults.enabled:
@@ -114,9 +116,10 @@ def _captures(graph: DynamoGraphDeployment, inputs: GraphInputs) -> dict[str, Ku
 def as_components(
     graph: DynamoGraphDeployment, names: Collection[str], config: render.RenderConfig
 ) -> list[DynamoComponentDeployment]:
-    """The component deployments that these components would be: an engine is the same whatever runs it. RenderError.
+    """The component deployments that these components would be; an engine is the same on every orchestrator. Raises
+    RenderError.
 
-    As their author wrote them: what is captured of them has a name of its own for each way to write them.
+    They are as their author wrote them: each way to write a component gives its capture another name.
     """
     spec = graph.spec.model_copy(update={"components": [each for each in graph.spec.components if each.name in names]})
     annotations = {key: value for key, value in graph.metadata.annotations.items() if key != WORKLOAD_PROVIDER}
@@ -155,7 +158,7 @@ def _kept(observed: Observed) -> render.ObservedGraph:
         kept = replace(kept, running=_running(observed))
     if not observed.config.grove:
         return kept
-    # Pods of other graphs are made by their component deployments.
+    # In graphs without Grove, component deployments make the pods.
     sets, cliques = observed.sets, grove.cliques_of(observed.sets)
     return replace(
         kept,

@@ -1,16 +1,18 @@
-"""Step 4: restarts of pods, requested by `spec.restart`: which components get the restart's id into their pod templates now.
+"""Step 4: restarts of pods, requested by `spec.restart`: which pod templates get the restart's id now.
 
-A pod template that carries another id is another template, so that its orchestrator replaces the pods, within its own limits.
-Everything that a restart knows stands in the objects and in the graph's status. One of the following can be the case:
+A pod template with another id is another template, so its orchestrator replaces the pods, within its own limits. All
+state of a restart is in the objects and in the graph's status. One of the following cases holds:
 
-1. Nothing is requested: ids that are there stay, since taking one out would replace pods, too.
-2. The restart has ended already: the same.
-3. The workers are being exchanged anyway: the restart is superseded, and not made up for later.
-4. Components are on their way: nothing more begins, one after the other; all begin at once where the strategy is Parallel.
-5. The same, by a restart of before that had not ended: these begin first, since a new id takes nothing from what serves.
+1. No restart is requested: existing ids stay, because removing one would also replace pods.
+2. The restart has already ended: the same.
+3. A rolling update of the workers is under way: the restart is superseded, and not made up for later.
+4. Components are still restarting: if they restart one by one, no other begins; with the Parallel strategy all begin at
+   once.
+5. The same, and an earlier restart had not finished with some: these begin first, because a new id stops nothing that
+   serves.
 6. All that began serve: the next in the order begins, or the restart is complete.
 
-Pods that are still to be made need no restart: their template has the id from the start.
+Pods that do not exist yet need no restart: their template has the id from the start.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,8 +39,8 @@ _ENDED = frozenset({RestartPhase.COMPLETED.value, RestartPhase.SUPERSEDED.value,
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A component as a restart sees it: whether there is anything of it, the id that it carries ("" for none), and whether
-    all of its pods are of the template that carries it, and serve.
+    """A component during a restart: whether it exists, its id ("" without one), and whether all of its pods come from
+    the template with that id, and serve.
     """
 
     exists: bool
@@ -47,7 +49,7 @@ class Part:
 
 
 def restart(plan: Plan, observed: Observed) -> Plan:
-    """With the ids in the pod templates of components, and how far the restart is."""
+    """The plan with the restart ids in the pod templates of components, and the progress of the restart."""
     rolling = (plan.rollout.status or {}).get("phase") == IN_PROGRESS
     decided = decide(
         observed.graph["spec"].get("restart"), observed.status.get("restart"), parts_of(plan, observed), rolling=rolling
@@ -56,7 +58,7 @@ def restart(plan: Plan, observed: Observed) -> Plan:
 
 
 def parts_of(plan: Plan, observed: Observed) -> dict[str, Part]:
-    """Components of the plan, as they are."""
+    """The observed components of the plan."""
     if plan.pod_clique_set is not None:
         return _of_set(plan.pod_clique_set, observed)
     there = observed.components
@@ -70,7 +72,8 @@ def parts_of(plan: Plan, observed: Observed) -> dict[str, Part]:
 def decide(
     desired: Mapping[str, Any] | None, previous: dict[str, Any] | None, parts: Mapping[str, Part], *, rolling: bool
 ) -> RestartPlan:
-    """The next step of the restart `desired` (`spec.restart`); `previous` is `status.restart`, `parts` are by component.
+    """The next step of the restart `desired` (`spec.restart`); `previous` is `status.restart`, `parts` are by
+    component.
 
     `rolling`: whether a rolling update of workers is under way.
     """
@@ -97,10 +100,10 @@ def decide(
 
 
 def _unfinished(waiting: Sequence[str], before: Mapping[str, Any] | None, parts: Mapping[str, Part]) -> list[str]:
-    """Of the components that wait for their id, those that are still on their way by an id of before.
+    """Of the components that wait for their id, those that are still restarting because of an earlier id.
 
-    `before` is the status, of this restart or the one before it: it says which they are. Where it says nothing, as after a
-    restart that was taken out, all that have an id and do not serve may be.
+    `before` is the status of this or the previous restart, and lists them. If it is None, as after a restart that was
+    removed, every component that has an id and does not serve may be one.
     """
     if _ended(before):
         return []
@@ -119,7 +122,7 @@ def _step(
 
 
 def _order(given: Sequence[str], parts: Mapping[str, Part]) -> list[str]:
-    """Components in the requested order; those that it leaves out follow by name, names of no component are left out."""
+    """Components in the requested order, then the others by name. Names that are not components are left out."""
     first = [name for name in dict.fromkeys(given) if name in parts]
     return [*first, *sorted(parts.keys() - set(first))]
 
@@ -129,7 +132,7 @@ def _ended(status: Mapping[str, Any] | None) -> bool:
 
 
 def _with_id(child: KubeObject, ids: Mapping[str, str]) -> KubeObject:
-    """A child of the graph with the ids in the pod templates of its components; the hash of workers does not cover these."""
+    """A child of the graph with the ids in the pod templates of its components; the hash of workers does not cover ids."""
     if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
         id_ = ids.get(objects.labels(child)[labels.COMPONENT])
         if id_ is None:
@@ -158,7 +161,7 @@ def _of_component(component: KubeObject | None, observed: Observed) -> Part:
     spec = workload.get("spec") or {}
     if workload.get("kind") != LEADER_WORKER_SETS.kind:
         return Part(True, id_, _id_in(spec.get("template")) == id_ and readiness(workload).ready)
-    # Its status does not say which generation of its spec it is of: right after a change all seems well.
+    # Its status does not say to which generation of its spec it belongs: right after a change everything appears ready.
     template = (spec.get("leaderWorkerTemplate") or {}).get("workerTemplate")
     renewed = _id_in(template) == id_ and _pods_have(id_, workload, observed)
     return Part(True, id_, renewed and readiness(workload).ready)
@@ -176,14 +179,14 @@ def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Part]:
         if id_ is None or workload is None:
             parts[each.component] = Part(id_ is not None, id_ or "")
             continue
-        # Before Grove knows that the set has another id, all seems well.
+        # Until Grove observes the new id of the set, everything appears ready.
         renewed = realized or (grove.is_updated(there, workload) and _pods_have(id_, workload, observed))
         parts[each.component] = Part(True, id_, renewed and readiness(workload).ready)
     return parts
 
 
 def _pods_have(id_: str, workload: KubeObject, observed: Observed) -> bool:
-    """Whether all pods of a workload have the id, where there shall be pods."""
+    """Whether all pods of a workload have the id. Without pods: whether none are desired."""
     pods = observed.pods_of(workload)
     return all(_id_in(pod) == id_ for pod in pods) and (bool(pods) or (workload.get("spec") or {}).get("replicas") == 0)
 

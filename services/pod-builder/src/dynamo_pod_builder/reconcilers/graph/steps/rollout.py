@@ -1,13 +1,13 @@
-"""Step 3: workers of several generations take turns: what to write of each this time.
+"""Step 3: workers of several generations take turns: the replicas to write for each generation in this reconcile.
 
-One of the following can be the case for a worker component:
-1. Nothing of it is there, or only the desired generation: it gets the replicas of the spec.
-2. Other generations are there: both move one step (`rollout.step`), by how many new pods serve (`serving`); the others are
-   deleted once the desired one serves.
+One of the following cases holds for a worker component:
+1. It has no component deployment, or only the desired generation: it gets the replicas of the spec.
+2. Other generations exist: both move one step (`rollout.step`), depending on how many new pods serve (`serving`); the
+   others are deleted when the desired generation serves.
 3. The same, and the component's strategy is Recreate: the others go first (`rollout.replace_all`).
-4. The same, and one of the desired ones waits for its checkpoint: the others serve until that is ready, and so do their
-   partners of their generation, with the replicas that the graph desires meanwhile (`rollout.scaled`).
-5. It is no longer desired: it stays until the workers that are desired serve, as long as nothing of them needs its room.
+4. The same, and a desired worker waits for its checkpoint: the others serve until the checkpoint is ready, and so do
+   the other workers of their generation, with the replicas that the graph desires meanwhile (`rollout.scaled`).
+5. It is no longer desired: it stays until the desired workers serve, unless they need its room.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ IN_PROGRESS, COMPLETED = "InProgress", "Completed"
 
 
 def roll(plan: Plan, observed: Observed) -> Plan:
-    """With the replicas that each generation of workers has next, and how far the rolling update is."""
+    """The plan with the next replicas of each generation of workers, and the progress of the rolling update."""
     previous: dict[str, Any] | None = observed.status.get("rollingUpdate")
     active = _active(previous)
     leftovers = _leftovers(plan.desired, observed)
@@ -46,15 +46,15 @@ def roll(plan: Plan, observed: Observed) -> Plan:
     drain: list[tuple[KubeObject, int]] = []
     moving: list[str] = []
     stands: list[str] = []
-    # Where one of them waits for a checkpoint, none of its generation can take over yet.
+    # While one of them waits for a checkpoint, no worker of its generation can take over.
     waits = not workers.keys().isdisjoint(plan.starts.waiting)
-    # What serves is deleted at the end, and may be of components that nothing takes turns with.
+    # Leftovers that serve are deleted at the end, and may belong to components that have no new generation.
     is_needed = any(objects.replicas(dcd) for part in leftovers.values() for dcd in part)
     finished = True
     for child in plan.desired:
         component = objects.labels(child).get(labels.COMPONENT, "")
         old = leftovers.get(component, ())
-        # An update ends when all workers serve, also those that have no old generation, or none any more.
+        # An update ends when all workers serve, including those that have no old generation, or no longer have one.
         takes_part = old or (child is workers.get(component) and (leftovers or active))
         if child["kind"] != DYNAMO_COMPONENT_DEPLOYMENTS.kind or not takes_part:
             children.append(child)
@@ -89,7 +89,7 @@ def _under_way(
     new: ServingPods,
     observed: Observed,
 ) -> Rollout:
-    """An update that has not ended, but for the replicas of leftovers: what of them stays, and what it waits for."""
+    """An unfinished update, without the replicas of leftovers: which leftovers stay, and what it waits for."""
     previous: dict[str, Any] = observed.status.get("rollingUpdate") or {}
     active, now = _active(previous), observed.now
     recreated = sorted(component for component, child in workers.items() if _is_recreated(child))
@@ -129,30 +129,30 @@ def _waits_for_room(component: str, crowded: str) -> str:
 
 
 def _ending(old: Sequence[KubeObject], observed: Observed) -> list[KubeObject]:
-    """Pods of component deployments that are being deleted: those that come in their place wait for them."""
+    """Pods that are being deleted, of these component deployments: their replacements wait for them."""
     pods = (pod for dcd in old for pod in observed.pods_of(observed.workloads.get(objects.name(dcd))))
     return [pod for pod in pods if objects.is_deleting(pod)]
 
 
 def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, list[KubeObject]]:
-    """Component deployments of workers that are not desired any more, by component."""
+    """Component deployments of workers that are no longer desired, by component."""
     names = {objects.name(child) for child in desired}
     workers = _workers(desired)
     leftovers: dict[str, list[KubeObject]] = {}
     for name, dcd in observed.components.items():
         component = objects.labels(dcd).get(labels.COMPONENT)
-        # What the last update left is on its way out: another one does not move it.
+        # A leftover of the last update is already on its way out: a new update does not move it.
         let_go = objects.is_deleting(dcd) and (component not in workers or objects.replicas(dcd) == 0)
         if let_go and not _active(observed.status.get("rollingUpdate")):
             continue
-        # Workers from before there were hashes have none.
+        # Workers that were created before hashes existed have none.
         if name not in names and (labels.WORKER_HASH in objects.labels(dcd) or component in workers):
             leftovers.setdefault(component or "", []).append(dcd)
     return leftovers
 
 
 def _workers(desired: Sequence[KubeObject]) -> dict[str, KubeObject]:
-    """Workers by component. They have one hash together, so that each of them takes part in a rolling update."""
+    """Workers by component. They share one hash, so all of them take part in a rolling update."""
     of_workers = [(objects.labels(child), child) for child in desired if labels.WORKER_HASH in objects.labels(child)]
     return {each[labels.COMPONENT]: child for each, child in of_workers if labels.COMPONENT in each}
 
@@ -164,7 +164,7 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
     before = [_replicas(objects.name(dcd), dcd, observed) for dcd in old]
     if _is_recreated(child):
         return replace_all(desired, current, before)
-    # Pods of a generation that does not serve go first, though some of its components have all of theirs.
+    # Pods of a generation that does not serve go first, even if some of its components have all their pods.
     shares = [new.old.get(generation_of(dcd)) for dcd in old]
     before = [
         replace(part, available=0, behind=0) if share is None else replace(part, share=share)
@@ -181,7 +181,9 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
 def _held(
     child: KubeObject, old: Sequence[KubeObject], new: ServingPods, plan: Plan, observed: Observed
 ) -> RolloutStep:
-    """No other pod of the new generation; next to those of it that serve, as many of before as the graph desires meanwhile."""
+    """No further pod of the new generation; in addition to its serving pods, as many old ones as the graph desires
+    meanwhile.
+    """
     component, name = objects.labels(child)[labels.COMPONENT], objects.name(child)
     current = _replicas(name, observed.components.get(name), observed)
     target = min(current.replicas, objects.replicas(child))
@@ -204,7 +206,7 @@ def _active(previous: Mapping[str, Any] | None) -> bool:
 
 
 def _begun(previous: Mapping[str, Any], now: datetime) -> str:
-    """When an update began; now where its status, which others may write, does not say it."""
+    """When an update began; now if its status, which other clients may write, does not say it."""
     return str(previous.get("startTime") or timestamp(now))
 
 
@@ -225,7 +227,7 @@ def _replicas(name: str, dcd: KubeObject | None, observed: Observed) -> Replicas
     workload = observed.workloads.get(name)
     available, ready = ready_replicas(observed.staying(name))
     pods = observed.pods_of(workload)
-    # A Deployment does not count pods that are being deleted, and they have their GPUs until they are gone.
+    # A Deployment does not count pods that are being deleted, but they keep their GPUs until they are gone.
     left = max(replicas_left(workload), sum(not has_ended(pod) for pod in pods))
     behind = max(0, served_groups(workload, pods) - available)
     return Replicas(name, objects.replicas(dcd), available, ready, objects.created_at(dcd), left, behind=behind)

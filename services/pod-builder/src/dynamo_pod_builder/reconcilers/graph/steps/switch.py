@@ -1,8 +1,8 @@
-"""Step 5: graphs that move between Deployments and Grove run on both ways until all of the desired one serves.
+"""Step 5: a graph that moves between Deployments and Grove runs on both until everything on the desired one serves.
 
-Services and ways in have the same names on both ways, and another owner: components own them on the one, the graph on the
-other. They change hands while they stay, so that clients keep their addresses. Only the graph moves them, either way, and its
-components leave alone what the graph has: the two never fight.
+Services and routes have the same names on both, but different owners: components own them on Deployments, the graph on
+Grove. They change owners without being recreated, so that clients keep their addresses. Only the graph moves them, in
+both directions, and its components do not touch what the graph owns, so the two never conflict.
 """
 
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.render.config import NO_CLAIMS
 
-#: What has the same name on both ways, and another owner.
+#: Kinds whose objects have the same name on both, but different owners.
 _CHANGING_HANDS = frozenset(each.id for each in (SERVICES, INGRESSES, VIRTUAL_SERVICES))
 
 
 def switch(plan: Plan, observed: Observed) -> Plan:
-    """With what runs the graph on another way than is desired: component deployments and other sets, or all sets."""
+    """The plan with the workloads on the other orchestrator: component deployments and other sets, or all sets."""
     if plan.pod_clique_set is None:
         return replace(plan, outgoing=observed.sets)
     name = objects.name(plan.pod_clique_set)
@@ -38,9 +38,9 @@ def switch(plan: Plan, observed: Observed) -> Plan:
 
 
 def handed_down(plan: Plan, observed: Observed) -> list[KubeObject]:
-    """Objects of a graph's components, as these want them, that the graph itself still owns from its time on Grove.
+    """Objects of a graph's components, as the components render them, that the graph still owns from its time on Grove.
 
-    Decided once the components are written: objects need an owner that exists.
+    Called after the components are written: an object needs an owner that exists.
     """
     held = {place for place in observed.children if place[0] in _CHANGING_HANDS}
     if plan.pod_clique_set is not None or not held:
