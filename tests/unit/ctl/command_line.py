@@ -19,7 +19,7 @@ class Ran(NamedTuple):
     def objects(self) -> list[dict[str, Any]]:
         """The YAML that it printed. AssertionError where it failed."""
         assert self.code == ExitCode.OK, self.err
-        return [each for each in yaml.safe_load_all(self.out) if each]
+        return [each for each in yaml.load_all(self.out, yaml.CSafeLoader) if each]
 
 
 Dynamoctl = Callable[..., Ran]

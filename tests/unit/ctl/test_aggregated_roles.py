@@ -23,7 +23,7 @@ def by_end(roles: Any) -> dict[str, Any]:
 def test_the_rules_are_those_of_the_chart():
     of_the_chart = [
         each
-        for each in yaml.safe_load_all(RENDERED.read_text())
+        for each in yaml.load_all(RENDERED.read_text(), yaml.CSafeLoader)
         if each
         and each["kind"] == "ClusterRole"
         and any("aggregate-to" in label for label in each["metadata"].get("labels", ()))

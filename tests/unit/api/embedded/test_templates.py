@@ -22,7 +22,7 @@ from tests.examples import examples
 from .published import FULL_TEMPLATE, document
 
 TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"
-FULL = yaml.safe_load(FULL_TEMPLATE.read_text())
+FULL = yaml.load(FULL_TEMPLATE.read_text(), yaml.CSafeLoader)
 CHECKER = Checker.from_documents(
     document(),
     resources=[DEPLOYMENTS],
@@ -104,7 +104,7 @@ PUBLISHED = {
 
 @pytest.mark.parametrize(("fields", "message"), PUBLISHED.items())
 def test_what_the_cluster_publishes(fields: str, message: str) -> None:
-    assert in_main(**yaml.safe_load(fields)) == [message]
+    assert in_main(**yaml.load(fields, yaml.CSafeLoader)) == [message]
 
 
 NOT_PUBLISHED = {
@@ -152,7 +152,7 @@ NOT_PUBLISHED = {
 
 @pytest.mark.parametrize(("fields", "message"), NOT_PUBLISHED.items())
 def test_what_it_does_not_publish_and_refuses(fields: str, message: str) -> None:
-    assert in_main(**yaml.safe_load(fields)) == [message]
+    assert in_main(**yaml.load(fields, yaml.CSafeLoader)) == [message]
 
 
 OF_PODS = {
@@ -180,7 +180,7 @@ OF_PODS = {
 
 @pytest.mark.parametrize(("fields", "message"), OF_PODS.items())
 def test_pods(fields: str, message: str) -> None:
-    assert in_pod(**yaml.safe_load(fields)) == [message]
+    assert in_pod(**yaml.load(fields, yaml.CSafeLoader)) == [message]
 
 
 def test_labels_and_annotations() -> None:
@@ -287,7 +287,7 @@ PODS_THAT_DO_NOT_HOLD_TOGETHER = {
 
 @pytest.mark.parametrize(("fields", "problem"), PODS_THAT_DO_NOT_HOLD_TOGETHER.items())
 def test_pods_that_do_not_hold_together(fields: str, problem: str) -> None:
-    (observed,) = in_pod(**yaml.safe_load(fields))
+    (observed,) = in_pod(**yaml.load(fields, yaml.CSafeLoader))
     assert observed.startswith(problem)
 
 
@@ -413,7 +413,7 @@ REFUSED_LATER = {
 
 @pytest.mark.parametrize(("fields", "problem"), REFUSED_LATER.items())
 def test_what_would_be_refused_later(fields: str, problem: str) -> None:
-    (observed,) = in_pod(**yaml.safe_load(fields))
+    (observed,) = in_pod(**yaml.load(fields, yaml.CSafeLoader))
     assert observed.startswith(problem)
 
 
@@ -451,7 +451,7 @@ TAKEN = [
 
 @pytest.mark.parametrize("fields", TAKEN)
 def test_what_the_api_server_takes_is_fine(fields: str) -> None:
-    assert in_pod(**yaml.safe_load(fields)) == []
+    assert in_pod(**yaml.load(fields, yaml.CSafeLoader)) == []
 
 
 CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
@@ -529,7 +529,7 @@ CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
 
 @pytest.mark.parametrize(("fields", "problem"), CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER.items())
 def test_containers_that_do_not_hold_together(fields: str, problem: str) -> None:
-    (observed,) = in_main(**yaml.safe_load(fields))
+    (observed,) = in_main(**yaml.load(fields, yaml.CSafeLoader))
     assert observed.startswith(problem)
 
 

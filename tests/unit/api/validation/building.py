@@ -77,7 +77,8 @@ def alpha(*parts: str, **fields: Any) -> dict[str, Any]:
     `main` has fields of the main container, `pod` of the pod, `gpus` is how many, and worker is the kind where none is given.
     """
     return services(
-        {name: _service(**given) for part in parts for name, given in yaml.safe_load(part).items()}, **fields
+        {name: _service(**given) for part in parts for name, given in yaml.load(part, yaml.CSafeLoader).items()},
+        **fields,
     )
 
 
@@ -87,7 +88,8 @@ def beta(*parts: str, **fields: Any) -> dict[str, Any]:
     `others` of a pod are its containers next to main, `log` says whether one stands before it, `metadata` are those of pods.
     """
     return components(
-        *(_component(name, **given) for part in parts for name, given in yaml.safe_load(part).items()), **fields
+        *(_component(name, **given) for part in parts for name, given in yaml.load(part, yaml.CSafeLoader).items()),
+        **fields,
     )
 
 

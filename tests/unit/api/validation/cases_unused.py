@@ -37,7 +37,7 @@ def in_both(kind: str, spec: Any) -> tuple[Any, Any]:
 
 def request(*parts: str, version: str = BETA) -> Any:
     """A request whose fields are texts of YAML."""
-    spec = {name: value for part in parts for name, value in yaml.safe_load(part).items()}
+    spec = {name: value for part in parts for name, value in yaml.load(part, yaml.CSafeLoader).items()}
     return manifest("DynamoGraphDeploymentRequest", version, {"model": "m", "backend": "vllm", **spec})
 
 
@@ -342,7 +342,7 @@ CASES = [
     *both("a source that no worker loads (lora)", *in_both("DynamoModel", {**MODEL, "modelType": "lora"})),
     *both(
         "the Job of a checkpoint",
-        *in_both("DynamoCheckpoint", {"identity": IDENTITY, "job": yaml.safe_load(JOB_OF_A_CHECKPOINT)}),
+        *in_both("DynamoCheckpoint", {"identity": IDENTITY, "job": yaml.load(JOB_OF_A_CHECKPOINT, yaml.CSafeLoader)}),
         "warning: spec.job.podTemplateSpec.metadata.name: has no effect: the pod gets labels and annotations of its template, and nothing else of its metadata",
         "warning: spec.job.podTemplateSpec.spec.restartPolicy: has no effect: the pod of the Job is never started again",
         "warning: spec.job.backoffLimit: has no effect: the Job runs once; create the checkpoint again to take it again",
