@@ -86,7 +86,7 @@ class NatsRig:
         await self.server.start()
         client = await nats.connect(self.server.url)
         for stream in await client.jetstream().streams_info():
-            await client.jetstream().delete_stream(stream.config.name)
+            await client.jetstream().delete_stream(str(stream.config.name))
         await client.close()
 
 
