@@ -1,6 +1,7 @@
-"""Rules that a schema cannot hold: between fields, between an object and its former self, and about the cluster.
+"""Rules that a schema cannot express: between fields, between an object and its previous state, and about the cluster.
 
-Pure: an object and facts in, findings out. Rules are written once for both versions; docs/validation.md lists them.
+Pure: an object and facts in, errors and warnings out. Each rule is written once for both versions; docs/validation.md
+lists all rules.
 """
 
 from dynamo_shared.api.validation.check import validate

@@ -1,4 +1,6 @@
-"""What depends on whether a graph controls a component deployment: fields that do nothing, changes that do not last."""
+"""Rules that depend on whether a graph controls a component deployment: fields without effect, changes that do not
+last.
+"""
 
 from typing import Any
 
@@ -38,14 +40,14 @@ def adapters_belong_to_graphs(component: ComponentView, metadata: object, _facts
     "has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment", added=True
 )
 def topology_belongs_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
-    """The pods of a component deployment without a graph are placed by their own template alone."""
+    """The pod template of a component deployment without a graph places its pods; no topology constraint does."""
     if component.spec.get("topologyConstraint") is not None and not _graph_of(metadata):
         yield broken(component.field("topologyConstraint"))
 
 
 @ALONE.rule("has no effect: only Grove {does}, and it runs graphs; write a DynamoGraphDeployment", added=True)
 def fields_of_grove_belong_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
-    """Grove runs no component deployment, so what only Grove acts on has no effect in one."""
+    """Grove does not run component deployments, so fields that only Grove reads have no effect."""
     for field, does in () if _graph_of(metadata) else fields_of_grove(component):
         yield broken(field, does=does)
 
@@ -64,7 +66,7 @@ _OF_PODS = (
 
 @ALONE.rule("has no effect here: write it in {annotations}", added=True)
 def annotations_are_read_from_pods(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
-    """How pods of a component deployment are made is read from the annotations of its pod template."""
+    """A component deployment reads these annotations only from its pod template."""
     given = mapping(mapping(metadata).get("annotations"))
     annotations = path(component.template_annotations.at)
     for name in _OF_PODS:
@@ -79,14 +81,14 @@ def annotations_are_read_from_pods(component: ComponentView, metadata: object, _
 def a_graph_sets_its_components_back(
     component: ComponentView, old: ComponentView, metadata: object, facts: Facts
 ) -> Violations:
-    """The spec of a component deployment that a graph controls is the graph's: other changes do not last."""
+    """A graph resets the spec of a component deployment that it controls, so other changes do not last."""
     graph = _graph_of(metadata)
     if graph and component.spec != old.spec and facts.user and facts.user not in facts.operators:
         yield broken(component.at, graph=shown(graph), component=shown(component.name))
 
 
 def _graph_of(metadata: object) -> str:
-    """Name of the graph that controls an object; "" where none does."""
+    """Name of the graph that controls an object; "" if there is none."""
     references: list[dict[str, Any]] = [mapping(each) for each in items(mapping(metadata).get("ownerReferences"))]
     owner = next((each for each in references if each.get("controller") is True), {})
     return text(owner.get("name")) if owner.get("kind") == GRAPH else ""

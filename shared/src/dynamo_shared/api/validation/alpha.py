@@ -23,10 +23,10 @@ WORDS = Words(
 
 
 def graph(obj: dict[str, Any]) -> GraphView:
-    """View of a graph."""
+    """Create the view of a graph."""
     spec = mapping(obj.get("spec"))
     services, backend = spec.get("services"), text(spec.get("backendFramework"))
-    # What is of a wrong type is the schema's to report.
+    # The schema reports values of a wrong type.
     readable = isinstance(services, dict) or (services is None and isinstance(obj.get("spec", {}), dict | None))
     return GraphView(
         version=ALPHA,
@@ -44,7 +44,7 @@ def graph(obj: dict[str, Any]) -> GraphView:
 
 
 def component(obj: dict[str, Any]) -> ComponentView:
-    """View of a component deployment."""
+    """Create the view of a component deployment."""
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     name = text(spec.get("serviceName")) or text(metadata.get("name"))
     return _component(spec, ("spec",), name, ("spec", "serviceName"), text(spec.get("backendFramework")))

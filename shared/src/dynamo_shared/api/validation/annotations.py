@@ -1,4 +1,4 @@
-"""Annotations that change how pods are made: a value that would be passed over in silence is refused."""
+"""Annotations that change how pods are created: a value that would silently have no effect is refused."""
 
 import re
 from collections.abc import Generator
@@ -44,22 +44,24 @@ ANNOTATIONS_OF_COMPONENTS = RuleSet("Annotations", (GRAPH, COMPONENT), "always")
 
 @ANNOTATIONS.rule("{value} is not a semantic version such as 1.2.0; leave it out, and the platform sets it")
 def origin_version_is_a_version(graph: GraphView, _facts: Facts) -> Violations:
-    """The version that first reconciled a graph is a semantic version: defaults depend on it."""
+    """The version that first reconciled a graph must be a semantic version, because defaults depend on it."""
     value = annotation(graph.annotations, OPERATOR_ORIGIN_VERSION)
     if value is not None and semver.parse(value) is None:
         yield broken(("metadata", "annotations", OPERATOR_ORIGIN_VERSION), value=shown(value))
 
 
-@ANNOTATIONS.rule("{problem}", added=True)  # in the words for all objects
+@ANNOTATIONS.rule("{problem}", added=True)  # the messages for all objects
 def graph_labels_and_annotations_can_be_written(graph: GraphView, _facts: Facts) -> Violations:
-    """Labels and annotations of a graph's pods have valid keys, and labels valid values."""
+    """The labels and annotations for a graph's pods must have valid keys, and the labels valid values."""
     for at, problem in objects.metadata(graph.spec):
         yield ("spec", *at), problem
 
 
-@ANNOTATIONS_OF_COMPONENTS.rule("{problem}", versions=(ALPHA,), added=True)  # in the words for all objects
+@ANNOTATIONS_OF_COMPONENTS.rule("{problem}", versions=(ALPHA,), added=True)  # the messages for all objects
 def component_labels_and_annotations_can_be_written(component: ComponentView, _facts: Facts) -> Violations:
-    """The same holds for those of a service and of its pods. In v1beta1 the check of pod templates requires this."""
+    """The labels and annotations of a service and its pods follow the same rule. In v1beta1 the check of pod templates
+    requires this.
+    """
     for at, problem in objects.metadata(component.spec):
         yield component.field(*at), problem
     for at, problem in objects.metadata(mapping(component.spec.get("extraPodMetadata"))):
@@ -72,7 +74,7 @@ _NO_MODE = "{value} is not allowed; one of 'pod', 'container'"
 
 @ANNOTATIONS.rule(_NO_EXECUTOR, _NO_MODE)
 def graph_annotations_have_known_values(graph: GraphView, _facts: Facts) -> Violations:
-    """The annotations for how vLLM spreads over nodes, and for what discovery registers, are enums, on graph and pods."""
+    """On graphs and pods, the annotations for vLLM's multi-node backend and for the unit of discovery are enums."""
     yield from _known_values(graph.annotations, ("metadata", "annotations"))
     yield from _known_values(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
 
@@ -80,7 +82,7 @@ def graph_annotations_have_known_values(graph: GraphView, _facts: Facts) -> Viol
 @ANNOTATIONS_OF_COMPONENTS.rule(_NO_EXECUTOR, _NO_MODE)
 @of_each_role
 def component_annotations_have_known_values(component: ComponentView, _facts: Facts) -> Violations:
-    """The same holds for the annotations of a component and of its pods."""
+    """On components and their pods, these annotations are enums too."""
     for values, at in component.annotations:
         if values:
             yield from _known_values(values, at)
@@ -95,7 +97,9 @@ _NOT_COHERENT = (
 
 @ANNOTATIONS.rule(_NO_SUCH_STRATEGY, _NOT_COHERENT, added=True)
 def grove_update_strategy_is_known(graph: GraphView, _facts: Facts) -> Violations:
-    """How Grove replaces the pods of a graph is an enum, in the case that Grove writes: else pods go that were to stay."""
+    """Grove's update strategy is an enum with Grove's spelling; with another value, Grove would delete pods that should
+    stay.
+    """
     value = annotation(graph.annotations, GROVE_UPDATE_STRATEGY)
     if value is not None and value not in GROVE_UPDATE_STRATEGIES:
         message = _NOT_COHERENT if value == "Coherent" else _NO_SUCH_STRATEGY.format(value=shown(value))
@@ -108,7 +112,7 @@ _NO_GROVE_HERE = "'grove' needs Grove, which runs no graphs here: leave it out, 
 
 @ANNOTATIONS.rule(_NO_PROVIDER, _NO_GROVE_HERE)
 def workload_provider_is_there(graph: GraphView, facts: Facts) -> Violations:
-    """What runs a graph is an enum, and nothing else runs a graph that says grove."""
+    """The workload provider of a graph is an enum; the value grove requires that Grove runs graphs on this platform."""
     value = annotation(graph.annotations, WORKLOAD_PROVIDER)
     if value is not None and not graph.provider:
         yield ("metadata", "annotations", WORKLOAD_PROVIDER), _NO_PROVIDER.format(value=shown(value))
@@ -118,7 +122,9 @@ def workload_provider_is_there(graph: GraphView, facts: Facts) -> Violations:
 
 @ANNOTATIONS.rule("component {name} is a planner of its own, and this asks the planner service: keep one of them")
 def a_graph_has_one_planner(graph: GraphView, _facts: Facts) -> Violations:
-    """Two planners would revert each other's decisions: either the planner service plans, or a component of the graph."""
+    """Two planners would revert each other's decisions, so a graph uses the planner service or a planner component, not
+    both.
+    """
     if annotation(graph.annotations, PLANNER_CONFIG):
         for component in graph.components:
             if component.type == "planner":
@@ -132,7 +138,7 @@ _ABOVE_ALL = "{value} is more than all pods; write 100% at most"
 
 @ANNOTATIONS.rule(_NO_MARGIN, _ABOVE_ALL, added=True)
 def graph_margins_are_numbers(graph: GraphView, _facts: Facts) -> Violations:
-    """Surge and unavailability of a rolling update, for all components, are numbers of pods or percentages."""
+    """Surge and unavailability for rolling updates of all components are numbers of pods or percentages."""
     yield from _margins(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
 
 
@@ -148,12 +154,12 @@ def component_margins_are_numbers(component: ComponentView, _facts: Facts) -> Vi
 _NO_RULES = "{value} is not a map of components to their autoscalers, as YAML or JSON"
 _NOT_ADAPTED = "{component} has no {adapter}: enable it, and the autoscaler has something to write to"
 _NO_COMPONENT = "is not a component of this graph"
-_NO_AUTOSCALING = "{problem}"  # in the words of the contract
+_NO_AUTOSCALING = "{problem}"  # the messages of the contract
 
 
 @ANNOTATIONS.rule(_NO_RULES, _NOT_ADAPTED, _NO_COMPONENT, _NO_AUTOSCALING, added=True)
 def autoscalers_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
-    """Autoscalers in the annotation follow its contract, and their components have an adapter."""
+    """Autoscalers in the annotation follow its contract, and each component with an autoscaler has a scaling adapter."""
     at = ("metadata", "annotations", AUTOSCALING)
     asked = yield from _by_component(graph, AUTOSCALING, _NO_RULES)
     if not asked:
@@ -170,18 +176,18 @@ def autoscalers_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
 
 _NO_POLICY = "{value} is not a map of components to their limits, as YAML or JSON"
 _NO_LIMITED = "is not a component of this graph; * stands for all"
-_NO_LIMIT = "{problem}"  # in the words of the contract
+_NO_LIMIT = "{problem}"  # the messages of the contract
 
 
 @ANNOTATIONS.rule(_NO_POLICY, _NO_LIMITED, _NO_LIMIT, added=True)
 def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
-    """Limits of scale commands in the annotation follow its contract: with a mistake, nothing would scale."""
+    """Limits of scale commands in the annotation follow its contract; with a mistake in them, nothing would scale."""
     at = ("metadata", "annotations", SCALING_POLICY)
     asked = yield from _by_component(graph, SCALING_POLICY, _NO_POLICY)
     if not asked:
         return
     for error in contract_errors("scaling-policy", asked):
-        # `*` stands in quotes there, and no name does.
+        # `*` is quoted in the path; names are not.
         steps = [step.removeprefix('["').removesuffix('"]') for step in error.path.split(".") if step]
         yield (*at, *steps), error.message
     names = {ANY, *(component.name for component in graph.components)}
@@ -191,7 +197,7 @@ def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
 
 
 def _by_component(graph: GraphView, name: str, not_a_map: str) -> Generator[tuple[Location, str], None, dict[str, Any]]:
-    """What an annotation sets, by component: nothing where it is absent, or where it is not a map, which is a violation."""
+    """The annotation's values by component; {} if it is absent, or if it is not a map, which is a violation."""
     asked = _map_of(graph, name)
     if asked is None:
         value = annotation(graph.annotations, name)
@@ -200,7 +206,7 @@ def _by_component(graph: GraphView, name: str, not_a_map: str) -> Generator[tupl
 
 
 def _map_of(graph: GraphView, name: str) -> dict[str, Any] | None:
-    """What an annotation says, {} where it is absent; None where it is not a map."""
+    """The value of an annotation, {} if it is absent; None if it is not a map."""
     value = annotation(graph.annotations, name)
     if value is None:
         return {}
@@ -208,7 +214,7 @@ def _map_of(graph: GraphView, name: str) -> dict[str, Any] | None:
         read = documents(value, SETTINGS) or [{}]
     except InvalidManifest:
         return None
-    # A second document would go unread.
+    # Nothing would read a second document.
     return read[0] if len(read) == 1 and isinstance(read[0], dict) else None
 
 
@@ -216,7 +222,7 @@ ANNOTATIONS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH,), "always")
 ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH, COMPONENT), "always")
 
 _OF_UPDATES = (DEPLOYMENT_STRATEGY, DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE)
-#: What only the annotations of pods say.
+#: Annotations that are read only from pods.
 _OF_PODS = (*_OF_UPDATES, DISABLE_IMAGE_PULL_SECRET_DISCOVERY)
 _BACKENDS = ("kubernetes", "etcd")
 _STRATEGIES = ("RollingUpdate", "Recreate")
@@ -229,12 +235,12 @@ _NO_QUEUE = (
 _NO_GROVE = "has no effect: it is said of Grove, which does not run this graph"
 _NO_UPDATE = "has no effect: Grove runs this graph, and replaces its pods in its own way"
 _NO_SWITCH = "{value} has no effect: only '{switch}' is read"
-#: Annotations that are read for one value, and this.
+#: Annotations with only one effective value, and that value.
 _SWITCHES = ((ENABLE_METRICS, "false"), (DISABLE_IMAGE_PULL_SECRET_DISCOVERY, "true"))
 _NO_STRATEGY = "{value} is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used"
 
 
-#: Of Dynamo after 1.5: one object of LeaderWorkerSet's controller for all roles of a graph.
+#: Introduced after Dynamo 1.5: one object of LeaderWorkerSet's controller for all roles of a graph.
 _DISAGGREGATED_SET = "nvidia.com/enable-disaggregatedset"
 
 
@@ -243,14 +249,14 @@ _DISAGGREGATED_SET = "nvidia.com/enable-disaggregatedset"
     added=True,
 )
 def no_disaggregated_set_runs_graphs(graph: GraphView, _facts: Facts) -> Violations:
-    """Grove runs a graph as a whole, or Deployments and LeaderWorkerSets run its components."""
+    """Either Grove runs the whole graph, or Deployments and LeaderWorkerSets run its components."""
     if str(graph.annotations.get(_DISAGGREGATED_SET, "")).lower() == "true":
         yield broken(("metadata", "annotations", _DISAGGREGATED_SET))
 
 
 @ANNOTATIONS_WITHOUT_EFFECT.rule("has no effect: the annotation {annotation} says {provider}", added=True)
 def grove_is_not_switched_off_for_graphs_that_it_must_run(graph: GraphView, _facts: Facts) -> Violations:
-    """What runs a graph is read before the annotation that keeps graphs off Grove."""
+    """The workload provider annotation takes precedence over the annotation that turns Grove off."""
     if graph.provider == OF_GROVE and str(graph.annotations.get(ENABLE_GROVE, "")).lower() == "false":
         yield broken(("metadata", "annotations", ENABLE_GROVE), annotation=WORKLOAD_PROVIDER, provider=OF_GROVE)
 
@@ -259,7 +265,9 @@ def grove_is_not_switched_off_for_graphs_that_it_must_run(graph: GraphView, _fac
     _NOT_ON_GRAPHS, _NO_QUEUE, _NO_GROVE, _NO_SWITCH, _NO_BACKEND, _NO_STRATEGY, _NO_UPDATE, added=True
 )
 def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violations:
-    """How Deployments are updated and which pull secrets pods get is read from pods; discovery and updates have names."""
+    """Update strategy and pull secret annotations are read only from pods; discovery backends and strategies have known
+    names.
+    """
     for name in _OF_PODS:
         if annotation(graph.annotations, name) is not None:
             yield ("metadata", "annotations", name), _NOT_ON_GRAPHS
@@ -276,9 +284,9 @@ def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violatio
     yield from _of_updates(of_pods, ("spec", "annotations"), grove=graph.of_grove(facts.grove))
 
 
-@ANNOTATIONS_WITHOUT_EFFECT.rule("{problem}", added=True)  # in the words of the contract
+@ANNOTATIONS_WITHOUT_EFFECT.rule("{problem}", added=True)  # the messages of the contract
 def what_autoscalers_do_not_have(graph: GraphView, _facts: Facts) -> Violations:
-    """Of the autoscalers in the annotation, what nothing reads."""
+    """Some settings of autoscalers in the annotation have no effect."""
     for error in contract_warnings("dynamo-autoscaling", _map_of(graph, AUTOSCALING) or {}):
         yield ("metadata", "annotations", AUTOSCALING, *filter(None, error.path.split("."))), error.message
 
@@ -286,9 +294,9 @@ def what_autoscalers_do_not_have(graph: GraphView, _facts: Facts) -> Violations:
 @ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, _NO_SWITCH, _NO_UPDATE, added=True)
 @of_each_role
 def component_annotations_have_an_effect(component: ComponentView, facts: Facts) -> Violations:
-    """Discovery backends, update strategies and switches of a component have values that the platform knows.
+    """Discovery backends, update strategies and switches of a component must have values that the platform knows.
 
-    How pods are updated is said of Deployments.
+    The update strategy applies only to Deployments.
     """
     for values, at in component.annotations:
         if values:
@@ -306,7 +314,7 @@ def _unknown_backend(values: dict[str, Any], at: Location) -> Violations:
 def _unknown_switch(
     values: dict[str, Any], at: Location, switches: tuple[tuple[str, str], ...] = _SWITCHES
 ) -> Violations:
-    """A value that differs from the one that is read in case or blanks only."""
+    """Values that differ from the effective value only in case or blanks."""
     for name, switch in switches:
         value = annotation(values, name)
         if value is not None and value != switch and value.strip().lower() == switch:
@@ -314,7 +322,7 @@ def _unknown_switch(
 
 
 def _of_updates(values: dict[str, Any], at: Location, *, grove: bool | None) -> Violations:
-    """How pods are updated: not where Grove updates them, and by a strategy that is known."""
+    """Update strategies: without effect if Grove updates the pods, and otherwise only known values have an effect."""
     for name in _OF_UPDATES if grove else ():
         if annotation(values, name) is not None:
             yield (*at, name), _NO_UPDATE
@@ -339,7 +347,7 @@ def _margins(values: dict[str, Any], at: Location) -> Violations:
         value = annotation(values, name)
         text = (value or "").strip()
         if not text:
-            continue  # The default, as with the reference.
+            continue  # The default, as in the reference.
         if _MARGIN.fullmatch(text) is None:
             yield (*at, name), _NO_MARGIN.format(value=shown(value))
         elif name == DEPLOYMENT_MAX_UNAVAILABLE and text.endswith("%") and int(text[:-1]) > 100:

@@ -1,4 +1,4 @@
-"""Views of v1beta1: components in a list, pods in a template, features by being there."""
+"""Views of v1beta1: components in a list, pods in a template, features that are on if present."""
 
 from typing import Any
 
@@ -22,10 +22,10 @@ WORDS = Words(
 
 
 def graph(obj: dict[str, Any]) -> GraphView:
-    """View of a graph."""
+    """Create the view of a graph."""
     spec = mapping(obj.get("spec"))
     components, backend = spec.get("components"), text(spec.get("backendFramework"))
-    # What is of a wrong type is the schema's to report.
+    # The schema reports values of a wrong type.
     readable = isinstance(components, list) or (components is None and isinstance(obj.get("spec", {}), dict | None))
     some = enumerate(items(components)[:CHECKED_COMPONENTS])
     objects = [(index, each) for index, each in some if isinstance(each, dict)]
@@ -36,13 +36,13 @@ def graph(obj: dict[str, Any]) -> GraphView:
         components=tuple(
             _component(each, ("spec", "components", index), text(each.get("name")), backend) for index, each in objects
         ),
-        # An item that is not an object is the schema's to report; it counts as a component all the same.
+        # The schema reports an item that is not an object; the item still counts as a component.
         names=tuple(text(mapping(each).get("name")) for each in items(components)) if readable else None,
     )
 
 
 def component(obj: dict[str, Any]) -> ComponentView:
-    """View of a component deployment."""
+    """Create the view of a component deployment."""
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     name = text(spec.get("name")) or text(metadata.get("name"))
     return _component(spec, ("spec",), name, text(spec.get("backendFramework")))

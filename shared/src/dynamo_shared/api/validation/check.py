@@ -1,4 +1,4 @@
-"""All rules of a kind, applied: what the webhooks and `dynamoctl` ask."""
+"""Applies all rules of a kind: the entry point for the webhooks and `dynamoctl`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ from dynamo_shared.api.validation.specified import SPECIFIED
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
 from dynamo_shared.api.validation.unused import UNUSED, UNUSED_IN_COMPONENTS_OF_GRAPHS, UNUSED_IN_GRAPHS
 
-#: Rules of each component, of a graph or alone, in the order in which they report.
+#: Rules for each component, of a graph or on its own, in the order of reports.
 _OF_COMPONENTS = (
     COMPONENTS,
     REPLICAS,
@@ -82,7 +82,7 @@ _OF_COMPONENTS = (
     SIDECARS,
     DEVICES,
 )
-#: Of each component, what is only warned of.
+#: Warnings about each component.
 _ABOUT_COMPONENTS = (
     WORTH_KNOWING,
     PODS_WORTH_KNOWING,
@@ -95,7 +95,7 @@ _ABOUT_COMPONENTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Review:
-    """An object and what it replaces, as they came and as rules read them: a graph, a component, or a spec."""
+    """An object and the object that it replaces, as received and as rules read them: a graph, a component, or a spec."""
 
     obj: dict[str, Any]
     old: dict[str, Any] | None
@@ -152,7 +152,7 @@ _Step = tuple[_Arguments, tuple[RuleSet, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What is asked of a kind: how rules read it, what is refused, and what is only warned of, in this order."""
+    """The checks of a kind: how rules read it, the refusing rules, and the warnings, in this order."""
 
     refusing: tuple[_Step, ...]
     warning: tuple[_Step, ...] = ()
@@ -223,16 +223,18 @@ def _rule_sets(steps: Iterable[_Step]) -> tuple[RuleSet, ...]:
     return tuple(dict.fromkeys(rule_set for _, rule_sets in steps for rule_set in rule_sets))
 
 
-#: Every rule set, for docs: what is refused, then what is only warned of.
+#: All rule sets, for the documentation: the refusing ones, then the warnings.
 REFUSING = _rule_sets(step for kind in _KINDS.values() for step in kind.refusing)
 WARNING = _rule_sets(step for kind in _KINDS.values() for step in kind.warning)
 
 
 def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> Findings:
-    """Every error and warning of an object, in a stable order; `old` is what an update replaces, None at creation.
+    """Every error and warning of an object, in a stable order; `old` is the object that an update replaces, None at
+    creation.
 
-    Both are of one version, and errors name the fields of it. What the schema refuses is not repeated, and a value of
-    a wrong type has no errors here. An object that is being deleted is let through: its finalizers must go.
+    Both have the same version, and errors name fields of that version. Errors of the schema are not repeated, and
+    values of a wrong type are skipped. An object that is being deleted has no errors, so that its finalizers can be
+    removed.
     """
     name, api_version = obj.get("kind"), obj.get("apiVersion")
     if not isinstance(name, str) or not isinstance(api_version, str):

@@ -1,4 +1,4 @@
-"""DynamoCheckpoint: what it is a checkpoint of stays, and holds no memory that lives outside the engine."""
+"""DynamoCheckpoint: its identity is immutable, and it contains no memory that is outside the engine."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ CHANGES_OF_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "when updated")
 
 @CHECKPOINTS.rule("cannot be enabled: a checkpoint does not hold its memory; leave it out")
 def checkpoint_holds_no_shared_gpu_memory(spec: dict[str, Any], facts: Facts) -> Violations:
-    """Engines with a GPU memory service have no checkpoint, unless the platform is configured to allow it."""
+    """Engines with a GPU memory service cannot have a checkpoint, unless the platform is configured to allow it."""
     if mapping(spec.get("gpuMemoryService")).get("enabled") is True and not facts.gms_snapshot:
         yield broken(("spec", "gpuMemoryService"))
 
@@ -29,7 +29,7 @@ _OF_THE_POD = frozenset({"labels", "annotations", "creationTimestamp"})
 
 @UNUSED_IN_CHECKPOINTS.rule(_ONCE, _KEPT, _NOT_STARTED_AGAIN, _NOT_OF_THE_POD, added=True)
 def the_job_is_the_platforms(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """How often the Job of a checkpoint is tried, how long it stays and what its pod is called is fixed."""
+    """The platform fixes the retries, the TTL and the pod metadata of a checkpoint's Job."""
     job = mapping(spec.get("job"))
     template, at = mapping(job.get("podTemplateSpec")), ("spec", "job", "podTemplateSpec")
     for name, value in mapping(template.get("metadata")).items():

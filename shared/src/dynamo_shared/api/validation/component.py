@@ -1,4 +1,4 @@
-"""What a component must have, in a graph or alone: exposure, volumes, resources, sidecars."""
+"""Requirements of a component, in a graph or on its own: exposure, volumes, resources, sidecars."""
 
 import re
 from typing import Any
@@ -19,7 +19,7 @@ from dynamo_shared.api.validation.view import ComponentView, of_each_role
 
 COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT), "always")
 
-#: Container that a v1alpha1 frontendSidecar becomes.
+#: Name of the container that a v1alpha1 frontendSidecar becomes.
 _SIDECAR = "sidecar-frontend"
 
 
@@ -69,19 +69,19 @@ def compilation_cache_has_a_place(component: ComponentView, _facts: Facts) -> Vi
     added=True,
 )
 def compilation_cache_is_below_its_volume(component: ComponentView, _facts: Facts) -> Violations:
-    """The directory of a compilation cache is one of its volume."""
+    """The directory of a compilation cache is a relative path within its volume."""
     if problem := paths.not_below(mapping(component.spec.get("compilationCache")).get("subPath")):
         yield component.field("compilationCache", "subPath"), problem
 
 
 def _without_cache_place(component: ComponentView) -> str | None:
-    """What is known to have no place for its cache; None where there may be one. An engine may be named nowhere."""
+    """What is known to have no default path for its cache, for a message; None if there may be one."""
     if not component.is_worker:
         words = component.words
         return f"{words.type} {component.type}" if component.type else f"a {words.component} without {words.type}"
     engine = BACKENDS.get(component.engine)
     if engine is None:
-        # A command may come later.
+        # A command may be added later.
         return "an engine that is not known" if component.has_command else None
     return None if engine.pods.compilation_cache_path else component.engine
 
@@ -99,7 +99,7 @@ def shared_memory_is_not_negative(component: ComponentView, _facts: Facts) -> Vi
     versions=(ALPHA,),
 )
 def frontend_sidecar_has_its_name_alone(component: ComponentView, _facts: Facts) -> Violations:
-    """No container has the name of the container that frontendSidecar becomes."""
+    """No other container has the name of the container that frontendSidecar becomes."""
     if not isinstance(component.spec.get("frontendSidecar"), dict):
         return
     containers = items(mapping(component.spec.get("extraPodSpec")).get("containers"))
@@ -120,7 +120,7 @@ _ROLE_LACKS_SIDECAR = (
 @COMPONENTS.rule(_NO_SIDECAR, _ROLE_LACKS_SIDECAR, versions=(BETA,), added=True)
 @of_each_role
 def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> Violations:
-    """The frontend sidecar is a container of the pod template, and of those of roles, other than the engine's."""
+    """The frontend sidecar is a container other than main, in the pod template and in the templates of roles."""
     sidecar = component.spec.get("frontendSidecar")
     if not isinstance(sidecar, str) or not sidecar:
         return
@@ -142,8 +142,8 @@ def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> 
 )
 @of_each_role
 def templates_of_roles_have_the_frontend_sidecar(component: ComponentView, _facts: Facts) -> Violations:
-    """A frontend sidecar becomes a container of the service's own pods. Those of a role with a template have it there."""
-    # Where all roles have one, another rule refuses the sidecar.
+    """A frontendSidecar adds a container to the service's own pods; a role's template must contain it already."""
+    # If all roles have a template, another rule refuses the sidecar.
     if len(component.role_templates) != 1 or not component.has_own_template:
         return
     if isinstance(component.spec.get("frontendSidecar"), dict) and _SIDECAR not in _names_of_others(component):
@@ -151,7 +151,7 @@ def templates_of_roles_have_the_frontend_sidecar(component: ComponentView, _fact
 
 
 def _names_of_others(component: ComponentView) -> list[str]:
-    """Names of the containers of a pod next to the engine's."""
+    """Names of the containers of a pod other than the engine's."""
     names = (text(mapping(each).get("name")) for each in items(component.pod.value.get("containers")))
     return [name for name in names if name and name != MAIN]
 
@@ -161,7 +161,7 @@ _AMOUNTS = ("cpu", "memory", "gpu")
 
 @COMPONENTS.rule("{value} is not a quantity; examples: 8Gi, 500m, 2", versions=(ALPHA,), added=True)
 def amounts_are_quantities(component: ComponentView, _facts: Facts) -> Violations:
-    """Resources that are written as strings are Kubernetes quantities."""
+    """Amounts of resources that are strings are Kubernetes quantities."""
     resources = component.spec.get("resources")
     for kind in ("limits", "requests") if isinstance(resources, dict) else ():
         given = mapping(mapping(resources).get(kind))
@@ -178,11 +178,11 @@ def _is_not_quantity(value: object) -> bool:
     return isinstance(value, str) and bool(value) and quantity.amount_of(value) is None
 
 
-@COMPONENTS.rule("{problem}", versions=(ALPHA,), added=True)  # in the words for containers
+@COMPONENTS.rule("{problem}", versions=(ALPHA,), added=True)  # the messages for containers
 def amounts_are_those_of_a_container(component: ComponentView, _facts: Facts) -> Violations:
-    """Resources have names that exist, amounts that are not negative, and requests within their limits.
+    """Resources have known names, amounts that are not negative, and requests within their limits.
 
-    Those of mainContainer count, too. In v1beta1 the check of pod templates requires this.
+    Resources of mainContainer are included. In v1beta1 the check of pod templates requires this.
     """
     given = mapping(component.spec.get("resources"))
     own = mapping(mapping(mapping(component.spec.get("extraPodSpec")).get("mainContainer")).get("resources"))
@@ -192,7 +192,7 @@ def amounts_are_those_of_a_container(component: ComponentView, _facts: Facts) ->
     if not given:
         return
     problems = list(objects.resources(merged))
-    # What mainContainer has wrong by itself is reported there.
+    # Errors that are only in mainContainer are reported there.
     reported = {at for at, _ in objects.resources(own)} if problems else ()
     for at, problem in problems:
         if at not in reported:
@@ -200,7 +200,7 @@ def amounts_are_those_of_a_container(component: ComponentView, _facts: Facts) ->
 
 
 def place_of_amount(kind: str, name: str, given: dict[str, Any], own: dict[str, Any]) -> Location:
-    """Where a service has the amount of a resource."""
+    """Location of the amount of a resource in a service."""
     if name in mapping(own.get(kind)):
         return "extraPodSpec", "mainContainer", "resources", kind, name
     written = mapping(given.get(kind))
@@ -214,7 +214,7 @@ def place_of_amount(kind: str, name: str, given: dict[str, Any], own: dict[str, 
 WORTH_KNOWING = RuleSet("Components", (GRAPH, COMPONENT), "always")
 
 _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
-#: An endpoint picker is asked by numbers.
+#: Probes of an endpoint picker use port numbers.
 _WITH_PORTS = frozenset(_TYPES) - {"epp"}
 
 
@@ -224,7 +224,7 @@ _WITH_PORTS = frozenset(_TYPES) - {"epp"}
     added=True,
 )
 def other_types_run_as_written(component: ComponentView, _facts: Facts) -> Violations:
-    """v1alpha1 allows any componentType; an unknown type gets no ports, probes and variables."""
+    """v1alpha1 accepts any componentType; pods of an unknown type get no ports, probes or variables."""
     if component.type and component.type not in _TYPES:
         hint = did_you_mean(component.type, _TYPES)
         yield broken(component.type_at, type=shown(component.type), types=listed(map(shown, _TYPES)), hint=hint)
@@ -239,7 +239,7 @@ _NO_MAIN = (
 @WORTH_KNOWING.rule(_NO_IMAGE, _NO_MAIN, added=True)
 @of_each_role
 def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
-    """A component needs an image before it can run, and has no default. It is that of the container main."""
+    """The container main needs an image before a component can run; there is no default image."""
     if component.image.value not in (None, "") or component.has_own_template or _lacks_template(component):
         return
     containers = [mapping(each).get("name") for each in items(component.pod.value.get("containers"))]
@@ -250,7 +250,9 @@ def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
 
 
 def _lacks_template(component: ComponentView) -> bool:
-    """Whether it is refused since a role has no template: templates of roles are refused without an image, too."""
+    """Whether the component is refused because a role has no template; templates of roles without an image are refused,
+    too.
+    """
     field = component.pod.at[len(component.at)]
     return bool(component.role_templates) and not isinstance(component.spec.get(str(field)), dict)
 
@@ -259,7 +261,7 @@ def _lacks_template(component: ComponentView) -> bool:
     "has no port {name}, which probes and the Service name: add containerPort {number} of that name", added=True
 )
 def ports_have_the_one_that_is_asked(component: ComponentView, _facts: Facts) -> Violations:
-    """Ports of a container replace the platform's, and one of these is what probes and the Service ask by name."""
+    """Ports of a container replace the platform's, so they must include the named port that probes and the Service use."""
     port, _ = _asked(component)
     container, at = component.runtime
     own = items(container.get("ports"))
@@ -267,7 +269,7 @@ def ports_have_the_one_that_is_asked(component: ComponentView, _facts: Facts) ->
         yield broken((*at, "ports"), name=port.name, number=port.number)
 
 
-#: Of a frontend; it wins over the variable.
+#: Flag of a frontend; it takes precedence over the variable.
 _PORT_FLAG = "--http-port"
 _PORT_GIVEN = re.compile(rf"{_PORT_FLAG}(?: +|=)[\"']?([0-9]{{1,5}})(?![0-9])")
 
@@ -276,7 +278,7 @@ _PORT_GIVEN = re.compile(rf"{_PORT_FLAG}(?: +|=)[\"']?([0-9]{{1,5}})(?![0-9])")
     "it listens there, and probes and the Service ask port {name}, which is {number}: leave {variable} out", added=True
 )
 def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts) -> Violations:
-    """What env, or a flag, says of the port that probes and the Service ask is that port: else no pod becomes ready."""
+    """A port in env or in a flag must be the port that probes and the Service use, or pods never become ready."""
     port, variable = _asked(component)
     if port is None:
         return
@@ -300,7 +302,9 @@ def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts)
 
 
 def _asked(component: ComponentView) -> tuple[ports.Port | None, str]:
-    """The port of the engine's container that probes and the Service ask by name, if any; the variable that says it."""
+    """The port of the engine's container that probes and the Service use by name, if any, and the variable that sets
+    it.
+    """
     within_pod = component.failover is not None and not component.failover.inter_pod
     if component.type not in _WITH_PORTS or within_pod:
         return None, ""
@@ -315,7 +319,7 @@ def _asked(component: ComponentView) -> tuple[ports.Port | None, str]:
     added=True,
 )
 def pods_share_a_claim(component: ComponentView, _facts: Facts) -> Violations:
-    """Pods that name one ResourceClaim have its devices together, however many pods there are."""
+    """All pods that name one ResourceClaim share its devices, however many pods there are."""
     replicas = 1 if component.replicas is None else component.replicas
     places: dict[str, list[tuple[Location, int]]] = {}
     for each in component.of_each_role:

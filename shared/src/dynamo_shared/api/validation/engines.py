@@ -1,4 +1,4 @@
-"""Shared GPU memory, failover and checkpoints of engines: what goes together, and on what."""
+"""Shared GPU memory, failover and checkpoints of engines: which combinations are allowed, and their requirements."""
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import shown
@@ -23,7 +23,7 @@ _NO_GPU_COUNT = "{value} is not a number of GPUs; {field} needs a whole one, 1 a
 
 @ENGINES.rule(_NO_GPU, _NO_GPU_COUNT)
 def shared_gpu_memory_needs_gpus(component: ComponentView, _facts: Facts) -> Violations:
-    """Engines that share GPU memory, or fail over between pods, have a whole number of GPUs."""
+    """Engines that share GPU memory, or fail over between pods, need a whole number of GPUs."""
     feature = component.gms
     if feature is None and component.failover is not None and component.failover.inter_pod:
         feature = component.failover
@@ -37,7 +37,7 @@ def shared_gpu_memory_needs_gpus(component: ComponentView, _facts: Facts) -> Vio
 
 
 def _is_count(value: object) -> bool:
-    """Whether a quantity is a whole number, 1 at least. What is not a valid quantity is reported elsewhere."""
+    """Whether a quantity is a whole number, at least 1. Invalid quantities are reported elsewhere."""
     if not isinstance(value, int | str) or isinstance(value, bool):
         return True
     number = quantity.amount_of(value)
@@ -50,7 +50,7 @@ _OTHER_MODE = "{mode} differs from {other} of gpuMemoryService; they must be the
 
 @ENGINES.rule(_NO_SERVICE, _OTHER_MODE)
 def failover_goes_with_shared_gpu_memory(component: ComponentView, _facts: Facts) -> Violations:
-    """Failover engines have no weights of their own: they need a GPU memory service of the same mode."""
+    """Failover engines load no weights of their own, so they need a GPU memory service with the same mode."""
     failover, gms = component.failover, component.gms
     if failover is None:
         return
@@ -63,7 +63,7 @@ def failover_goes_with_shared_gpu_memory(component: ComponentView, _facts: Facts
 
 @ENGINES.rule("{shadows} is too many: intraPod keeps exactly 1 engine waiting, interPod any number", versions=(ALPHA,))
 def failover_in_a_pod_has_one_shadow(component: ComponentView, _facts: Facts) -> Violations:
-    """Within a pod, exactly one engine waits. In v1beta1 the schema allows no other number."""
+    """Within a pod, exactly one engine stands by. In v1beta1 the schema allows no other number."""
     failover = component.failover
     if failover is not None and not failover.inter_pod and failover.shadows > 1:
         yield broken((*failover.at, "numShadows"), shadows=failover.shadows)
@@ -79,7 +79,9 @@ def only_engines_fail_over_between_pods(component: ComponentView, _facts: Facts)
 
 @ENGINES.rule("not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out")
 def shared_gpu_memory_is_in_no_checkpoint(component: ComponentView, facts: Facts) -> Violations:
-    """An engine has a checkpoint or a GPU memory service, unless the platform is configured to allow both: DynamoCheckpoints."""
+    """An engine has either a checkpoint or a GPU memory service; a platform can be configured to allow both with
+    DynamoCheckpoints.
+    """
     allowed = facts.gms_snapshot and not component.takes_checkpoint
     if component.checkpoint is not None and component.gms is not None and not allowed:
         yield broken(component.checkpoint)
@@ -87,7 +89,7 @@ def shared_gpu_memory_is_in_no_checkpoint(component: ComponentView, facts: Facts
 
 @ENGINES.rule("enabled: true, checkpointRef or identity must be set", versions=(BETA,), added=True)
 def checkpoints_are_named_or_switched_on(component: ComponentView, _facts: Facts) -> Violations:
-    """A component starts from a checkpoint that is named, or from one that is taken of itself: then it says so."""
+    """A component starts from a named checkpoint, or from a checkpoint of itself, which needs enabled: true."""
     if component.takes_checkpoint and component.start.get("enabled") is not True:
         yield broken(component.checkpoint or ())
 
@@ -96,7 +98,7 @@ def checkpoints_are_named_or_switched_on(component: ComponentView, _facts: Facts
     "not together with checkpointRef, which names a checkpoint that is taken already: leave one of the two out"
 )
 def captures_are_of_the_component(component: ComponentView, _facts: Facts) -> Violations:
-    """Only a checkpoint that is taken of the component itself has a pod of its own."""
+    """A component sets job only if the platform takes the checkpoint of that component."""
     start = component.start
     if component.checkpoint is not None and start.get("checkpointRef") and start.get("job") is not None:
         yield broken((*component.checkpoint, "job"))

@@ -1,4 +1,4 @@
-"""What rules know beyond the object, and what they find."""
+"""What rules know besides the object, and what they return."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,36 +11,38 @@ _PLANNER_ACCOUNT = "planner-serviceaccount"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Who asks, and what the cluster and the platform can do. A rule about a fact that is None is not applied."""
+    """The user of the request, and the capabilities of cluster and platform. A rule is skipped if its fact is None."""
 
     user: str = ""
-    """Username of who writes; "" where the user is unknown."""
+    """Username of the author of the change; "" if unknown."""
     operators: frozenset[str] = frozenset()
     """Usernames of the platform's own services."""
     adapter_replicas: Mapping[str, int] | None = None
-    """Numbers that the adapters of the graph have, by component."""
+    """Replicas that the adapters of the graph set, by component."""
     grove: bool | None = None
-    """Whether graphs are run by Grove, where they do not opt out."""
+    """Whether Grove runs graphs that do not opt out."""
     leader_worker_sets: bool | None = None
-    """Whether replicas that span nodes may be LeaderWorkerSets."""
+    """Whether replicas that span nodes can run as LeaderWorkerSets."""
     inference_pools: bool | None = None
     """Whether the cluster serves the API of InferencePools."""
     checkpoints: bool | None = None
-    """Whether the platform has checkpoints."""
+    """Whether checkpoints are enabled on the platform."""
     gms_snapshot: bool = False
-    """Whether engines with a GPU memory service may be checkpointed."""
+    """Whether engines with a GPU memory service may have checkpoints."""
     cluster_wide: bool = True
     """Whether the platform manages all namespaces."""
     gpu_discovery: bool = True
-    """Whether GPUs are discovered on nodes."""
+    """Whether the platform discovers GPUs on nodes."""
     topologies: Mapping[str, tuple[str, ...]] | None = None
-    """ClusterTopologyBindings, or ClusterTopologies, with their domains, broad to narrow."""
+    """ClusterTopologyBindings or ClusterTopologies, each with its domains from broad to narrow."""
     topology_kind: str = "ClusterTopology"
-    """Kind of these: Grove calls it ClusterTopologyBinding from 0.1.0-alpha.11 on."""
+    """Kind of the topologies: ClusterTopologyBinding since Grove 0.1.0-alpha.11."""
 
     @property
     def may_set_adapted_replicas(self) -> bool:
-        """Whether the user may change replicas that an adapter owns: the platform, or a planner of any namespace."""
+        """Whether the user may change replicas that an adapter owns: the platform's services, and planners of any
+        namespace.
+        """
         if self.user and self.user in self.operators:
             return True
         namespace, _, account = self.user.removeprefix(_SERVICE_ACCOUNT).partition(":")
@@ -49,7 +51,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is wrong with an object, and what its author should know though it is accepted."""
+    """Errors of an object, and warnings for its author if it is accepted."""
 
     errors: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,6 @@
-"""What a graph as a whole must have: components, one endpoint picker at most, claims and a restart that make sense."""
+"""Requirements of a graph as a whole: components, at most one endpoint picker, complete claims, a complete restart
+order.
+"""
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules.names import wrong_object_name
@@ -54,9 +56,9 @@ def claims_are_complete(graph: GraphView, _facts: Facts) -> Violations:
             yield (*at, "size"), _INCOMPLETE_CLAIM.format(value=shown(claim["size"]))
 
 
-@GRAPHS.rule("{problem}", added=True)  # in the words for names
+@GRAPHS.rule("{problem}", added=True)  # the messages for names
 def priority_class_has_a_name(graph: GraphView, _facts: Facts) -> Violations:
-    """The PriorityClass of a graph has the name of an object."""
+    """The PriorityClass of a graph must have a valid object name."""
     if problem := wrong_object_name(text(graph.spec.get("priorityClassName"))):
         yield ("spec", "priorityClassName"), problem
 
@@ -69,7 +71,7 @@ _ORDER_LACKS = "lacks {missing}: name every {component} once, or leave order out
 
 @GRAPHS.rule(_ORDER_OF_PARALLEL, _NAMED_TWICE, _UNKNOWN_IN_ORDER, _ORDER_LACKS)
 def restart_order_names_every_component_once(graph: GraphView, _facts: Facts) -> Violations:
-    """The order of a sequential restart names each component once, and nothing else."""
+    """The order of a sequential restart names each component exactly once, and nothing else."""
     strategy = mapping(mapping(graph.spec.get("restart")).get("strategy"))
     order = items(strategy.get("order"))
     if not order or graph.names is None:
@@ -119,7 +121,7 @@ _ONLY_VLLM = "must be vllm, not {backend}: {field} is {mode}, which only vLLM ca
 
 @GRAPHS.rule(_GROVE_IS_OFF, _GROVE_IS_OPTED_OUT, _ONLY_VLLM)
 def gpu_memory_between_pods_needs_grove_and_vllm(graph: GraphView, facts: Facts) -> Violations:
-    """Pods share GPU memory only if the backend is vLLM and Grove runs them."""
+    """Pods can share GPU memory only if the backend is vLLM and Grove runs the graph."""
     sharing = [each.gms for each in graph.components if each.gms is not None and each.gms.inter_pod]
     if graph.of_grove(facts.grove) is False:
         for gms in sharing:

@@ -1,4 +1,4 @@
-"""What an update may not change: pods could not follow, so that another graph is needed."""
+"""Changes that an update cannot make: the pods could not follow, so the user must create another graph."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,26 +24,26 @@ _BACKEND_ADVICE = "the engine is fixed once pods run; serve the other engine nex
 
 @CHANGES.rule(_OTHER_BACKEND)
 def backend_of_a_graph_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """The inference engine of a graph cannot be changed, neither set nor unset."""
+    """The inference engine of a graph cannot be changed, set or unset."""
     yield from _same_backend(graph.spec, old.spec, GRAPH)
 
 
 @CHANGES_ALONE.rule(_OTHER_BACKEND)
 def backend_of_a_component_stays(component: ComponentView, old: ComponentView, _facts: Facts) -> Violations:
-    """The inference engine of a component deployment cannot be changed, neither set nor unset."""
+    """The inference engine of a component deployment cannot be changed, set or unset."""
     yield from _same_backend(component.spec, old.spec, COMPONENT)
 
 
 @ADVICE.rule(_BACKEND_ADVICE)
 def how_to_change_the_backend_of_a_graph(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """Appears together with the refusal of another backend."""
+    """Appears together with the refusal to change the engine."""
     if any(True for _ in _same_backend(graph.spec, old.spec, GRAPH)):
         yield ("spec", "backendFramework"), _BACKEND_ADVICE
 
 
 @ADVICE_ALONE.rule(_BACKEND_ADVICE)
 def how_to_change_the_backend_of_a_component(component: ComponentView, old: ComponentView, _facts: Facts) -> Violations:
-    """Appears together with the refusal of another backend."""
+    """Appears together with the refusal to change the engine."""
     if any(True for _ in _same_backend(component.spec, old.spec, COMPONENT)):
         yield ("spec", "backendFramework"), _BACKEND_ADVICE
 
@@ -57,7 +57,7 @@ def _same_backend(spec: dict[str, Any], old: dict[str, Any], kind: str) -> Viola
 
 @CHANGES.rule("{components} cannot be added or removed ({difference}): create a DynamoGraphDeployment of another name")
 def set_of_components_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """The names of a graph's components cannot change; everything else in them can."""
+    """The names of a graph's components cannot change; everything else in the components can."""
     if graph.names is None or old.names is None:
         return
     now, before = frozenset(graph.names), frozenset(old.names)
@@ -75,7 +75,7 @@ def set_of_components_stays(graph: GraphView, old: GraphView, _facts: Facts) -> 
     "a {component} cannot change between one node and several: create a DynamoGraphDeployment of another name"
 )
 def node_topology_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """A component stays on a single node, or on several; their number may change."""
+    """A component cannot change between one node and several; the number of several nodes can change."""
     for component, before in _pairs(graph, old):
         if (component.nodes > 1) != (before.nodes > 1):
             yield broken(component.field("multinode"), component=graph.words.component)
@@ -89,7 +89,9 @@ _OTHER_SHADOWS = "cannot be changed from {before} to {now} between pods: recreat
 
 @CHANGES.rule(_MODE_TOGGLED, _OTHER_SHADOWS)
 def sharing_between_pods_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """GPU memory and failover between pods cannot be switched on or off, and the number of their engines cannot change."""
+    """Shared GPU memory and failover between pods cannot be switched on or off, and their number of engines cannot
+    change.
+    """
     mode = shown(graph.words.inter_pod)
     for component, before in _pairs(graph, old):
         memory = component.gms is not None and component.gms.inter_pod
@@ -107,7 +109,7 @@ def sharing_between_pods_stays(graph: GraphView, old: GraphView, _facts: Facts) 
     "cannot be changed from {before} to {now}, as Grove fixes it: create a DynamoGraphDeployment of another name"
 )
 def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
-    """How many replicas start together cannot change while Grove runs the graph; absent, it is 1."""
+    """The number of replicas that start together cannot change while Grove runs the graph; if it is absent, it is 1."""
     if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
         return
     for component, before in _pairs(graph, old):
@@ -121,7 +123,7 @@ def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: F
     versions=(BETA,),
 )
 def scaling_groups_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """A component on one node stays a scaling group of Grove, or a clique."""
+    """A component on one node stays a scaling group or a clique of Grove."""
     for component, before in _pairs(graph, old):
         if component.is_forced_group != before.is_forced_group:
             yield broken(component.field("experimental", "grove", "forceScalingGroup"))
@@ -129,7 +131,7 @@ def scaling_groups_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Viol
 
 @CHANGES.rule("cannot be added, removed or changed later: recreate the DynamoGraphDeployment")
 def topology_constraints_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """Constraints of a graph and of its components cannot be changed."""
+    """Topology constraints of a graph and of its components cannot be changed."""
     if _constraint(graph.spec, graph) != _constraint(old.spec, old):
         yield broken(TOPOLOGY_AT)
     for component, before in _pairs(graph, old):
@@ -157,7 +159,9 @@ _NOT_YET_ADAPTED = (
 
 @CHANGES.rule(_ADAPTED, _NOT_YET_ADAPTED)
 def replicas_of_an_adapter_are_its_own(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
-    """Replicas that an adapter owns equal the adapter's, or are omitted; only the platform and planners may differ."""
+    """If an adapter owns the replicas, a graph sets the adapter's number or none; only the platform and planners may
+    set others.
+    """
     if facts.may_set_adapted_replicas:
         return
     owned = facts.adapter_replicas or {}
@@ -169,14 +173,14 @@ def replicas_of_an_adapter_are_its_own(graph: GraphView, old: GraphView, facts: 
         if component.adapted and now not in (then, owned.get(component.name)):
             name = component_deployment(graph.name, component.name)
             adapter = component.words.adapter
-            # An adapter that is new starts with the number that the graph has: there is none yet that could be scaled.
+            # A new adapter starts with the number in the graph: there is no adapter yet that a user could scale.
             message = _ADAPTED if before.adapted else _NOT_YET_ADAPTED
             yield component.field("replicas"), message.format(before=then, now=now, adapter=adapter, name=name)
 
 
 @CHANGES.rule("cannot be changed from {before} to {now}: create a DynamoGraphDeployment of another name")
 def what_runs_a_graph_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """What runs a graph is written once; later it is neither changed nor removed."""
+    """The workload provider of a graph cannot be changed or removed after it is set."""
     before, now = old.provider, annotation(graph.annotations, WORKLOAD_PROVIDER)
     if before and now != before:
         words = [shown(each) if each else "unset" for each in (before, now)]
@@ -185,7 +189,9 @@ def what_runs_a_graph_stays(graph: GraphView, old: GraphView, _facts: Facts) -> 
 
 @CHANGES.rule("cannot be changed while a rolling update is {phase}: wait until it is complete")
 def no_restart_during_a_rolling_update(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """The id of a restart cannot change while a rolling update is pending or in progress: it replaces the pods anyway."""
+    """The restart id cannot change while a rolling update is pending or in progress, because the update replaces the
+    pods anyway.
+    """
     phase = mapping(old.status.get("rollingUpdate")).get("phase")
     if phase not in ("Pending", "InProgress"):
         return
@@ -195,7 +201,7 @@ def no_restart_during_a_rolling_update(graph: GraphView, old: GraphView, _facts:
 
 
 def _pairs(graph: GraphView, old: GraphView) -> Iterator[tuple[ComponentView, ComponentView]]:
-    """Components that were there before, with what they were."""
+    """Components that existed before the update, each with its previous state."""
     before = {component.name: component for component in old.components if component.name}
     for component in graph.components:
         if component.name in before:

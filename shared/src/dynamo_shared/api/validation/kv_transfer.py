@@ -1,4 +1,4 @@
-"""Where KV caches may go between prefill and decode workers: a policy is complete, and stays."""
+"""Where KV caches may move between prefill and decode workers: a policy is complete and immutable."""
 
 from typing import Any
 
@@ -19,12 +19,12 @@ PREFERRED = "preferred"
 
 _NO_LABEL = "required: the label of nodes that says which {domain} each is in"
 _NO_TOPOLOGY = "is not supported: write labelKey, the label of nodes that the ClusterTopology has for {domain}"
-_NO_KEY = "{problem}"  # in the words for keys of labels
+_NO_KEY = "{problem}"  # the messages for keys of labels
 
 
 @KV_TRANSFER.rule(_NO_LABEL, _NO_TOPOLOGY, _NO_KEY)
 def a_policy_has_a_label_of_nodes(graph: GraphView, _facts: Facts) -> Violations:
-    """A policy names a label of nodes. Of the two sources that the reference has, a ClusterTopology is not read."""
+    """A policy names a label of nodes. The reference can also use a ClusterTopology; this platform does not read it."""
     policy = policy_of(graph)
     if policy is None:
         return
@@ -43,7 +43,7 @@ _A_WEIGHT = "has no meaning without enforcement preferred: leave it out"
 
 @KV_TRANSFER.rule(_NO_WEIGHT, _A_WEIGHT)
 def preference_has_a_weight(graph: GraphView, _facts: Facts) -> Violations:
-    """How much a domain is preferred is a number, and only a preference has one."""
+    """Only the enforcement preferred has a weight, and requires it."""
     policy = policy_of(graph)
     if policy is None:
         return
@@ -59,7 +59,9 @@ def preference_has_a_weight(graph: GraphView, _facts: Facts) -> Violations:
     added=True,
 )
 def workers_of_a_policy_load_their_model(graph: GraphView, _facts: Facts) -> Violations:
-    """A worker reads its domain as it starts, and one of a checkpoint has started elsewhere."""
+    """A worker reads its own domain when it starts; a worker that is restored from a checkpoint started on another
+    node.
+    """
     policy = policy_of(graph)
     for component in graph.components if policy is not None else ():
         if component.checkpoint is not None and component.is_worker and policy is not None:
@@ -68,7 +70,9 @@ def workers_of_a_policy_load_their_model(graph: GraphView, _facts: Facts) -> Vio
 
 @CHANGES_OF_KV_TRANSFER.rule("cannot be added, removed or changed later: recreate the DynamoGraphDeployment")
 def policies_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """The policy of a graph cannot be changed. One of a ClusterTopology, stored by another platform, may name its label."""
+    """The policy of a graph cannot be changed. A stored policy with a ClusterTopology, of another platform, may add its
+    label.
+    """
     before, now = _effective(old), _effective(graph)
     if before is not None and now is not None and not before[0]:
         before = (now[0], *before[1:])
@@ -82,13 +86,15 @@ def policies_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations
     added=True,
 )
 def labels_of_nodes_can_be_read(graph: GraphView, facts: Facts) -> Violations:
-    """A platform that may not read nodes copies no labels of them. The chart then has it discover no GPUs either."""
+    """If the platform may not read nodes, it copies no labels from them; with this chart value it also discovers no
+    GPUs.
+    """
     if policy_of(graph) is not None and not facts.gpu_discovery:
         yield broken((*AT, "labelKey"))
 
 
 def policy_of(graph: GraphView) -> dict[str, Any] | None:
-    """The policy of a graph, of whatever form it is; None without one."""
+    """The policy of a graph, valid or not; None if absent."""
     policy = mapping(graph.spec.get("experimental")).get("kvTransferPolicy")
     return policy if isinstance(policy, dict) else None
 

@@ -1,4 +1,4 @@
-"""DynamoModel: an adapter comes from somewhere that workers can load it from, and belongs to one base model for good."""
+"""DynamoModel: workers can load an adapter from its source, and its base model is immutable."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _SCHEMES = ("s3://", "hf://", "file://")
 
 @MODELS.rule("must not be empty")
 def model_has_names(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """A model and its base have names."""
+    """A model and its base model have names."""
     for name in ("modelName", "baseModelName"):
         if spec.get(name) == "":
             yield broken(("spec", name))
@@ -32,7 +32,7 @@ _OTHER_SCHEME = "{uri} is not supported; s3://bucket/path, hf://organization/nam
 
 @MODELS.rule(_NO_SOURCE, _OTHER_SCHEME)
 def adapter_has_a_source(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """A LoRA adapter comes from S3, from Hugging Face, or from a path that the workers have."""
+    """A LoRA adapter comes from S3, from Hugging Face, or from a path in the workers' pods."""
     source = spec.get("source")
     if spec.get("modelType") != "lora" or not (source is None or isinstance(source, dict)):
         return
@@ -45,7 +45,7 @@ def adapter_has_a_source(spec: dict[str, Any], _facts: Facts) -> Violations:
 
 @UNUSED_IN_MODELS.rule("has no effect: workers load a model from its source only with modelType lora", added=True)
 def only_adapters_are_loaded(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Models of other types are there from the start of their workers."""
+    """Workers load models of other types when they start."""
     if spec.get("source") is not None and spec.get("modelType") != "lora":
         yield broken(("spec", "source"))
 
@@ -59,13 +59,13 @@ def type_and_base_stay(spec: dict[str, Any], old: dict[str, Any], _facts: Facts)
 
 @ADVICE_FOR_MODELS.rule("endpoints were selected by it; keep this DynamoModel until clients use the new one")
 def how_to_change_type_or_base(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
-    """Appears together with the refusal of another type or base."""
+    """Appears together with the refusal to change the type or the base model."""
     for name, _, _ in _changed(spec, old):
         yield broken(("spec", name))
 
 
 def _changed(spec: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Fixed fields that differ, with their values now and before. base is what no type means."""
+    """Immutable fields that differ, with their values now and before. A missing type means base."""
     pairs = [(name, spec.get(name) or default, old.get(name) or default) for name, default in _FIXED_FIELDS]
     return [
         (name, now, before)

@@ -1,4 +1,4 @@
-"""Names that a graph's objects would get: what Kubernetes or Grove would refuse later is refused at once."""
+"""Names of the objects that a graph creates: admission refuses names that Kubernetes or Grove would refuse later."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
-#: Names of Services (RFC 1035) and values of labels end here. Characters.
+#: Longest name of a Service (RFC 1035) and longest label value. Characters.
 MAX_LABEL = 63
-#: Name of a PodCliqueSet, of a scaling group and of a clique, together; Grove's own limit. Characters.
+#: Grove's limit for the names of a PodCliqueSet, a scaling group and a clique together. Characters.
 MAX_GROVE = 45
-#: What a PodCliqueSet's name is shortened to at most. Characters.
+#: The name of a PodCliqueSet is not shortened below this. Characters.
 _SHORTEST_SET = 8
-#: `-` and the hash that the deployments of workers carry. Characters.
+#: `-` and the hash in the names of worker Deployments. Characters.
 _WORKER_HASH = 9
 
 NAMES = RuleSet("Names", (GRAPH,), "always")
@@ -31,7 +31,7 @@ _SAME_NAME = "differs from {other} in case only, and their objects would have th
 
 @NAMES.rule(_NO_NAME, _SAME_NAME, versions=(ALPHA,), added=True)
 def services_have_names_of_components(graph: GraphView, _facts: Facts) -> Violations:
-    """Keys of services become names of components in v1beta1: they have the same form, and are unique without regard to case."""
+    """Keys of services become component names in v1beta1, so they have the same form, and differ by more than case."""
     known: dict[str, str] = {}
     for name in graph.names or ():
         if not is_name(name):
@@ -46,7 +46,9 @@ def services_have_names_of_components(graph: GraphView, _facts: Facts) -> Violat
     added=True,
 )
 def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violations:
-    """Deployment and Service of a component are named after graph and component; workers get a suffix of 8 characters."""
+    """The Deployment and Service of a component are named after graph and component; workers get a suffix of 8
+    characters.
+    """
     if not graph.name:
         return
     hashed = facts.grove is not None and graph.of_grove(facts.grove) is False
@@ -69,17 +71,19 @@ _LONG_NAMESPACE = (
 
 @NAMES.rule(_DIGIT_FIRST, _LONG_NAMESPACE, added=True)
 def graph_gives_names(graph: GraphView, _facts: Facts) -> Violations:
-    """The names of a graph's Services begin with its name, and its Dynamo namespace, a label value, ends with it."""
+    """The names of a graph's Services begin with the graph's name, and its Dynamo namespace, a label value, ends with
+    it.
+    """
     own = any(each.spec.get("globalDynamoNamespace") is not True for each in graph.components)
     yield from _of_deployment(graph.name, graph.namespace, own=own)
 
 
 @NAMES_ALONE.rule(_DIGIT_FIRST, _LONG_NAMESPACE, added=True)
 def component_deployment_gives_names(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
-    """The same holds for the name of a component deployment without a graph."""
+    """The name of a component deployment without a graph follows the same rule as a graph's name."""
     known = mapping(metadata)
     name, namespace = known.get("name"), known.get("namespace")
-    # One that a graph made has the graph's Dynamo namespace.
+    # A component deployment that a graph created has the graph's Dynamo namespace.
     of_graph = known.get("ownerReferences") or GRAPH_DEPLOYMENT_NAME in mapping(known.get("labels"))
     own = component.spec.get("globalDynamoNamespace") is not True and not of_graph
     if isinstance(name, str):
@@ -90,7 +94,7 @@ def component_deployment_gives_names(component: ComponentView, metadata: object,
     "makes a Service with a name of {length} characters, where Kubernetes allows 63: shorten it by {excess}", added=True
 )
 def component_deployment_names_its_service(_component: ComponentView, metadata: object, _facts: Facts) -> Violations:
-    """The Service of a component deployment has its name."""
+    """The Service of a component deployment has the name of the component deployment."""
     name = mapping(metadata).get("name")
     if isinstance(name, str) and len(name) > MAX_LABEL:
         yield broken(("metadata", "name"), length=len(name), excess=len(name) - MAX_LABEL)
@@ -98,7 +102,7 @@ def component_deployment_names_its_service(_component: ComponentView, metadata: 
 
 @NAMES_ALONE.rule(_NO_NAME, versions=(ALPHA,), added=True)
 def service_name_is_a_name_of_a_component(component: ComponentView, _metadata: object, _facts: Facts) -> Violations:
-    """The serviceName of a component deployment becomes the name of a component in v1beta1."""
+    """The serviceName of a component deployment becomes a component name in v1beta1."""
     name = component.spec.get("serviceName")
     if isinstance(name, str) and name and not is_name(name):
         yield component.name_at, _NO_NAME.format(name=shown(name))
@@ -115,9 +119,9 @@ def _of_deployment(name: str, namespace: str, *, own: bool) -> Violations:
 
 @NAMES.rule("makes names of {length} characters together ({parts}), where Grove allows 45: shorten it by {excess}")
 def grove_has_room_for_names(graph: GraphView, facts: Facts) -> Violations:
-    """With Grove, the names of the set, of a scaling group and of a clique have at most 45 characters together.
+    """With Grove, the names of the set, a scaling group and a clique have at most 45 characters together.
 
-    The name of the set is shortened for it, to at least eight characters.
+    If they are longer, the platform shortens the name of the set, to no less than eight characters.
     """
     if not graph.of_grove(facts.grove) or not graph.name:
         return
@@ -127,14 +131,14 @@ def grove_has_room_for_names(graph: GraphView, facts: Facts) -> Violations:
     for component, names in parts:
         length = of_set + sum(map(len, names))
         if length > MAX_GROVE:
-            # The name stands once in each of them.
+            # Each of them contains the name once.
             excess = -(-(length - MAX_GROVE) // len(names))
             words = " + ".join((f"{of_set} of the graph", *names))
             yield broken(component.name_at, length=length, parts=words, excess=excess)
 
 
 def _grove_names(component: ComponentView) -> Sequence[str]:
-    """Names of a component's scaling group, where it has one, and of its longest clique."""
+    """Names of a component's scaling group, if it has one, and of its longest clique."""
     name = component.name.lower()
     if component.gms is not None and component.gms.inter_pod:
         cliques = [f"{name}-gms-0"] + ([f"{name}-wkr-{component.nodes - 1}"] if component.nodes > 1 else [])

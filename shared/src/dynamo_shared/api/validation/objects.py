@@ -1,4 +1,4 @@
-"""Objects besides pods that the API server would refuse: claims, ingresses, claims of devices."""
+"""Objects other than pods that the API server would refuse: volume claims, ingresses, device classes."""
 
 import ipaddress
 from itertools import islice
@@ -18,13 +18,13 @@ CLAIMS = RuleSet("Claims and ingresses", (GRAPH,), "always")
 WAYS_IN = RuleSet("Claims and ingresses", (GRAPH, COMPONENT), "always")
 
 _NO_ACCESS_MODE = "{value} is not an access mode; one of {modes}{hint}"
-_NO_OBJECT_NAME = "{problem}"  # in the words for names
+_NO_OBJECT_NAME = "{problem}"  # the messages for names
 _NOTHING_TO_STORE = "must be above 0, not {value}"
 
 
 @CLAIMS.rule(_NO_ACCESS_MODE, _NOTHING_TO_STORE, _NO_OBJECT_NAME, versions=(ALPHA,), added=True)
 def claims_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
-    """A claim that the platform creates has an access mode that exists, names of objects, and a size above zero."""
+    """A claim that the platform creates has a known access mode, valid object names, and a size above zero."""
     for index, each in enumerate(items(graph.spec.get("pvcs"))):
         claim, at = mapping(each), ("spec", "pvcs", index)
         if claim.get("create") is not True:
@@ -41,7 +41,7 @@ def claims_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
             yield (*at, "size"), _NOTHING_TO_STORE.format(value=shown(claim["size"]))
 
 
-#: A name in the DNS. Characters.
+#: Longest DNS name. Characters.
 _LONGEST_HOST = 253
 _NO_HOST_NAME = (
     "makes the host {host}, which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; "
@@ -49,13 +49,15 @@ _NO_HOST_NAME = (
 )
 _ADDRESS = "makes the host {host}, an IP address, where an Ingress needs a DNS name: change {fields}"
 _WHOLE_MESH = "'mesh' stands for every proxy of the mesh, those of other namespaces included: name a Gateway"
-#: What stands for the platform's own domain, which is not known here.
+#: Stands for the platform's own domain, which is unknown here.
 _SOME_DOMAIN = "local"
 
 
 @WAYS_IN.rule(_NO_HOST_NAME, _ADDRESS, _WHOLE_MESH, _NO_OBJECT_NAME, versions=(ALPHA,), added=True)
 def ingresses_can_be_made(component: ComponentView, _facts: Facts) -> Violations:
-    """The host of an ingress is a DNS name, its class and Secret names of objects, its metadata valid, its gateway not `mesh`."""
+    """An ingress has a DNS name as host, object names for class and Secret, valid metadata, and a gateway other than
+    `mesh`.
+    """
     ingress, at = mapping(component.spec.get("ingress")), component.field("ingress")
     host = text(ingress.get("host"))
     if ingress.get("enabled") is not True or not host:
@@ -63,7 +65,7 @@ def ingresses_can_be_made(component: ComponentView, _facts: Facts) -> Violations
     for location, problem in objects.metadata(ingress):
         yield (*at, *location), problem
     if ingress.get("useVirtualService") is True:
-        # Istio has the last word on hosts.
+        # Istio itself checks the hosts.
         if ingress.get("virtualServiceGateway") == "mesh":
             yield (*at, "virtualServiceGateway"), _WHOLE_MESH
         return
@@ -93,14 +95,14 @@ DEVICES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT)
 
 @DEVICES.rule(_NO_OBJECT_NAME, added=True)
 def device_classes_have_names(component: ComponentView, _facts: Facts) -> Violations:
-    """The DeviceClass that shared GPUs are claimed from has the name of an object."""
+    """The DeviceClass of shared GPUs must have a valid object name."""
     if component.gms is None:
         return
     if problem := names.wrong_object_name(text(component.memory_service.get("deviceClassName"))):
         yield (*component.gms.at, "deviceClassName"), problem
 
 
-#: Clients that are refused of one component. A tenant may write thousands.
+#: Refused clients that are reported for one component. A tenant may write thousands.
 _REPORTED = 10
 _NO_CLIENT = "{name} is not a container of {containers}{hint}: add it there, or leave it out"
 _BETWEEN_PODS = "not with mode {mode}: the service is in a pod of its own, and no other container uses it; leave it out"
@@ -108,7 +110,7 @@ _BETWEEN_PODS = "not with mode {mode}: the service is in a pod of its own, and n
 
 @DEVICES.rule(_NO_CLIENT, _BETWEEN_PODS)
 def clients_of_shared_memory_are_containers(component: ComponentView, _facts: Facts) -> Violations:
-    """Other containers that use shared GPU memory are in the pod of its service."""
+    """Other containers that use shared GPU memory must be in the pod of the GPU memory service."""
     named = items(component.memory_service.get("extraClientContainers"))
     if component.gms is None or not named:
         return

@@ -1,4 +1,4 @@
-"""What runs a graph: replicas that span nodes in a cluster without an orchestrator for them, and what Grove refuses."""
+"""Orchestrators: replicas that span nodes need one, and Grove refuses some graphs."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from dynamo_shared.api.validation.view import ComponentView, GraphView
 ORCHESTRATORS = RuleSet("Multinode", (GRAPH,), "always")
 ORCHESTRATORS_ALONE = RuleSet("Multinode", (COMPONENT,), "always")
 GROVE = RuleSet("Grove", (GRAPH,), "always")
-#: What Grove would refuse, and with it every later change of the graph.
+#: Fields that Grove would refuse, and with them every later change of the graph.
 OF_GROVE = RuleSet("Grove", (GRAPH,), "always")
 WITHOUT_GROVE = RuleSet("Grove", (GRAPH,), "always")
 CHANGES_ON_GROVE = RuleSet("Grove", (GRAPH,), "when updated")
@@ -26,7 +26,7 @@ CHANGES_ON_GROVE = RuleSet("Grove", (GRAPH,), "when updated")
     added=True,
 )
 def several_nodes_need_an_orchestrator(graph: GraphView, facts: Facts) -> Violations:
-    """Only LeaderWorkerSet and Grove run replicas that span nodes. They may be installed later: it is a warning."""
+    """Only LeaderWorkerSet and Grove run replicas that span nodes. They may be installed later, so this is a warning."""
     if facts.leader_worker_sets is False and graph.of_grove(facts.grove) is False:
         for component in graph.components:
             if component.nodes > 1:
@@ -37,7 +37,7 @@ def several_nodes_need_an_orchestrator(graph: GraphView, facts: Facts) -> Violat
     "replicas of several nodes cannot run here: install LeaderWorkerSet, or leave multinode out", added=True
 )
 def several_nodes_of_one_need_leader_worker_set(component: ComponentView, facts: Facts) -> Violations:
-    """Only LeaderWorkerSet runs replicas of a component deployment that span nodes."""
+    """For component deployments, only LeaderWorkerSet runs replicas that span nodes."""
     if facts.leader_worker_sets is False and component.nodes > 1:
         yield broken(component.field("multinode"))
 
@@ -48,10 +48,10 @@ def several_nodes_of_one_need_leader_worker_set(component: ComponentView, facts:
     added=True,
 )
 def grove_places_all_pods_by_one_scheduler(graph: GraphView, facts: Facts) -> Violations:
-    """Grove places the pods of a graph together, so one scheduler places all of them."""
+    """Grove places the pods of a graph together, so all pods have the same scheduler."""
     if not graph.of_grove(facts.grove):
         return
-    # The platform's own choice for pods that name none.
+    # The platform's choice for pods that name no scheduler.
     usual = "volcano" if annotation(graph.annotations, VOLCANO_QUEUE) else "kai-scheduler"
     pods = [each for component in graph.components for each in component.of_each_role]
     names = [text(each.pod.value.get("schedulerName")) or usual for each in pods]
@@ -66,12 +66,12 @@ def grove_places_all_pods_by_one_scheduler(graph: GraphView, facts: Facts) -> Vi
     added=True,
 )
 def grove_keeps_the_number_of_nodes(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
-    """How many pods of a replica must be there is fixed in Grove: with another number, nothing of the graph is updated."""
+    """Grove fixes the number of pods in a replica; with another number, Grove would accept no update of the graph."""
     if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
         return
     nodes = {component.name: component.nodes for component in old.components if component.nodes > 1}
     for component in graph.components:
-        # From one node to several is refused.
+        # Another rule refuses changes from one node to several.
         if component.nodes > 1 and component.nodes != nodes.get(component.name, component.nodes):
             yield broken(component.field("multinode", "nodeCount"))
 
@@ -80,12 +80,12 @@ def grove_keeps_the_number_of_nodes(graph: GraphView, old: GraphView, facts: Fac
     "{least} are more than the {replicas} of replicas: Grove would wait for the others; write {replicas} or fewer"
 )
 def replicas_that_start_together_are_there(graph: GraphView, facts: Facts) -> Violations:
-    """Grove starts as many replicas together as minAvailable says, so a component has as many, or none."""
+    """Grove starts minAvailable replicas together, so a component has at least that many replicas, or none."""
     if not graph.of_grove(facts.grove):
         return
     for component in graph.components:
         if component.replicas is None and component.adapted:
-            # Its adapter has the number.
+            # Its adapter sets the number.
             continue
         least, replicas = min_available(component.spec), 1 if component.replicas is None else component.replicas
         if 0 < replicas < least:
@@ -93,7 +93,7 @@ def replicas_that_start_together_are_there(graph: GraphView, facts: Facts) -> Vi
 
 
 _STARTS_TOGETHER = "starts replicas together"
-#: Fields of a component that Grove alone acts on, and what it does by them.
+#: Fields of a component that only Grove reads, and what Grove does with them.
 _FIELDS_OF_GROVE: tuple[tuple[tuple[str, ...], str], ...] = (
     (("minAvailable",), _STARTS_TOGETHER),
     (("experimental", "grove", "forceScalingGroup"), "has scaling groups"),
@@ -102,7 +102,7 @@ _FIELDS_OF_GROVE: tuple[tuple[tuple[str, ...], str], ...] = (
 
 @WITHOUT_GROVE.rule("has no effect: only Grove {does}, and it does not run this graph", added=True)
 def fields_of_grove_do_nothing_without_it(graph: GraphView, facts: Facts) -> Violations:
-    """What only Grove acts on is stored without it, and has no effect."""
+    """Fields that only Grove reads are stored, but have no effect without Grove."""
     if graph.of_grove(facts.grove) is False:
         for component in graph.components:
             at = place(component.spec)
@@ -113,7 +113,7 @@ def fields_of_grove_do_nothing_without_it(graph: GraphView, facts: Facts) -> Vio
 
 
 def fields_of_grove(component: ComponentView) -> Iterator[tuple[Location, str]]:
-    """Places of a component's fields that Grove alone acts on, and what it does by them."""
+    """Locations of a component's fields that only Grove reads, and what Grove does with them."""
     for steps, does in _FIELDS_OF_GROVE:
         if below(component.spec, steps):
             yield component.field(*steps), does

@@ -1,4 +1,4 @@
-"""Endpoint pickers: one process, asked by a gateway, with a configuration."""
+"""Endpoint pickers: one process that a gateway calls, and its configuration."""
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.runtime_version import OF_1_5, has_native_picker, runtime_version
@@ -20,7 +20,7 @@ _EPP = "epp"
     "install it, or use a frontend"
 )
 def picker_needs_inference_pools(graph: GraphView, facts: Facts) -> Violations:
-    """A gateway calls an endpoint picker for an InferencePool: the cluster must serve this API."""
+    """A gateway calls an endpoint picker for an InferencePool, so the cluster must serve this API."""
     if facts.inference_pools is False:
         for component in graph.components:
             if component.type == _EPP:
@@ -33,7 +33,9 @@ _SEVERAL_REPLICAS = "must be 1 for an endpoint picker, not {replicas}"
 
 @PICKERS.rule(_SEVERAL_NODES, _SEVERAL_REPLICAS)
 def picker_is_one_process(component: ComponentView, _facts: Facts) -> Violations:
-    """An endpoint picker runs on one node. One that reads an eppConfig has one replica; later ones share the requests."""
+    """An endpoint picker runs on one node. A picker that reads an eppConfig has one replica; later pickers share the
+    requests.
+    """
     if component.type != _EPP:
         return
     if component.nodes > 1:
@@ -57,7 +59,9 @@ _NO_CONFIG_MAP = "required: the name of a ConfigMap in the same namespace"
 
 @PICKERS.rule(_NO_CONFIG, _CONFIG_OF_OTHER, _NO_CONFIG_MAP)
 def picker_has_a_configuration(component: ComponentView, _facts: Facts) -> Violations:
-    """An endpoint picker of a runtime before 1.5.0 has a configuration, a later one has none. A ConfigMap of one has a name."""
+    """Before runtime 1.5.0 an endpoint picker requires a configuration; later ones have none. A ConfigMap reference has
+    a name.
+    """
     config = component.spec.get("eppConfig")
     if component.type != _EPP:
         return
@@ -73,7 +77,7 @@ def picker_has_a_configuration(component: ComponentView, _facts: Facts) -> Viola
 
 @PICKERS.rule(_NO_SOURCE, _TWO_SOURCES, versions=(ALPHA,))
 def picker_has_one_configuration(component: ComponentView, _facts: Facts) -> Violations:
-    """The configuration is in a ConfigMap or inline. In v1beta1 the schema requires this."""
+    """The configuration is either in a ConfigMap or inline. In v1beta1 the schema requires this."""
     config = component.spec.get("eppConfig")
     if component.type != _EPP or not isinstance(config, dict):
         return
@@ -86,14 +90,14 @@ def picker_has_one_configuration(component: ComponentView, _facts: Facts) -> Vio
     "only for componentType epp; componentType is {type}: leave one of the two out", versions=(ALPHA,), added=True
 )
 def others_have_no_picker_configuration(component: ComponentView, _facts: Facts) -> Violations:
-    """Only an endpoint picker has this configuration. In v1beta1 the schema requires this."""
+    """Only an endpoint picker can have this configuration. In v1beta1 the schema requires this."""
     if component.type != _EPP and component.spec.get("eppConfig") is not None:
         observed = shown(component.spec["componentType"]) if component.spec.get("componentType") else "not set"
         yield broken(component.field("eppConfig"), type=observed)
 
 
 def _is_native(component: ComponentView) -> bool:
-    """Whether pods start the endpoint picker of 1.5.0 and later. With a configuration they start the one before."""
+    """Whether pods start the endpoint picker of 1.5.0 and later. With a configuration they start the earlier one."""
     version = text(component.spec.get("runtimeVersionOverride"))
     return component.spec.get("eppConfig") is None and has_native_picker(text(component.image.value), version)
 
@@ -103,7 +107,7 @@ def _is_native(component: ComponentView) -> bool:
     added=True,
 )
 def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
-    """The scaling adapter of an endpoint picker with a configuration has nothing to scale."""
+    """An endpoint picker with a configuration has one replica, so its scaling adapter has no use."""
     if component.type == _EPP and component.adapted and not _is_native(component):
         yield broken(component.field("scalingAdapter"))
 
@@ -114,7 +118,9 @@ def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
     added=True,
 )
 def picker_is_of_a_runtime_that_has_it(component: ComponentView, _facts: Facts) -> Violations:
-    """Images of Dynamo 1.5.0 and later lack the endpoint picker that reads a configuration. A tag may say another version."""
+    """Images of Dynamo 1.5.0 and later lack the endpoint picker that reads a configuration. An image tag may state
+    another version.
+    """
     version = runtime_version(text(component.image.value))
     is_stated = component.spec.get("runtimeVersionOverride") or component.spec.get("eppConfig") is None
     if component.type == _EPP and not is_stated and version is not None and version >= OF_1_5:
@@ -131,7 +137,9 @@ _NO_MOUNT = "replaces the mounts of the platform: the picker has no configuratio
 
 @ADVICE_FOR_PICKERS.rule(_NO_VOLUME, _NO_MOUNT, added=True)
 def picker_keeps_its_configuration(component: ComponentView, _facts: Facts) -> Violations:
-    """Volumes and mounts of an endpoint picker's template replace those that it needs: for its configuration, or its cache."""
+    """Volumes and mounts in the template of an endpoint picker replace the platform's, which its configuration or cache
+    needs.
+    """
     if component.type != _EPP:
         return
     (pod, pod_at), (main, main_at) = component.pod, component.main

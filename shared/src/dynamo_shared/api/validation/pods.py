@@ -1,4 +1,4 @@
-"""Pods that the API server would refuse: what a template says, and what the platform makes of it."""
+"""Pods that the API server would refuse: their templates, and what the platform adds."""
 
 import re
 from collections.abc import Iterator
@@ -26,15 +26,15 @@ PODS = RuleSet("Pods", (GRAPH, COMPONENT), "always")
 PODS_WORTH_KNOWING = RuleSet("Pods", (GRAPH, COMPONENT), "always")
 
 _PERIOD = "terminationGracePeriodSeconds"
-#: Mounts that are refused of one component, each with the volume that may be meant. A tenant may write thousands.
+#: Refused mounts that are reported for one component, each with a suggested volume. A tenant may write thousands.
 _REPORTED = 10
 
 
-@PODS.rule("{problem}", added=True)  # in the words for all pods
+@PODS.rule("{problem}", added=True)  # the messages for all pods
 def templates_hold_together(component: ComponentView, _facts: Facts) -> Violations:
-    """Fields of a pod template go together as the API server requires: sources, probes, resources, claims, labels, paths.
+    """Fields of a pod template agree as the API server requires: sources, probes, resources, claims, labels, paths.
 
-    A template has no ephemeral containers, and only init containers that stay have probes.
+    A template has no ephemeral containers, and only init containers that keep running have probes.
     """
     own: list[tuple[Location, Violations]] = [
         (at, templates.of_template(template)) for template, at in component.role_templates.values()
@@ -59,7 +59,7 @@ _NO_END = "not allowed without Grove: pods are of a {workload}, which runs them 
 @PODS.rule(_ALWAYS_RESTARTED, _NO_END, added=True)
 @of_each_role
 def pods_without_grove_run_without_end(component: ComponentView, facts: Facts) -> Violations:
-    """Pods of a Deployment or a LeaderWorkerSet are restarted always, and have no deadline."""
+    """Pods of a Deployment or LeaderWorkerSet are always restarted, and have no deadline."""
     if component.of_grove(facts.grove) is not False:
         return
     pod, at = component.pod
@@ -74,7 +74,7 @@ def pods_without_grove_run_without_end(component: ComponentView, facts: Facts) -
 @PODS.rule("required: only the image of the engine's container may come later", added=True)
 @of_each_role
 def other_containers_have_images(component: ComponentView, _facts: Facts) -> Violations:
-    """Containers next to the engine's, and init containers, have images."""
+    """Containers other than the engine's, and init containers, have images."""
     for container, at in _others(component):
         if container.get("image") in (None, ""):
             yield broken((*at, "image"))
@@ -83,12 +83,12 @@ def other_containers_have_images(component: ComponentView, _facts: Facts) -> Vio
 @PODS.rule("needs a limit of the same amount: {name} cannot be promised to several", added=True)
 @of_each_role
 def devices_have_limits(component: ComponentView, _facts: Facts) -> Violations:
-    """What a container requests of devices, such as GPUs, is its limit, too."""
+    """For devices such as GPUs, a container's request must equal its limit."""
     main, at = component.main
     written = mapping(component.spec.get("resources")) if component.has_fields else {}
     resources = main_resources(component)
     for name in resources["requests"]:
-        # GPUs that engines share are claimed in another way.
+        # GPUs that engines share are claimed differently.
         shared = component.gms is not None and gpus.is_gpu(name)
         if not shared and objects.cannot_be_shared(name) and name not in resources["limits"]:
             own = mapping(main.get("resources"))
@@ -125,9 +125,11 @@ def _resources_of_main(component: ComponentView) -> dict[str, Any]:
     )
 
 
-@PODS.rule("{problem}", versions=(ALPHA,), added=True)  # in the words for all pods
+@PODS.rule("{problem}", versions=(ALPHA,), added=True)  # the messages for all pods
 def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> Violations:
-    """A Secret whose keys become variables has the name of an object. In v1beta1 the check of pod templates requires this."""
+    """A Secret that provides variables must have a valid object name. In v1beta1 the check of pod templates requires
+    this.
+    """
     sidecar = mapping(component.spec.get("frontendSidecar"))
     for owner, steps in ((component.spec, ()), (sidecar, ("frontendSidecar",))):
         if problem := names.wrong_object_name(text(owner.get("envFromSecret"))):
@@ -136,8 +138,8 @@ def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> 
 
 @PODS.rule("{name} is not a claim of the pod: add it to {claims}", versions=(ALPHA,), added=True)
 def claims_of_services_are_of_their_pods(component: ComponentView, _facts: Facts) -> Violations:
-    """A service names claims for devices that its pods have. In v1beta1 the check of pod templates requires this."""
-    # Those of mainContainer take their place.
+    """A service names only device claims of its pods. In v1beta1 the check of pod templates requires this."""
+    # The claims of mainContainer replace them.
     if not component.has_fields or amounts.claims_of(mapping(component.main.value.get("resources"))):
         return
     pod, at = component.pod
@@ -149,16 +151,16 @@ def claims_of_services_are_of_their_pods(component: ComponentView, _facts: Facts
             yield broken(place, name=shown(name), claims=path((*at, "resourceClaims")))
 
 
-@PODS.rule("{problem}", versions=(ALPHA,), added=True)  # in the words for all pods
+@PODS.rule("{problem}", versions=(ALPHA,), added=True)  # the messages for all pods
 def probes_of_services_hold_together(component: ComponentView, _facts: Facts) -> Violations:
-    """Probes of a service are such as its container can have. In v1beta1 the check of pod templates requires this."""
+    """The probes of a service are valid for its container. In v1beta1 the check of pod templates requires this."""
     if not component.has_fields:
         return
     main = component.main.value
     probes = {
         name: {**given, **mapping(main.get(name))} for name in PROBES if (given := mapping(component.spec.get(name)))
     }
-    # What mainContainer has wrong by itself is reported there.
+    # Errors that are only in mainContainer are reported there.
     reported = {at for at, _ in objects.container(main)}
     for at, problem in objects.container(probes):
         if at not in reported:
@@ -168,7 +170,7 @@ def probes_of_services_hold_together(component: ComponentView, _facts: Facts) ->
 @PODS.rule("does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc", added=True)
 @of_each_role
 def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
-    """A probe says what to ask. Only where the platform has a default probe may it say just when to ask."""
+    """A probe has an action; only if the platform has a default probe may it have only timing fields."""
     for container, at in _others(component):
         if at[len(component.pod.at)] == "containers" and not _is_sidecar(component, container):
             for probe in PROBES:
@@ -189,9 +191,9 @@ def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
 )
 @of_each_role
 def hooks_end_before_their_pod(component: ComponentView, _facts: Facts) -> Violations:
-    """A container sleeps, before it ends or after it starts, no longer than its pod has to end."""
+    """A preStop or postStart sleep is not longer than the pod's termination grace period."""
     pod, pod_at = component.pod
-    # A zero is as good as absent.
+    # A zero counts as absent.
     period = pod.get(_PERIOD) or (GRACE_PERIOD_OF_PICKER if component.type == "epp" else GRACE_PERIOD)
     for container, at in (component.main, *_others(component)):
         for hook in ("postStart", "preStop"):
@@ -202,7 +204,7 @@ def hooks_end_before_their_pod(component: ComponentView, _facts: Facts) -> Viola
 
 
 def _has_default(component: ComponentView, probe: str) -> bool:
-    """Whether the platform has a probe for main: none for the workers of a replica whose roles have templates."""
+    """Whether the platform has this default probe for main: workers of a replica whose roles have templates have none."""
     if component.type == "frontend":
         return probe != "startupProbe"
     if component.role == WORKER:
@@ -211,7 +213,7 @@ def _has_default(component: ComponentView, probe: str) -> bool:
 
 
 class _Mount(NamedTuple):
-    """A mount of the engine's container: its volume, its path, and where each is written."""
+    """A mount of the engine's container: its volume, its path, and the locations of both."""
 
     name: str
     path: str
@@ -223,7 +225,9 @@ class _Mount(NamedTuple):
 @PODS.rule("is taken for a claim, since the pod has no volume of that name, and {problem}", added=True)
 @of_each_role
 def mounts_name_volumes_or_claims(component: ComponentView, _facts: Facts) -> Violations:
-    """What the engine's container mounts is a volume of the pod, or else a claim of that name: the name of an object."""
+    """The engine's container mounts a volume of the pod, or else a claim by that name, which must be a valid object
+    name.
+    """
     known = _volumes(component)
     for mount in _mounts(component):
         if mount.name not in known and (problem := names.wrong_object_name(mount.name)):
@@ -235,12 +239,13 @@ def mounts_name_volumes_or_claims(component: ComponentView, _facts: Facts) -> Vi
 )
 @of_each_role
 def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> Violations:
-    """Containers next to the engine's mount volumes that the pod has: its own, and what the engine's container mounts."""
+    """Other containers mount only volumes of the pod: its own volumes, and those that the engine's container mounts."""
     if component.gms is not None or component.checkpoint is not None or component.type == "epp":
-        # These have more volumes of the platform.
+        # The platform adds more volumes to these pods.
         return
     if component.nodes > 1 and component.engine in ("", "trtllm"):
-        # TensorRT-LLM has its keys, whose name an installation chooses, and another engine may be named later.
+        # TensorRT-LLM mounts its SSH keys, whose name depends on the installation; an unknown engine may be named
+        # later.
         return
     known = {_TOPOLOGY, *_volumes(component), *(mount.name for mount in _mounts(component))}
     if component.nodes > 1:
@@ -258,25 +263,25 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
         yield broken(place, name=shown(name), hint=did_you_mean(name, known), volumes=volumes)
 
 
-#: Volume of the workers of a replica that spans nodes, with what they wait for their leader by.
+#: Volume of the workers of a replica that spans nodes, with the script that waits for the leader.
 _SCRIPT_OF_WORKERS = "wait-leader-script"
-#: Volume of the pods of a graph with a policy for transfers of KV caches: the place of their node.
+#: Volume of the pods of a graph with a KV transfer policy: the topology labels of their node.
 _TOPOLOGY = "topology-labels"
 
 
 @PODS.rule("{path} is where {name} is mounted already ({first}): mount one of them elsewhere", added=True)
 @of_each_role
 def paths_have_one_mount(component: ComponentView, _facts: Facts) -> Violations:
-    """A path of the engine's container has one mount, the compilation cache included."""
+    """Each path of the engine's container has one mount, and the compilation cache is one of these mounts."""
     first: dict[str, _Mount] = {}
     for mount in _mounts(component):
-        # The platform's takes the place of all that is mounted there.
+        # The platform's shared memory replaces all mounts at that path.
         if mount.path == SHARED_MEMORY_PATH and not has_no_shared_memory(component):
             continue
         other = first.setdefault(mount.path, mount)
         if other is mount or (mount.cache and other.name == mount.name):
             continue
-        # Two of one list have the same message of the list, where its type is published.
+        # If the API server publishes the list's type, the schema reports two mounts of the same list.
         if mount.cache or (component.has_fields and mount.at[: len(component.pod.at)] != component.pod.at):
             yield broken(mount.path_at, path=shown(mount.path), name=shown(other.name), first=path(other.at[:-1]))
 
@@ -288,7 +293,7 @@ _COLON = "has a ':', which not all container runtimes take in the path of a moun
 @PODS_WORTH_KNOWING.rule(_RELATIVE, _COLON, added=True)
 @of_each_role
 def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violations:
-    """The path of a mount is absolute, and has no colon, which some container runtimes take for the end of it."""
+    """A mount path is absolute and has no colon, which some container runtimes read as the end of the path."""
     for mount in _mounts(component):
         if not mount.path.startswith("/"):
             yield mount.path_at, _RELATIVE.format(path=shown(f"/{mount.path}"))
@@ -302,7 +307,7 @@ def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violati
 )
 @of_each_role
 def grove_places_pods(component: ComponentView, facts: Facts) -> Violations:
-    """Grove takes no pods that name their node or spread over a topology: it places them."""
+    """Grove refuses pods that name their node or set topology spread constraints, because Grove places the pods."""
     pod, at = component.pod
     for field in ("nodeName", "topologySpreadConstraints") if component.of_grove(facts.grove) else ():
         if pod.get(field):
@@ -319,7 +324,7 @@ _KILLED = "a worker that leaves is killed after {period} seconds: make terminati
 
 @PODS_WORTH_KNOWING.rule(_ABORTED, _KILLED, versions=(BETA,), added=True)
 def workers_that_leave_finish_their_requests(component: ComponentView, _facts: Facts) -> Violations:
-    """How long a worker that is ended goes on with its requests is its own matter, within the time that its pod has."""
+    """A worker limits how long it finishes requests when it stops; the pod's termination grace period must be longer."""
     main, at = component.runtime
     pod, pod_at = component.pod
     period = pod.get(_PERIOD)
@@ -344,7 +349,7 @@ def workers_that_leave_finish_their_requests(component: ComponentView, _facts: F
 
 
 def _others(component: ComponentView) -> Iterator[tuple[dict[str, Any], Location]]:
-    """Containers of the template but for the engine's, and init containers."""
+    """Containers of the template other than the engine's, and init containers."""
     pod, at = component.pod
     for field in ("containers", "initContainers"):
         for index, container in enumerate(items(pod.get(field))):
@@ -361,13 +366,13 @@ def _volumes(component: ComponentView) -> set[str]:
 
 
 def _mounts(component: ComponentView) -> list[_Mount]:
-    """Mounts of the engine's container, the compilation cache last, as far as they can be read."""
+    """Readable mounts of the engine's container, with the compilation cache last."""
     main, main_at = component.main
     mounts = list(_listed(main.get("volumeMounts"), (*main_at, "volumeMounts"), "mountPath"))
     if component.is_alpha:
         own = list(_listed(component.spec.get("volumeMounts"), component.field("volumeMounts"), "mountPoint"))
         cache = next((each for each in own if each.cache), None)
-        # A mount of mainContainer replaces the service's at that path.
+        # A mount of mainContainer replaces the service's mount at the same path.
         taken = {"", *(each.path for each in mounts)}
         plain = (each for each in own if component.has_fields and each is not cache)
         mounts += [each._replace(cache=False) for each in plain if each.path not in taken]

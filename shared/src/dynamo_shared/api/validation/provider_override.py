@@ -1,7 +1,8 @@
-"""What a graph writes in Grove's own words, and what the platform takes of it: topology constraints, and how many replicas of
-a component start together.
+"""Provider overrides, which a graph writes in Grove's own fields. The platform accepts topology constraints, and how
+many replicas of a component start together.
 
-Rules of Dynamo 1.5, and for the latter of 1.6. What Grove knows besides, such as `rollingUpdate`, is refused.
+The rules are those of Dynamo 1.5, and for the number of replicas of 1.6. All other fields of Grove, such as
+`rollingUpdate`, are refused.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,27 +23,27 @@ PROVIDER_OVERRIDES_ALONE = RuleSet("Provider overrides", (COMPONENT,), "always")
 
 FIELD: Final = "providerOverride"
 API_VERSION: Final = "grove.io/v1alpha1"
-#: Types of Grove that an override is a part of: the set of a graph, a scaling group, a clique.
+#: Grove's types that an override is a part of: the set of a graph, a scaling group, a clique.
 SET, GROUP, CLIQUE = "PodCliqueSet", "PodCliqueScalingGroupConfig", "PodCliqueTemplateSpec"
 CONSTRAINT: Final = "topologyConstraint"
-#: Path of the constraint within the value, by the type that the value is a part of.
+#: Path of the constraint within the override's value, by Grove's type.
 PATHS: dict[str, tuple[str, ...]] = {SET: ("spec", "template", CONSTRAINT), GROUP: (CONSTRAINT,), CLIQUE: (CONSTRAINT,)}
-#: Path of the number of replicas that start together, by the type that the override of a component is a part of.
+#: Path of the number of replicas that start together, by Grove's type, in the override of a component.
 MINIMA = {GROUP: min_available.OF_GROUP, CLIQUE: min_available.OF_CLIQUE}
 _INT32_MAX = 2**31 - 1
-#: Fields that are refused of one level of a value. A tenant may write thousands.
+#: Refused fields that are reported for one level of a value. A tenant may write thousands.
 _REPORTED = 10
 
 
 class Override(NamedTuple):
-    """An override, where it stands, and the types of Grove that it may be a part of there."""
+    """An override, its location, and Grove's types that it may be a part of."""
 
     at: Location
     value: dict[str, Any]
     targets: tuple[str, ...]
     #: "" for the graph.
     component: str = ""
-    #: "" for the whole of a component.
+    #: "" for the component as a whole.
     role: str = ""
 
     @property
@@ -52,25 +53,25 @@ class Override(NamedTuple):
 
     @property
     def constraint(self) -> Any:
-        """The topology constraint as it is written; None where there is none."""
+        """The topology constraint as written; None if absent."""
         return constraint_in(self.value.get("value"), self.targets[0])
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
-        """Paths within `value` that may be written."""
+        """Paths within `value` that a user may write."""
         minima = (MINIMA[each] for each in self.targets if self.component and not self.role)
         return self.path, *minima
 
     @property
     def minimum(self) -> tuple[Location, Any] | None:
-        """Where it says how many replicas start together, and what is written there; None where it does not."""
+        """Location and written value of the number of replicas that start together; None if the override has none."""
         value = self.value.get("value")
         written = ((each, below(value, each)) for each in self.paths[1:])
         return next((((*self.at, "value", *each), number) for each, number in written if number is not None), None)
 
 
 def constraint_in(value: Any, target: str) -> Any:
-    """The topology constraint in the value of an override that is a part of this type; None where there is none."""
+    """The topology constraint in the value of an override of this type; None if absent."""
     return below(value, PATHS[target])
 
 
@@ -87,7 +88,7 @@ def overrides_of_component(component: ComponentView) -> Iterator[Override]:
     if isinstance(value := component.spec.get(FIELD), dict):
         between_pods = component.gms is not None and component.gms.inter_pod
         is_group = component.nodes > 1 or between_pods or component.is_forced_group
-        # Whether a scaling group is forced is a field of v1beta1 alone.
+        # Only v1beta1 has a field that forces a scaling group.
         targets = (GROUP,) if is_group else (CLIQUE, GROUP) if component.is_alpha else (CLIQUE,)
         yield Override(component.field(FIELD), value, targets, component.name)
     for index, role in enumerate(items(component.spec.get("roles"))):
@@ -97,7 +98,7 @@ def overrides_of_component(component: ComponentView) -> Iterator[Override]:
 
 
 def target_of(component: dict[str, Any]) -> str:
-    """The type of Grove that a component of v1beta1 becomes."""
+    """Grove's type for a component of v1beta1."""
     experimental = mapping(component.get("experimental"))
     between_pods = mapping(experimental.get("gpuMemoryService")).get("mode") == "InterPod"
     forced = mapping(experimental.get("grove")).get("forceScalingGroup") is True
@@ -110,7 +111,9 @@ _OTHER_TARGET = "{value} is not what Grove runs for it: write {target}, or leave
 
 @PROVIDER_OVERRIDES.rule(_OTHER_API, _OTHER_TARGET)
 def overrides_are_in_the_words_of_grove(graph: GraphView, _facts: Facts) -> Violations:
-    """An override is a part of what Grove runs: a PodCliqueSet for the graph, a scaling group or a clique for a component."""
+    """An override is a part of an object of Grove: a PodCliqueSet for the graph, a scaling group or a clique for a
+    component.
+    """
     for override in overrides_of(graph):
         version, target = text(override.value.get("apiVersion")), text(override.value.get("target"))
         if version and version != API_VERSION:
@@ -128,9 +131,9 @@ _WRONG_TYPE = "must be {kind}"
 
 @PROVIDER_OVERRIDES.rule(_NOT_ALLOWED, _NO_DOMAIN, _WRONG_TYPE)
 def overrides_are_constraints(graph: GraphView, _facts: Facts) -> Violations:
-    """An override has a topology constraint, that of a component also minAvailable, and nothing else.
+    """An override has only a topology constraint; that of a component may also have minAvailable.
 
-    Fields that only a later Grove knows pass within the constraint.
+    Within the constraint, fields of a later Grove are accepted.
     """
     for override in overrides_of(graph):
         value = override.value.get("value")
@@ -146,12 +149,12 @@ def overrides_are_constraints(graph: GraphView, _facts: Facts) -> Violations:
 
 
 def _asks_for_minimum(override: Override, value: dict[str, Any]) -> bool:
-    """Whether the override of a role says how many replicas start together, which are replicas of the whole component."""
+    """Whether the override of a role sets how many replicas start together; these are replicas of the whole component."""
     return bool(override.role) and min_available.place({FIELD: {"value": value}}) != (min_available.FIELD,)
 
 
 def _others(value: Any, paths: Iterable[tuple[str, ...]], at: Location) -> Iterator[Location]:
-    """Places of the fields of an object that are on none of the paths."""
+    """Locations of the fields of an object that are on none of the paths."""
     steps = {each[0]: [other[1:] for other in paths if other[0] == each[0] and other[1:]] for each in paths}
     for name in sorted(islice((each for each in mapping(value) if each not in steps), _REPORTED)):
         yield *at, name
@@ -166,7 +169,7 @@ _TWICE = "minAvailable of the {component} says it, too: leave one of the two out
 
 @PROVIDER_OVERRIDES.rule(_NO_NUMBER, _TWICE)
 def replicas_that_start_together_are_a_number(graph: GraphView, _facts: Facts) -> Violations:
-    """How many replicas start together is a number, and is said once: as a field, or in the override."""
+    """The number of replicas that start together is set only once: as a field, or in the override."""
     for component in graph.components:
         for override in overrides_of_component(component):
             if (minimum := override.minimum) is None:
@@ -179,7 +182,7 @@ def replicas_that_start_together_are_a_number(graph: GraphView, _facts: Facts) -
                 yield at, _TWICE.format(component=component.words.component)
 
 
-#: Fields of a constraint that every Grove reads in the same way.
+#: Fields of a constraint that all versions of Grove read in the same way.
 _NAMES, _PACK = ("topologyName", "packDomain"), "pack"
 
 
@@ -203,7 +206,7 @@ def _constraint(override: Override) -> Violations:
     "not together with a topologyConstraint of the graph or its {components}: write either these or overrides"
 )
 def constraints_are_written_in_one_way(graph: GraphView, _facts: Facts) -> Violations:
-    """The constraints of a graph are fields of the graph, or written in the words of Grove."""
+    """A graph sets its constraints either as fields of the graph or as provider overrides."""
     if any(spec.get(CONSTRAINT) is not None for spec in (graph.spec, *(each.spec for each in graph.components))):
         for override in overrides_of(graph):
             if override.constraint is not None:
@@ -214,7 +217,7 @@ def constraints_are_written_in_one_way(graph: GraphView, _facts: Facts) -> Viola
     "the GPU memory of this {component} has pods of its own, so that no role has a clique: write it for the {component}"
 )
 def roles_with_an_override_have_a_clique(graph: GraphView, _facts: Facts) -> Violations:
-    """A component whose GPU memory is served between pods has cliques for its ranks, and none for its roles."""
+    """If a component serves its GPU memory between pods, it has cliques for its ranks, and none for its roles."""
     for component in graph.components:
         if component.gms is not None and component.gms.inter_pod:
             for override in overrides_of_component(component):
@@ -224,7 +227,7 @@ def roles_with_an_override_have_a_clique(graph: GraphView, _facts: Facts) -> Vio
 
 @PROVIDER_OVERRIDES_ALONE.rule("only {components} of a DynamoGraphDeployment have it: write one, or leave this out")
 def overrides_belong_to_graphs(component: ComponentView, _facts: Facts) -> Violations:
-    """Grove runs no component deployment, so that one has no override."""
+    """Grove does not run component deployments, so they have no overrides."""
     for override in overrides_of_component(component):
         yield broken(override.at, components=component.words.components)
 
@@ -233,7 +236,9 @@ def overrides_belong_to_graphs(component: ComponentView, _facts: Facts) -> Viola
     "cannot be added, removed or changed while Grove runs the graph: recreate the DynamoGraphDeployment", added=True
 )
 def overrides_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
-    """Grove keeps the constraints of a set as they are, and refuses each later change of a graph that has others."""
+    """Grove does not change the constraints of a set, and would refuse each later update of a graph with changed
+    constraints.
+    """
     if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
         return
     before, now = ({(each.component, each.role): each for each in overrides_of(view)} for view in (old, graph))
@@ -244,7 +249,7 @@ def overrides_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations
 
 
 def _newest(constraint: Any) -> Any:
-    """Grove takes `pack.required` in place of the `packDomain` that it deprecates."""
+    """The constraint as Grove reads it: `pack.required` takes precedence over the deprecated `packDomain`."""
     if not isinstance(constraint, dict) or not isinstance(constraint.get("packDomain"), str):
         return constraint
     others = {name: value for name, value in constraint.items() if name != "packDomain"}

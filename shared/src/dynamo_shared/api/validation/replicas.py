@@ -1,4 +1,4 @@
-"""How many replicas a component, or an adapter, asks for, and how many nodes one has."""
+"""Limits for the replicas of a component or an adapter, and for the nodes of a replica."""
 
 from typing import Any
 
@@ -27,18 +27,18 @@ def replicas_fit_a_cluster(component: ComponentView, _facts: Facts) -> Violation
     added=True,
 )
 def nodes_can_be_connected(component: ComponentView, _facts: Facts) -> Violations:
-    """Each node of a replica gets the addresses of all of them."""
+    """Each node of a replica gets the addresses of all its nodes, so their number is limited."""
     if MOST_NODES < component.nodes <= _INT32_MAX:
         yield broken(component.field("multinode", "nodeCount"), nodes=component.nodes)
 
 
 @REPLICAS_OF_ADAPTERS.rule(TOO_MANY, added=True)
 def adapted_replicas_fit_a_cluster(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """An adapter asks for no more replicas than Kubernetes supports pods in a cluster."""
+    """An adapter sets no more replicas than Kubernetes supports pods in a cluster."""
     if problem := _problem(integer(spec.get("replicas"))):
         yield ("spec", "replicas"), problem
 
 
 def _problem(replicas: int | None) -> str:
-    """Of numbers beyond 32 bits the schema speaks."""
+    """The schema reports numbers beyond 32 bits."""
     return too_many(replicas) if replicas is not None and replicas <= _INT32_MAX else ""

@@ -1,4 +1,4 @@
-"""DynamoGraphDeploymentRequest: words that are known, hardware that can be known, and a spec that stays once it is used."""
+"""DynamoGraphDeploymentRequest: known enum values, known hardware, and a spec that is immutable once it is used."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,8 +22,8 @@ CHANGES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when updated")
 _BACKENDS = ("auto", *BACKENDS)
 STRATEGIES = ("rapid", "thorough")
 OPTIMIZATIONS = ("latency", "throughput")
-#: Kinds of GPUs that a request may name, as in Dynamo 1.6, which has no gb300 nor rtx_pro_6000_server. `gb200`
-#: is the newer name of `gb200_sxm`.
+#: GPU types that a request may name, as in Dynamo 1.6, which has neither gb300 nor rtx_pro_6000_server. `gb200` is the
+#: newer name of `gb200_sxm`.
 GPU_SKUS = (
     "vr_nvl72",
     "gb300",
@@ -54,7 +54,7 @@ _UNKNOWN_WORD = "{value} is not allowed; one of {allowed}{hint}"
 
 @REQUESTS.rule(_UNKNOWN_WORD, versions=(BETA,), added=True)
 def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Backend, search strategy and kind of GPU are enums."""
+    """Backend, search strategy and GPU type are enums."""
     hardware = mapping(spec.get("hardware"))
     for value, allowed, at in (
         (spec.get("backend"), _BACKENDS, ("spec", "backend")),
@@ -68,7 +68,9 @@ def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
 
 @REQUESTS.rule(_UNKNOWN_WORD, versions=(ALPHA,))
 def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """The free-form profiling configuration names latency or throughput. In v1beta1 the schema requires this."""
+    """The optimization type in the free-form profiling configuration is latency or throughput. In v1beta1 the schema
+    requires this.
+    """
     sla = mapping(mapping(mapping(spec.get("profilingConfig")).get("config")).get("sla"))
     value = sla.get("optimizationType")
     if isinstance(value, str) and value and value not in OPTIMIZATIONS:
@@ -81,14 +83,14 @@ def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     f"'thorough' needs a backend to measure: set spec.backend to {CHOICE}, or this to rapid", versions=(BETA,)
 )
 def thorough_search_has_a_backend(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """A thorough search measures one backend on the cluster, so auto is not allowed."""
+    """A thorough search measures one backend on the cluster, so the backend cannot be auto."""
     if spec.get("searchStrategy") == "thorough" and spec.get("backend") in (None, "", "auto"):
         yield broken(("spec", "searchStrategy"))
 
 
 @REQUESTS.rule("has concurrency and requestRate, and one follows from the other: give one of them", versions=(BETA,))
 def there_is_one_load(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Traffic is either the number of concurrent requests or the requests per second."""
+    """The load is either a number of concurrent requests or a number of requests per second."""
     workload = mapping(spec.get("workload"))
     if workload.get("concurrency") is not None and workload.get("requestRate") is not None:
         yield broken(("spec", "workload"))
@@ -98,24 +100,24 @@ def there_is_one_load(spec: dict[str, Any], _facts: Facts) -> Violations:
     "has e2eLatency together with ttft or itl: give the whole time, or the two that it is made of", versions=(BETA,)
 )
 def there_is_one_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """The latency of the complete answer excludes the other two."""
+    """An end-to-end latency excludes the other two latencies."""
     sla = mapping(spec.get("sla"))
     if sla.get("e2eLatency") is not None and (sla.get("ttft") is not None or sla.get("itl") is not None):
         yield broken(("spec", "sla"))
 
 
-#: Nothing is planned with none or less of these. Milliseconds, tokens, requests.
+#: Planning needs values above zero. Milliseconds, tokens, requests.
 _POSITIVE = (
     ("sla", ("ttft", "itl", "e2eLatency")),
     ("workload", ("isl", "osl", "concurrency", "requestRate")),
 )
-#: Zero is as good as not given here: then it is discovered.
+#: Zero counts as absent: the value is then discovered.
 _NOT_NEGATIVE = ("vramMb", "totalGpus", "numGpusPerNode")
 
 
 @REQUESTS.rule("{value} is given; more than 0 is needed, or leave it out", versions=(BETA,), added=True)
 def there_is_something_to_plan_for(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Times and loads are positive, and no number of the hardware is negative."""
+    """Latencies and loads are positive, and no number of the hardware is negative."""
     places = [(section, name, 0) for section, names in _POSITIVE for name in names]
     places += [("hardware", name, -1) for name in _NOT_NEGATIVE]
     for section, name, below in places:
@@ -124,9 +126,9 @@ def there_is_something_to_plan_for(spec: dict[str, Any], _facts: Facts) -> Viola
             yield broken(("spec", section, name), value=f"{value:g}")
 
 
-@REQUESTS.rule("{problem}", versions=(BETA,))  # in the words of the contract
+@REQUESTS.rule("{problem}", versions=(BETA,))  # the messages of the contract
 def the_planner_understands_its_configuration(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """spec.features.planner is a PlannerConfig: its types, bounds and rules between fields hold."""
+    """spec.features.planner is a PlannerConfig: its types, bounds and relations between fields must be valid."""
     config = mapping(spec.get("features")).get("planner")
     if isinstance(config, dict):
         for error in contract_errors("features.planner", config):
@@ -138,7 +140,7 @@ def the_planner_understands_its_configuration(spec: dict[str, Any], _facts: Fact
     versions=(BETA,),
 )
 def hardware_is_named_where_it_cannot_be_discovered(spec: dict[str, Any], facts: Facts) -> Violations:
-    """With a platform for one namespace and without discovery of GPUs, a request states the hardware."""
+    """On a platform for one namespace without GPU discovery, a request must state the hardware."""
     hardware = mapping(spec.get("hardware"))
     named = any(hardware.get(name) not in (None, "") for name in ("gpuSku", "vramMb", "numGpusPerNode"))
     if not named and not facts.cluster_wide and not facts.gpu_discovery:
@@ -150,7 +152,7 @@ def hardware_is_named_where_it_cannot_be_discovered(spec: dict[str, Any], facts:
     "numGpusPerNode, or write apiVersion nvidia.com/v1beta1 with spec.hardware"
 )
 def hardware_is_named_in_the_configuration(spec: dict[str, Any], facts: Facts) -> Violations:
-    """On such a platform a v1alpha1 request names the hardware in the profiler's configuration."""
+    """On such a platform, a v1alpha1 request must state the hardware in the profiler's configuration."""
     hardware = mapping(mapping(mapping(spec.get("profilingConfig")).get("config")).get("hardware"))
     names = ("gpuType", "gpu_type", "numGpusPerNode", "num_gpus_per_node")
     if not facts.cluster_wide and not facts.gpu_discovery and not any(hardware.get(name) for name in names):
@@ -164,14 +166,14 @@ def hardware_is_named_in_the_configuration(spec: dict[str, Any], facts: Facts) -
     added=True,
 )
 def the_graph_is_in_the_namespace_of_its_request(obj: dict[str, Any], _facts: Facts) -> Violations:
-    """A graph is created in the namespace of its request, and in no other one."""
+    """A graph is created only in the namespace of its request."""
     namespace = mapping(obj.get("metadata")).get("namespace")
     asked = mapping(mapping(obj.get("spec")).get("deploymentOverrides")).get("namespace")
     if isinstance(asked, str) and asked and isinstance(namespace, str) and asked != namespace:
         yield broken(("spec", "deploymentOverrides", "namespace"), namespace=asked)
 
 
-#: The name of a request is a label of all that is made for it. Characters.
+#: The name of a request is a label value of all objects that are created for it. Characters.
 _LONGEST_NAME = 63
 
 
@@ -180,7 +182,7 @@ _LONGEST_NAME = 63
     added=True,
 )
 def the_name_of_a_request_is_a_label(obj: dict[str, Any], _facts: Facts) -> Violations:
-    """Labels of what is made for a request have its name."""
+    """The name of a request is a label value of the objects that are created for it."""
     name = mapping(obj.get("metadata")).get("name")
     if isinstance(name, str) and len(name) > _LONGEST_NAME:
         yield broken(("metadata", "name"), length=len(name), excess=len(name) - _LONGEST_NAME)
@@ -190,13 +192,15 @@ def the_name_of_a_request_is_a_label(obj: dict[str, Any], _facts: Facts) -> Viol
     "graphs have no such field: the one that is generated would be refused{hint}", versions=(BETA,), added=True
 )
 def overrides_are_fields_of_graphs(obj: dict[str, Any], _facts: Facts) -> Violations:
-    """An override becomes a part of the graph, which is generated after the profiling: that may take hours."""
+    """An override becomes part of the graph that is generated after profiling, hours later, so its fields are checked
+    now.
+    """
     override = mapping(mapping(mapping(obj.get("spec")).get("overrides")).get("dgd"))
     for at, known in unknown_fields(override):
         yield broken(("spec", "overrides", "dgd", *at), hint=did_you_mean(str(at[-1]), known))
 
 
-_PROFILER_CONFIG = "{problem}"  # in the words of the contract
+_PROFILER_CONFIG = "{problem}"  # the messages of the contract
 
 
 _UNREADABLE = "nothing of hardware, sweep, engine and deployment counts until this is set right"
@@ -204,7 +208,7 @@ _UNREADABLE = "nothing of hardware, sweep, engine and deployment counts until th
 
 @ADVICE_FOR_REQUESTS.rule(_UNREADABLE, _PROFILER_CONFIG, versions=(ALPHA,), added=True)
 def what_the_profiler_does_not_read(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Of the profiler's configuration, what nothing reads, and what cannot be read."""
+    """Some settings of the profiler's configuration have no effect, or cannot be read."""
     config = mapping(spec.get("profilingConfig")).get("config")
     if not isinstance(config, dict):
         return
@@ -215,9 +219,9 @@ def what_the_profiler_does_not_read(spec: dict[str, Any], _facts: Facts) -> Viol
         yield ("spec", "profilingConfig", "config"), _UNREADABLE
 
 
-@ADVICE_FOR_REQUESTS.rule("{problem}", versions=(BETA,), added=True)  # in the words of the contract
+@ADVICE_FOR_REQUESTS.rule("{problem}", versions=(BETA,), added=True)  # the messages of the contract
 def what_the_planner_does_not_read(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Of the planner's configuration, what nothing reads."""
+    """Some settings of the planner's configuration have no effect."""
     config = mapping(spec.get("features")).get("planner")
     if isinstance(config, dict):
         for error in contract_warnings("features.planner", config):
@@ -229,7 +233,7 @@ _OF_JOB = ("configMapRef", "outputPVC", "resources", "nodeSelector")
 
 @ADVICE_FOR_REQUESTS.rule("has no effect: engines are simulated, and no Job runs; {instead}", added=True)
 def what_a_simulation_does_not_use(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """A request that is simulated has no profiling Job, so that what only a Job uses has no effect."""
+    """A simulated request has no profiling Job, so fields for the Job have no effect."""
     profiling = mapping(spec.get("profilingConfig"))
     if not _is_simulated(spec):
         return
@@ -248,7 +252,7 @@ _NO_CONTAINER = "has no effect: the Job has a profiler and an output-copier, and
 
 @ADVICE_FOR_REQUESTS.rule(_ONE_IMAGE, _NO_CONTAINER, versions=(BETA,), added=True)
 def containers_are_those_of_the_job(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """A profiling Job has two containers, which run in one image."""
+    """A profiling Job has exactly two containers, and both run the profiler's image."""
     pod = mapping(mapping(mapping(mapping(spec.get("overrides")).get("profilingJob")).get("template")).get("spec"))
     if _is_simulated(spec):
         return
@@ -269,7 +273,7 @@ _LATENCIES = ("ttft", "itl", "e2eLatency")
     added=True,
 )
 def latencies_are_the_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """A simulation favours latency or throughput where no latencies are asked for."""
+    """A simulation optimizes for latency or throughput only if the request sets no latencies."""
     profiling = mapping(spec.get("profilingConfig"))
     at: Location = ("spec", "profilingConfig", "config", "sla") if profiling else ("spec", "sla")
     sla = mapping(mapping(profiling.get("config")).get("sla") if profiling else spec.get("sla"))
@@ -288,7 +292,9 @@ def _is_simulated(spec: dict[str, Any]) -> bool:
 
 
 def _unused_in_a_simulation(spec: dict[str, Any]) -> Iterator[Location]:
-    """Of a v1beta1 request, what goes to the profiler of a Job or to its pod. Placement and pull secrets count for graphs."""
+    """Fields of a v1beta1 request that go to the profiler of a Job or to its pod. Placement and pull secrets apply to
+    graphs.
+    """
     hardware, job = mapping(spec.get("hardware")), mapping(mapping(spec.get("overrides")).get("profilingJob"))
     template, at = mapping(job.get("template")), ("spec", "overrides", "profilingJob")
     yield from (("spec", "hardware", name) for name in ("interconnect", "rdma") if hardware.get(name))
@@ -306,9 +312,9 @@ _FROZEN_PHASES = ("Profiling", "Deploying", "Deployed")
     "cannot be changed in {field} {phase}: profiling has begun; delete the request and create it again"
 )
 def spec_stays_once_profiling_began(obj: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
-    """The spec cannot be changed while a request is profiled, deployed, or has been deployed.
+    """The spec cannot be changed while a request is profiled or deployed, or after it has been deployed.
 
-    In v1alpha1 a request in state Ready has been deployed where status.deployment.created is true.
+    In v1alpha1 a request in state Ready has been deployed if status.deployment.created is true.
     """
     field, phase = _stage(old)
     if phase in _FROZEN_PHASES or _is_deployed(old):
@@ -322,7 +328,7 @@ def spec_stays_once_profiling_began(obj: dict[str, Any], old: dict[str, Any], _f
     added=True,
 )
 def what_is_approved_is_what_was_profiled(obj: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
-    """Switching `autoApply` on deploys a result that waits, so nothing else is changed with it."""
+    """`autoApply` deploys a result that waits for approval, so an update that switches it on changes nothing else."""
     field, phase = _stage(old)
     if phase != "Ready" or _is_deployed(old) or _applies(old, field) or not _applies(obj, field):
         return
@@ -332,27 +338,27 @@ def what_is_approved_is_what_was_profiled(obj: dict[str, Any], old: dict[str, An
 
 
 def _stage(old: dict[str, Any]) -> tuple[str, str]:
-    """How far a request is, and the field that says so: the phase, in v1alpha1 the state."""
+    """The progress of a request, and the field with it: the phase, in v1alpha1 the state."""
     status = mapping(old.get("status"))
     field = "phase" if "phase" in status else "state"
     return field, text(status.get(field))
 
 
 def _is_deployed(old: dict[str, Any]) -> bool:
-    """Whether a request of v1alpha1, whose state stays Ready then, has its graph."""
+    """Whether a v1alpha1 request has its graph; its state stays Ready then."""
     field, phase = _stage(old)
     created = mapping(mapping(old.get("status")).get("deployment")).get("created")
     return field == "state" and phase == "Ready" and created is True
 
 
 def _applies(obj: dict[str, Any], field: str) -> bool:
-    """Whether the result of a request is deployed: by default in v1beta1, and not in v1alpha1."""
+    """Whether the result of a request is deployed: by default yes in v1beta1, and no in v1alpha1."""
     said = mapping(obj.get("spec")).get("autoApply")
     return said is not False if field == "phase" else said is True
 
 
 def _changed(obj: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
-    """Names of the fields of a spec that were changed."""
+    """Names of the changed fields of a spec."""
     now, before = mapping(obj.get("spec")), mapping(old.get("spec"))
     for name in (*before, *(each for each in now if each not in before)):
         if now.get(name) != before.get(name):

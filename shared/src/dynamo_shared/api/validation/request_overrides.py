@@ -1,4 +1,4 @@
-"""`overrides.dgd` of a request: its directives, and what of it takes the effect from another field."""
+"""`overrides.dgd` of a request: its directives, and its parts that make another field ineffective."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,13 +31,13 @@ _FRONTEND = "frontend"
 _ROUTER_FLAG = "--router-mode"
 _KV = "kv"
 _NOT_ENGINES = (_FRONTEND, "planner")
-#: vLLM has it as it is, the others begin with it: --model-path.
+#: vLLM's flag for the model; the flags of other engines begin with it: --model-path.
 _MODEL_FLAG = "--model"
 
 
 @OVERRIDES.rule(NOT_A_DIRECTIVE, NOT_IN_A_CONTAINER, NOT_OF_ALPHA, NO_CONTAINER, NO_ARGUMENTS)
 def directives_of_overrides_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """$patch of a container in an override appends its arguments to the generated ones, and does nothing else."""
+    """$patch of a container in an override only appends the container's arguments to the generated ones."""
     for at, message in wrong_directives(_override(spec)):
         yield (*_AT, *at), message
 
@@ -48,7 +48,7 @@ def directives_of_overrides_are_known(spec: dict[str, Any], _facts: Facts) -> Vi
     added=True,
 )
 def arguments_that_replace_name_the_model(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Arguments of a v1beta1 override replace the generated ones, and engines get their model by an argument."""
+    """Arguments in a v1beta1 override replace the generated ones, one of which sets the engine's model."""
     override = _override(spec)
     for name, at, container in _main_containers(override) if version_of(override) != ALPHA_GRAPH else ():
         args = [text(each) for each in items(container.get("args"))]
@@ -59,7 +59,7 @@ def arguments_that_replace_name_the_model(spec: dict[str, Any], _facts: Facts) -
 
 @ADVICE_FOR_OVERRIDES.rule("has no effect: {path} sets the router to {mode}; leave one of the two out", added=True)
 def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """An override that sets the router of the frontend wins over the one that the request asks for."""
+    """If an override sets the router of the frontend, it takes precedence over the router in the request."""
     if mapping(mapping(spec.get("features")).get("kvRouter")).get("enabled") is not True:
         return
     given = next(_router_modes(_override(spec)), None)
@@ -70,7 +70,7 @@ def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Vio
 
 @ADVICE_FOR_OVERRIDES.rule("has no effect: {backend} has no flag for it; leave it out", added=True)
 def trust_is_for_engines_with_a_flag(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Engines of a backend without a flag for it do as they do with code that comes with the model."""
+    """Some backends have no flag to trust a model's remote code, so trusting it has no effect there."""
     backend, trusts = spec.get("backend"), mapping(spec.get("overrides")).get("trustRemoteCode")
     if (
         trusts is True
@@ -88,7 +88,7 @@ _OF_METADATA = ("name", "labels", "annotations")
     "has no effect: the graph is created in the request's namespace; an override may set {names} and spec", added=True
 )
 def an_override_says_only_what_a_graph_is(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Of an override's metadata only name, labels and annotations count, and its status does not."""
+    """In an override, only the name, labels and annotations of its metadata have an effect, and its status has none."""
     override = _override(spec)
     metadata = mapping(override.get("metadata"))
     unused: list[Location] = [("metadata", name) for name in metadata if name not in _OF_METADATA and metadata[name]]
@@ -101,7 +101,9 @@ def _override(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _router_modes(override: dict[str, Any]) -> Iterator[tuple[Location, str]]:
-    """Modes that an override sets, each with its place: first the one that counts. A flag wins over variables."""
+    """Router modes that an override sets, each with its location; the effective one is first. A flag takes precedence
+    over variables.
+    """
     spec = mapping(override.get("spec"))
     mains = [(at, container) for name, at, container in _main_containers(override) if name.lower() == _FRONTEND]
     for at, container in mains:
@@ -129,7 +131,7 @@ def _variables(variables: Any, at: Location) -> Iterator[tuple[Location, str]]:
 
 
 def _main_containers(override: dict[str, Any]) -> Iterator[tuple[str, Location, dict[str, Any]]]:
-    """Main containers that an override has a part of: name of the component, place, and the part."""
+    """Main containers that an override changes: name of the component, location, and the part of the container."""
     spec, start = mapping(override.get("spec")), (*_AT, "spec")
     if version_of(override) == ALPHA_GRAPH:
         for name, service in mapping(spec.get("services")).items():

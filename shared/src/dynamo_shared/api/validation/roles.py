@@ -1,4 +1,4 @@
-"""Roles of a replica that spans nodes: they state what is so anyway, and may have pods of their own."""
+"""Roles of a replica that spans nodes: they state what follows from multinode, and may have their own pod templates."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ _LACKS = "lacks {missing}: name leader and worker, or leave roles out"
 
 @ROLES.rule(_ONE_NODE, _NO_ROLE, _TWICE, _LACKS)
 def roles_are_leader_and_worker(component: ComponentView, _facts: Facts) -> Violations:
-    """Only a replica that spans nodes has roles: one leader and one worker, each named once, or none named."""
+    """Only a replica that spans nodes has roles: either exactly one leader and one worker, or none."""
     roles = items(component.spec.get("roles"))
     if not roles:
         return
@@ -45,13 +45,13 @@ def roles_are_leader_and_worker(component: ComponentView, _facts: Facts) -> Viol
 
 @ROLES.rule("{value} is not allowed for the {name} of {nodes} nodes: write {count}, which follows from multinode")
 def roles_have_the_pods_of_their_nodes(component: ComponentView, _facts: Facts) -> Violations:
-    """A replica has one leader, and a worker on each other node. Admission fills in what is left out."""
+    """A replica has one leader, and a worker on each other node. Admission adds omitted numbers."""
     if not isinstance(component.spec.get("multinode"), dict):
         return
     for index, role in enumerate(items(component.spec.get("roles"))):
         name, given = mapping(role).get("name"), integer(mapping(role).get("replicas"))
         count = pods_of_role(name, component.nodes)
-        # Less than one is the schema's to report.
+        # The schema reports numbers below one.
         if count is not None and given is not None and given >= 1 and given != count:
             yield broken(
                 component.field("roles", index, "replicas"), value=given, name=name, nodes=component.nodes, count=count
@@ -68,7 +68,7 @@ _CHANGES_COMMANDS = (
     "not together with pod templates of roles, whose commands stay as they are written: leave it out, or write {template} "
     "for all"
 )
-#: Fields of a service of v1alpha1 that its pod template is made of.
+#: Fields of a v1alpha1 service that its pod template is made from.
 _OF_PODS = (
     *("extraPodSpec", "extraPodMetadata", "resources", "envs", "envFromSecret"),
     *("livenessProbe", "readinessProbe", "volumeMounts", "frontendSidecar"),
@@ -77,9 +77,9 @@ _OF_PODS = (
 
 @ROLES.rule(_LACKS_TEMPLATE, _OF_NO_ROLE, _NO_MAIN, _CHANGES_COMMANDS)
 def templates_of_roles_are_whole(component: ComponentView, _facts: Facts) -> Violations:
-    """The pods of a role are made of its own template, or of the component's.
+    """The pods of a role are created from the role's template, or else from the component's.
 
-    Where one has its own, commands are their author's: the platform puts no flags for engines into them.
+    If a role has its own template, the platform adds no engine flags to its commands.
     """
     own = component.role_templates
     if not own:
@@ -104,7 +104,7 @@ def templates_of_roles_are_whole(component: ComponentView, _facts: Facts) -> Vio
 
 
 def _is_cache_alone(component: ComponentView) -> bool:
-    """Whether a v1alpha1 service mounts its compilation cache and nothing else: the pods of all roles have that."""
+    """Whether a v1alpha1 service mounts only its compilation cache: the pods of all roles get that."""
     return all(mapping(each).get("useAsCompilationCache") is True for each in items(component.spec.get("volumeMounts")))
 
 
@@ -115,7 +115,7 @@ def _without_template(component: ComponentView) -> Iterator[Location]:
 
 
 def pods_of_role(name: object, nodes: int) -> int | None:
-    """Pods of a role in one replica of so many nodes; None for what is not a role."""
+    """Pods of a role in one replica of `nodes` nodes; None if `name` is not a role."""
     if name == LEADER:
         return 1
     return nodes - 1 if name == WORKER else None

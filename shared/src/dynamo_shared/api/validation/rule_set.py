@@ -1,4 +1,4 @@
-"""Rules, and how they are registered: each with the words it refuses in, so that docs and code cannot differ."""
+"""Rules and their registration: each rule has its messages, so that docs and code cannot differ."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,20 +17,21 @@ ADAPTER = "DynamoGraphDeploymentScalingAdapter"
 REQUEST, MODEL, CHECKPOINT = "DynamoGraphDeploymentRequest", "DynamoModel", "DynamoCheckpoint"
 
 Violations = Iterable[tuple[Location, str | dict[str, object]]]
-"""What breaks a rule: where, and a message, or what is to be filled into the only message of the rule (`broken`)."""
+"""Violations of a rule: a location with a message, or with the values for the rule's only message (`broken`)."""
 Check = Callable[..., Violations]
 
-#: An author mends the first few and tries again: a tenant may write thousands. Places where one subject breaks one rule.
+#: Reported locations for one rule and one subject. A tenant may write thousands, and an author needs only the first
+#: few.
 _REPORTED = 100
-#: Names in one message: a graph has no more components.
+#: Names in one message: a graph has at most as many components.
 _LISTED = 25
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: `about` says it in a sentence, `says` are its messages with `{...}` for what differs.
+    """A rule: `about` states it in a sentence, `says` are its messages with `{...}` for the variable parts.
 
-    `added` is set for rules that the reference does not have: what they refuse would fail later, or be passed over.
+    `added` is set for rules that the reference does not have: what they refuse would fail later, or have no effect.
     """
 
     name: str
@@ -43,13 +44,13 @@ class Rule:
     added: bool
 
     def broken(self, *subject: Any) -> Iterator[tuple[Location, str]]:
-        """Where the rule is broken first, given what it checks, and the message there."""
+        """The first locations that break the rule, each with its message; `subject` is what the rule checks."""
         for location, said in islice(self.check(*subject), _REPORTED):
             yield location, said if isinstance(said, str) else self.says[0].format(**said)
 
 
 class RuleSet:
-    """Rules that check the same thing at the same time, in the order in which they report."""
+    """Rules that check the same subject at the same time, in the order of their reports."""
 
     def __init__(self, title: str, kinds: tuple[str, ...], when: str, versions: tuple[str, ...] = BOTH) -> None:
         self.title = title
@@ -62,7 +63,7 @@ class RuleSet:
     def rule(
         self, *says: str, versions: tuple[str, ...] | None = None, added: bool = False
     ) -> Callable[[Check], Check]:
-        """Decorator: the function becomes a rule. Its docstring is what docs say of it."""
+        """Decorator: the function becomes a rule. Its docstring is its line in the docs."""
 
         def register(check: Check) -> Check:
             held_in = versions or self.versions
@@ -77,24 +78,24 @@ class RuleSet:
         return register
 
     def broken(self, version: str, *subject: Any) -> Iterator[FieldError]:
-        """What breaks the rules of a version, given what they check."""
+        """Violations of the rules of a version; `subject` is what the rules check."""
         for rule in self._by_version[version]:
             for location, message in rule.broken(*subject):
                 yield FieldError(path_of(location), message)
 
 
 def broken(at: Location, **words: object) -> tuple[Location, dict[str, object]]:
-    """What a rule with one message yields: where it is broken, and what differs in the message."""
+    """What a rule with one message yields: the location, and the values for the message."""
     return at, words
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for a message, in the order given, and how many there are besides the first; `none` without names."""
+    """Names for a message, in the given order, and the number of those left out; `none` without names."""
     given = list(names)
     more = f" and {len(given) - _LISTED} more" if len(given) > _LISTED else ""
     return f"{', '.join(given[:_LISTED])}{more}" or "none"
 
 
 def path(location: Location) -> str:
-    """A field for the middle of a message."""
+    """The path of a field, for use inside a message."""
     return path_of(location)

@@ -1,4 +1,4 @@
-"""Which engine a component runs, and what it needs to run as asked: rendering would refuse the rest, a moment later."""
+"""Which engine a component runs, and what that engine needs: rendering would refuse the rest later."""
 
 from collections.abc import Iterator
 
@@ -21,9 +21,9 @@ ABOUT_RUNNING = RuleSet("What runs", (GRAPH, COMPONENT), "always")
 
 @RUNNING_OF_GRAPHS.rule("starts {engine}, where {first} starts {other}: a graph has one engine", added=True)
 def workers_run_one_engine(graph: GraphView, _facts: Facts) -> Violations:
-    """The workers of a graph start the same engine."""
+    """All workers of a graph start the same engine."""
     if graph.backend:
-        # Each of them is compared with the engine that is named.
+        # Another rule compares each of them with the named engine.
         return
     first: ComponentView | None = None
     for component in (each for one in graph.components for each in one.of_each_role):
@@ -37,7 +37,7 @@ def workers_run_one_engine(graph: GraphView, _facts: Facts) -> Violations:
 
 @RUNNING_OF_GRAPHS.rule("a pod has one scheduler, and {other} names another one: leave one of the two out", added=True)
 def pods_have_one_scheduler(graph: GraphView, _facts: Facts) -> Violations:
-    """A graph's pods wait in a queue of Volcano, or in one of KAI."""
+    """A graph's pods wait in a queue of Volcano or of KAI, not of both."""
     queues = [(annotation(graph.annotations, name) or "").strip() for name in (VOLCANO_QUEUE, KAI_SCHEDULER_QUEUE)]
     if all(queues):
         yield broken(("metadata", "annotations", VOLCANO_QUEUE), other=KAI_SCHEDULER_QUEUE)
@@ -50,7 +50,7 @@ _SEVERAL_ENGINES = "starts several engines ({engines}): a component has one; wri
 @RUNNING.rule(_ENGINES_DIFFER, _SEVERAL_ENGINES, added=True)
 @of_each_role
 def engine_is_the_one_that_is_named(component: ComponentView, _facts: Facts) -> Violations:
-    """The command of a worker starts one engine, and the one that backendFramework names, if it does."""
+    """The command of a worker starts one engine: the one in backendFramework, if that is set."""
     if len(component.started) == 1:
         if component.backend and component.engine != component.backend:
             message = _ENGINES_DIFFER.format(engine=component.engine, backend=component.backend)
@@ -71,11 +71,13 @@ _NO_ENGINE = (
 
 @RUNNING.rule(_NO_ENGINE_TYPE, _NO_ENGINE, added=True)
 def nodes_are_connected_by_an_engine(component: ComponentView, _facts: Facts) -> Violations:
-    """Replicas span nodes only if the platform knows the engine: each engine connects its nodes by flags of its own."""
-    # Endpoint pickers have a rule of their own.
+    """Replicas can span nodes only if the platform knows the engine, because each engine has its own flags to connect
+    nodes.
+    """
+    # Another rule covers endpoint pickers.
     if component.nodes < 2 or component.type == "epp":
         return
-    # With templates of roles, their author connects the nodes.
+    # If roles have templates, their author connects the nodes.
     if not component.is_worker:
         observed = shown(component.type) if component.type else "none"
         yield (
@@ -86,18 +88,18 @@ def nodes_are_connected_by_an_engine(component: ComponentView, _facts: Facts) ->
         yield component.field("multinode"), _NO_ENGINE.format(nodes=component.nodes, choice=CHOICE)
 
 
-#: Engines whose spread over nodes follows from the GPUs of one.
+#: Engines whose layout over nodes depends on the number of GPUs of a node.
 _COUNT_GPUS = frozenset({"vllm", "trtllm"})
 
 
 @RUNNING.rule("{engine} on several nodes needs the number of GPUs of each: ask for them in {gpus}", added=True)
 def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Violations:
-    """How vLLM and TensorRT-LLM spread over nodes follows from the number of GPUs of one, counted or claimed."""
+    """On several nodes, vLLM and TensorRT-LLM need the number of GPUs of one node, from resources or from claims."""
     if component.nodes < 2 or component.engine not in _COUNT_GPUS or component.gms is not None:
         return
     if component.role_templates or (component.engine == "vllm" and component.is_own_launch):
         return
-    # What claims ask for may not be there yet: the pods' maker reads it, and reports claims without GPUs.
+    # The claims may not exist yet: the pod builder reads them later, and reports claims without GPUs.
     if not gpus.count({"resources": main_resources(component)}) and not main_claims(component):
         yield broken(component.field("multinode"), engine=component.engine, gpus=component.words.gpus)
 
@@ -108,15 +110,17 @@ def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Viol
     added=True,
 )
 def flags_have_a_place(component: ComponentView, _facts: Facts) -> Violations:
-    """Engines with GPU memory in other pods or failover get flags, into Python or a shell's script; on several nodes, too."""
+    """Shared GPU memory between pods, failover and multinode need flags, which the platform adds only to Python or a
+    shell script.
+    """
     features = ", ".join(_features_with_flags(component))
-    # A command may come later, as an image may.
+    # A command may be added later, like an image.
     if component.engine in BACKENDS and features and component.has_command and not component.takes_flags:
         yield broken(component.main.at, program=component.program, features=features, engine=component.engine)
 
 
 def _features_with_flags(component: ComponentView) -> Iterator[str]:
-    # A program of the author's may connect the nodes by itself.
+    # A program of the user may connect the nodes itself.
     if component.nodes > 1 and not component.role_templates and not component.is_own_launch:
         yield "multinode"
     if component.engine == "vllm" and component.gms is not None and component.gms.inter_pod:
@@ -127,7 +131,7 @@ def _features_with_flags(component: ComponentView) -> Iterator[str]:
 
 @RUNNING.rule("only vLLM fails over within a pod, and the engine is {engine}: leave failover out", added=True)
 def engines_can_fail_over(component: ComponentView, _facts: Facts) -> Violations:
-    """Engines fail over within a pod only if they are vLLM. Between pods, another rule says so of the whole graph."""
+    """Within a pod, only vLLM can fail over. Another rule covers failover between pods, for the whole graph."""
     failover = component.failover
     if failover is None or failover.inter_pod or not component.is_worker:
         return
@@ -142,7 +146,7 @@ _SEVERAL_NODES = "not together with multinode: a checkpoint is of one pod; leave
 
 @RUNNING.rule(_NO_MODEL, _SEVERAL_NODES, added=True)
 def checkpoints_are_of_one_pod_with_a_model(component: ComponentView, _facts: Facts) -> Violations:
-    """A component that starts from a checkpoint loads a model, in one pod."""
+    """A component that starts from a checkpoint loads a model, and runs in one pod."""
     if component.checkpoint is None:
         return
     if component.type in ("frontend", "planner", "epp"):
@@ -155,7 +159,7 @@ def checkpoints_are_of_one_pod_with_a_model(component: ComponentView, _facts: Fa
     "{name} cannot be restored: a DynamoCheckpoint is of the container main; leave this or identity out", added=True
 )
 def dynamo_checkpoints_are_of_main(component: ComponentView, _facts: Facts) -> Violations:
-    """The container main is what a DynamoCheckpoint is of."""
+    """A DynamoCheckpoint restores only the container main."""
     start = component.start
     target = start.get("targetContainerName")
     of_identity = start.get("identity") is not None and not start.get("checkpointRef")
@@ -169,7 +173,7 @@ _NO_CLIENTS = "no checkpoint is taken of engines with a GPU memory service: leav
 
 @RUNNING.rule(_NO_WORKER, _NO_CLIENTS, added=True)
 def checkpoints_are_taken_of_workers(component: ComponentView, _facts: Facts) -> Violations:
-    """A checkpoint is taken automatically of a component that says that it is a worker."""
+    """The platform takes a checkpoint automatically only of a component with the type of a worker."""
     if component.checkpoint is None or not component.takes_checkpoint:
         return
     if not component.type:
@@ -180,7 +184,7 @@ def checkpoints_are_taken_of_workers(component: ComponentView, _facts: Facts) ->
 
 @RUNNING_ALONE.rule("{mode} needs Grove, which runs graphs only: write {other}, or a DynamoGraphDeployment", added=True)
 def pods_share_gpu_memory_in_graphs(component: ComponentView, _facts: Facts) -> Violations:
-    """Pods of a component deployment share no GPU memory with each other."""
+    """Pods of a component deployment cannot share GPU memory with each other."""
     gms = component.gms
     if gms is not None and gms.inter_pod:
         yield broken((*gms.at, "mode"), mode=shown(gms.mode), other=component.words.intra_pod)
@@ -192,12 +196,12 @@ def pods_share_gpu_memory_in_graphs(component: ComponentView, _facts: Facts) -> 
     added=True,
 )
 def checkpoints_are_switched_on(component: ComponentView, facts: Facts) -> Violations:
-    """Checkpoints need a platform that has them. It may be configured later: it is a warning."""
+    """Checkpoints must be enabled on the platform. They may be enabled later, so this is a warning."""
     if component.checkpoint is not None and facts.checkpoints is False:
         yield broken(component.checkpoint)
 
 
-#: Engines whose processes find those on other nodes by flags.
+#: Engines that connect their processes on several nodes by flags.
 _CONNECTED_BY_FLAGS = frozenset({"vllm", "sglang"})
 
 
@@ -207,7 +211,9 @@ _CONNECTED_BY_FLAGS = frozenset({"vllm", "sglang"})
     added=True,
 )
 def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) -> Violations:
-    """Flags that connect several nodes are put into Python, or a shell's script that starts the engine, and nothing else."""
+    """The platform adds the flags that connect several nodes only to Python, or to a shell script that starts the
+    engine.
+    """
     if component.nodes < 2 or component.role_templates or component.engine not in _CONNECTED_BY_FLAGS:
         return
     if component.is_own_launch:
@@ -221,11 +227,13 @@ def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) ->
 )
 @of_each_role
 def flags_have_a_program(component: ComponentView, _facts: Facts) -> Violations:
-    """Arguments without a command are a script, but for frontends and endpoint pickers: flags alone start nothing."""
+    """Arguments without a command run as a shell script, except for frontends and endpoint pickers: flags alone start
+    nothing.
+    """
     main, at = component.main
     if component.type in ("frontend", "epp") or main.get("command"):
         return
     flag = text(next(iter(items(main.get("args"))), None))
-    # With the runtime next to it, an engine starts as its image says.
+    # If the runtime is a sidecar, the engine starts with the command of its image.
     if flag.startswith("-") and not component.runtime_is_sidecar:
         yield broken((*at, "args", 0), flag=shown(flag))

@@ -1,7 +1,8 @@
-"""The Dynamo runtime as a sidecar: an init container `runtime` that does not end, next to an engine that is not Dynamo's.
+"""The Dynamo runtime as a sidecar: an init container `runtime` that keeps running next to an engine without Dynamo
+code.
 
-Rules of Dynamo 1.6 ("Dynamo Sidecar Mode"). There the name alone selects the mode; here an init container of that name that ends
-still prepares something, as before there was the mode.
+The rules are those of Dynamo 1.6 ("Dynamo Sidecar Mode"). There, the name selects the mode. Here, an init container of
+that name that ends still only prepares something, as before the mode existed.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ ABOUT_SIDECARS = RuleSet("Runtime as a sidecar", (GRAPH, COMPONENT), "always")
     "give it another name, or write worker, prefill or decode"
 )
 def only_workers_have_the_runtime_as_a_sidecar(component: ComponentView, _facts: Facts) -> Violations:
-    """Only a worker has an engine next to which the runtime could be."""
+    """Only a worker has an engine, so only a worker can have the runtime as a sidecar."""
     if (sidecar := component.sidecar) is None or component.is_worker or sidecar.value.get("restartPolicy") != "Always":
         return
     observed = shown(component.type) if component.type else "not set"
@@ -34,7 +35,9 @@ def only_workers_have_the_runtime_as_a_sidecar(component: ComponentView, _facts:
     "and its pod as they are written; leave one of the two out"
 )
 def engines_next_to_the_runtime_stay_as_they_are(component: ComponentView, _facts: Facts) -> Violations:
-    """An engine next to the runtime runs on one node, has its GPU memory to itself, and starts from no checkpoint."""
+    """An engine with the runtime as a sidecar runs on one node, does not share GPU memory, and starts from no
+    checkpoint.
+    """
     if component.runtime_is_sidecar:
         for at in _changing_engines(component):
             yield broken(at)
@@ -57,7 +60,7 @@ def _changing_engines(component: ComponentView) -> Iterator[Location]:
     added=True,
 )
 def sidecars_do_not_end(component: ComponentView, _facts: Facts) -> Violations:
-    """An init container that is the runtime by its name does not end."""
+    """An init container with the name of the runtime keeps running."""
     if (sidecar := component.sidecar) is not None and sidecar.value.get("restartPolicy") != "Always":
         yield broken(sidecar.at)
 
@@ -68,7 +71,9 @@ def sidecars_do_not_end(component: ComponentView, _facts: Facts) -> Violations:
     added=True,
 )
 def engines_next_to_the_runtime_say_when_they_serve(component: ComponentView, _facts: Facts) -> Violations:
-    """An engine next to the runtime has a readiness probe: the platform has none for it, as it does not know the engine."""
+    """An engine with the runtime as a sidecar has its own readiness probe: the platform has no default probe for
+    unknown engines.
+    """
     main, at = component.main
     on_service = component.is_alpha and component.spec.get("readinessProbe")
     if component.runtime_is_sidecar and component.nodes == 1 and not (on_service or main.get("readinessProbe")):

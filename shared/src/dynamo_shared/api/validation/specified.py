@@ -1,4 +1,4 @@
-"""Kinds that are nothing without a spec. Their schemas require what is in it, and not the spec itself, as the reference's do."""
+"""Kinds that require a spec. Their schemas, like the reference's, require fields of the spec, but not the spec itself."""
 
 from typing import Any
 
@@ -10,6 +10,6 @@ SPECIFIED = RuleSet("Specs", (REQUEST, MODEL, CHECKPOINT, ADAPTER), "always")
 
 @SPECIFIED.rule("required, and missing", added=True)
 def objects_have_a_spec(obj: dict[str, Any], _facts: Facts) -> Violations:
-    """A request, a model, a checkpoint and an adapter say what they are for."""
+    """A request, a model, a checkpoint and an adapter require a spec."""
     if obj.get("spec") is None:
         yield broken(("spec",))

@@ -1,4 +1,4 @@
-"""Constraints that keep pods close together: complete, known to the cluster, narrower for a component than for all."""
+"""Topology constraints: complete, known to the cluster, and for a component not wider than for the graph."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ _NO_DOMAIN = (
 
 @TOPOLOGY.rule(_NO_CONSTRAINT_OF_GRAPH, _NO_DOMAIN)
 def a_constraint_has_a_domain(graph: GraphView, facts: Facts) -> Violations:
-    """A graph with any topology constraint names its topology, and has a pack domain, or some component has."""
+    """A graph with any topology constraint names its topology, and the graph or a component has a pack domain."""
     constraint = graph.spec.get("topologyConstraint")
     own = [each.name for each in graph.components if each.spec.get("topologyConstraint") is not None]
     if constraint is None and own:
@@ -45,9 +45,9 @@ _WIDER = "{domain} is wider than {whole} of spec.topologyConstraint; one of {dom
 
 @TOPOLOGY_AT_CREATION.rule(_NO_TOPOLOGY, _UNKNOWN_DOMAIN, _WIDER)
 def domains_exist_and_nest(graph: GraphView, facts: Facts) -> Violations:
-    """The topology exists and has the domains; a component's domain is the graph's or a narrower one.
+    """The topology must exist and have the domains; a component's domain is the graph's or a narrower one.
 
-    Checked at creation only, and only if Grove runs the graph: constraints cannot change later, topologies can.
+    Checked only at creation, and only if Grove runs the graph: constraints cannot change later, but topologies can.
     """
     constraint = mapping(graph.spec.get("topologyConstraint"))
     name = text(constraint.get(graph.words.topology_name))

@@ -1,4 +1,4 @@
-"""Fields that say nothing where they stand: another field takes their place, or nothing reads them. Their author is warned."""
+"""Warnings about fields without effect: another field replaces them, or nothing reads them."""
 
 from typing import Any
 
@@ -17,21 +17,21 @@ UNUSED_IN_COMPONENTS_OF_GRAPHS = RuleSet("Fields without effect", (GRAPH,), "alw
 
 @UNUSED.rule("has no effect: engines load the revision that their own flags name, such as --revision", added=True)
 def revisions_are_the_engines(component: ComponentView, _facts: Facts) -> Violations:
-    """DynamoModels select components by the name of the model; its revision is for people to read."""
+    """DynamoModels select components by the name of the model; its revision is only informative."""
     if mapping(component.spec.get("modelRef")).get("revision"):
         yield broken(component.field("modelRef", "revision"))
 
 
 @UNUSED.rule("has no effect: an endpoint picker does not start without its configuration", added=True)
 def configuration_of_a_picker_must_exist(component: ComponentView, _facts: Facts) -> Violations:
-    """The ConfigMap of an endpoint picker must exist."""
+    """An endpoint picker does not start without its ConfigMap, so the ConfigMap is not optional."""
     if mapping(mapping(component.spec.get("eppConfig")).get("configMapRef")).get("optional") is True:
         yield broken(component.field("eppConfig", "configMapRef", "optional"))
 
 
 @UNUSED.rule("has no effect: checkpointRef names the checkpoint; leave one of the two out", added=True)
 def a_checkpoint_is_named_once(component: ComponentView, _facts: Facts) -> Violations:
-    """The reference of a checkpoint wins over an identity."""
+    """A checkpointRef takes precedence over an identity."""
     start = component.start
     if component.checkpoint is not None and start.get("checkpointRef") and start.get("identity") is not None:
         yield broken((*component.checkpoint, "identity"))
@@ -41,7 +41,7 @@ def a_checkpoint_is_named_once(component: ComponentView, _facts: Facts) -> Viola
     "has no effect: a checkpoint of an identity serves every component that names it, and outlives this one", added=True
 )
 def checkpoints_outlive_what_starts_from_them(component: ComponentView, _facts: Facts) -> Violations:
-    """No graph owns a checkpoint, not even one that was created for it; one that is named is deleted by no policy."""
+    """A checkpoint of an identity serves all components with that identity, so deletionPolicy does not delete it."""
     start = component.start
     of_identity = component.checkpoint is not None and start.get("identity") is not None
     if of_identity and start.get("deletionPolicy") == "Delete" and not start.get("checkpointRef"):
@@ -52,7 +52,7 @@ def checkpoints_outlive_what_starts_from_them(component: ComponentView, _facts: 
     "has no effect: a DynamoCheckpoint of this identity has a job of its own; leave one of the two out", added=True
 )
 def captures_are_not_of_an_identity(component: ComponentView, _facts: Facts) -> Violations:
-    """Where an identity is given, a DynamoCheckpoint is used."""
+    """A component with an identity uses a DynamoCheckpoint, which has its own Job."""
     start = component.start
     if component.checkpoint is not None and start.get("job") is not None and start.get("identity") is not None:
         yield broken((*component.checkpoint, "job"))
@@ -64,7 +64,7 @@ _GRACE = "terminationGracePeriodSeconds"
 @UNUSED.rule("0 has no effect: pods get the default of their type; write 1 or more", added=True)
 @of_each_role
 def a_grace_period_is_some_time(component: ComponentView, _facts: Facts) -> Violations:
-    """A zero over a default of the platform is as good as absent."""
+    """A zero in a field with a default of the platform counts as absent."""
     pod, at = component.pod
     if pod.get(_GRACE) == 0 and pod[_GRACE] is not False:
         yield broken((*at, _GRACE))
@@ -77,7 +77,7 @@ _OWN_SHARED_MEMORY = "is replaced by the platform's {path}: set its size in {fie
 @UNUSED.rule(_OWN_SHARED_MEMORY, added=True)
 @of_each_role
 def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> Violations:
-    """Pods have shared memory of the platform, in place of a volume of its name and of what is mounted there."""
+    """The platform's shared memory replaces a volume with its name, and all mounts at its path."""
     legacy = component.is_alpha
     if has_no_shared_memory(component):
         return
@@ -109,7 +109,7 @@ _OF_PODS = frozenset({"labels", "annotations", "creationTimestamp"})
 )
 @of_each_role
 def metadata_of_pods_is_labels_and_annotations(component: ComponentView, _facts: Facts) -> Violations:
-    """Names, owners and finalizers of pods are not a template's to say."""
+    """Pods do not get names, owners or finalizers from a template."""
     metadata, at = component.template_metadata
     for name, value in metadata.items():
         if name not in _OF_PODS and value:
@@ -118,7 +118,7 @@ def metadata_of_pods_is_labels_and_annotations(component: ComponentView, _facts:
 
 @UNUSED.rule("has no effect without gpu: set gpu to the number of GPUs", versions=(ALPHA,), added=True)
 def kinds_of_gpus_have_a_number(component: ComponentView, _facts: Facts) -> Violations:
-    """The name of a GPU's resource is for the number next to it."""
+    """The resource name of a GPU needs the number of GPUs in gpu."""
     for side in ("limits", "requests"):
         given = mapping(mapping(component.spec.get("resources")).get(side))
         if given.get("gpuType") and not given.get("gpu"):
@@ -127,7 +127,7 @@ def kinds_of_gpus_have_a_number(component: ComponentView, _facts: Facts) -> Viol
 
 @UNUSED.rule("has no effect: disabled is true; leave one of the two out", versions=(ALPHA,), added=True)
 def disabled_memory_has_no_size(component: ComponentView, _facts: Facts) -> Violations:
-    """Shared memory that is off has no size."""
+    """Disabled shared memory has no size."""
     memory = mapping(component.spec.get("sharedMemory"))
     if memory.get("disabled") is True and memory.get("size") is not None:
         yield broken(component.field("sharedMemory", "size"))
@@ -139,7 +139,7 @@ def disabled_memory_has_no_size(component: ComponentView, _facts: Facts) -> Viol
     added=True,
 )
 def parts_are_those_of_workers(component: ComponentView, _facts: Facts) -> Violations:
-    """A subComponentType says which part of the work a worker does."""
+    """A subComponentType has an effect only for prefill and decode workers."""
     part = text(component.spec.get("subComponentType"))
     if part and part != component.type:
         yield broken(component.field("subComponentType"))
@@ -153,13 +153,13 @@ _NO_ENGINE = "has no effect: only workers compile; this is mounted as any volume
 
 @UNUSED.rule(_SECOND_CACHE, _NO_ENGINE, versions=(ALPHA,), added=True)
 def there_is_one_compilation_cache(component: ComponentView, _facts: Facts) -> Violations:
-    """The first mount that is marked so is the compilation cache, and only engines have one."""
+    """The first mount with useAsCompilationCache is the compilation cache, and only workers have one."""
     mounts = items(component.spec.get("volumeMounts"))
     marked = [index for index, each in enumerate(mounts) if _is_cache(each)]
     for number, index in enumerate(marked):
         at = component.field("volumeMounts", index, "useAsCompilationCache")
         if not component.is_worker:
-            # Without a path it is refused.
+            # Without a path, another rule refuses it.
             if mounts[index].get("mountPoint"):
                 yield at, _NO_ENGINE
         elif number:
@@ -169,7 +169,7 @@ def there_is_one_compilation_cache(component: ComponentView, _facts: Facts) -> V
 @UNUSED.rule("has no effect: {winner} takes its place; write all of it there", versions=(ALPHA,), added=True)
 @of_each_role
 def lists_of_the_main_container_replace_those_of_the_service(component: ComponentView, _facts: Facts) -> Violations:
-    """A list of mainContainer replaces the service's own one, but for variables, and mounts at other paths."""
+    """Lists of mainContainer replace those of the service, except variables, and mounts at other paths."""
     if not component.has_fields:
         return
     main, at = component.main
@@ -198,7 +198,7 @@ _SECOND_MAIN = "has no effect: the container main is written in extraPodSpec.mai
 @UNUSED.rule(_NAME_OF_MAIN, _SECOND_MAIN, versions=(ALPHA,), added=True)
 @of_each_role
 def the_main_container_is_main_container(component: ComponentView, _facts: Facts) -> Violations:
-    """The engine's container has its own field, and its own name."""
+    """The engine's container has a field of its own, and always has the name main."""
     if not component.has_fields:
         return
     main, at = component.main
@@ -217,7 +217,7 @@ _NO_INGRESS = "has no effect: a VirtualService is made; its Gateway {gateway} ha
 
 @UNUSED.rule(_NO_VIRTUAL_SERVICE, _NO_INGRESS, versions=(ALPHA,), added=True)
 def gateways_are_of_virtual_services(component: ComponentView, _facts: Facts) -> Violations:
-    """An Istio Gateway is for a VirtualService, which is asked for by itself; an Ingress next to it takes a class."""
+    """A Gateway needs useVirtualService: true, and then tls has an effect only on an additional Ingress with a class."""
     ingress = mapping(component.spec.get("ingress"))
     gateway = ingress.get("virtualServiceGateway")
     if ingress.get("enabled") is not True or not gateway:
@@ -232,7 +232,7 @@ def gateways_are_of_virtual_services(component: ComponentView, _facts: Facts) ->
     "has no effect: the service is called {key}, which is its key in spec.services", versions=(ALPHA,), added=True
 )
 def services_are_called_by_their_key(component: ComponentView, _facts: Facts) -> Violations:
-    """The key of a service in its graph is its name."""
+    """The name of a service in a graph is its key."""
     if component.spec.get("serviceName") not in (None, "", component.name):
         yield broken(component.field("serviceName"), key=shown(component.name))
 
@@ -244,7 +244,7 @@ _PLANNERS_ACCOUNT = "planner-serviceaccount"
     "has no effect: a planner of a graph runs as {account}, which may scale the graph", added=True
 )
 def planners_have_their_account(component: ComponentView, _facts: Facts) -> Violations:
-    """A planner needs rights that only its account has."""
+    """A planner needs rights that only its ServiceAccount has."""
     pod, at = component.pod
     if component.type == "planner" and pod.get("serviceAccountName") not in (None, "", _PLANNERS_ACCOUNT):
         yield broken((*at, "serviceAccountName"), account=_PLANNERS_ACCOUNT)
@@ -254,7 +254,7 @@ def planners_have_their_account(component: ComponentView, _facts: Facts) -> Viol
     "has no effect: the claim is not created; set create: true, or leave it out", versions=(ALPHA,), added=True
 )
 def claims_that_are_there_are_not_described(graph: GraphView, _facts: Facts) -> Violations:
-    """Size, class and access mode are for a claim that the platform creates."""
+    """Size, storage class and access mode apply only to a claim that the platform creates."""
     for index, claim in enumerate(items(graph.spec.get("pvcs"))):
         known = mapping(claim)
         for name in ("size", "storageClass", "volumeAccessMode") if known.get("create") is not True else ():
@@ -267,7 +267,7 @@ def _is_cache(mount: Any) -> bool:
 
 
 def has_no_shared_memory(component: ComponentView) -> bool:
-    """Whether a component leaves its pods without shared memory of the platform."""
+    """Whether a component turns off the platform's shared memory for its pods."""
     if component.is_alpha:
         return mapping(component.spec.get("sharedMemory")).get("disabled") is True
     return quantity.amount_of(component.spec.get("sharedMemorySize")) == 0

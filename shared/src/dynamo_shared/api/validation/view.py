@@ -1,7 +1,7 @@
-"""What rules see of a graph and of a component: each value next to the place where its author wrote it.
+"""Views of a graph and of a component for rules: each value, with the location where its author wrote it.
 
-Rules are written once, over these views; `alpha` and `beta` make them of either version. Values are normalised (types
-and modes in v1beta1's meaning), places and `words` are those of the version written.
+Rules are written once, for these views; `alpha` and `beta` create them from each version. Values are normalised (types
+and modes as in v1beta1); locations and `words` are those of the written version.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ WORKERS = frozenset({"worker", "prefill", "decode"})
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a version calls things, for messages."""
+    """Names of fields and concepts in a version, for messages."""
 
     component: str
     components: str
@@ -35,15 +35,17 @@ class Words:
     inter_pod: str
     topology_name: str
     gpus: str
-    #: Fields of a component that switch GPU memory service and failover on.
+    #: Fields of a component that switch on the GPU memory service and failover.
     gms: tuple[str, ...]
     failover: tuple[str, ...]
-    #: How a component hands its replicas to an adapter.
+    #: Field by which a component gives its replicas to an adapter.
     adapter: str
 
 
 class Feature(NamedTuple):
-    """GPU memory service or failover of a component, where it is on. `mode` as written, `shadows` engines that wait."""
+    """An enabled GPU memory service or failover of a component: `mode` as written, `shadows` as the number of standby
+    engines.
+    """
 
     at: Location
     inter_pod: bool
@@ -52,7 +54,7 @@ class Feature(NamedTuple):
 
 
 class FieldValue(NamedTuple):
-    """A value and where it stands."""
+    """A value and its location."""
 
     value: Any
     at: Location
@@ -62,51 +64,52 @@ class FieldValue(NamedTuple):
 class ComponentView:
     """A component: an item of spec.components, a service of spec.services, or the spec of a component deployment.
 
-    What it says of its pods is of those that serve. `of_each_role` has the same for its other pods, where these differ.
+    Its properties about pods are those of the pods that serve. `of_each_role` has the same for its other pods, if they
+    differ.
     """
 
     words: Words
     at: Location
     spec: dict[str, Any]
-    #: As the graph calls it; "" where it cannot be read.
+    #: Its name in the graph; "" if it cannot be read.
     name: str
     name_at: Location
-    #: In v1beta1's words; "" where none is given. Of v1alpha1, also types that v1beta1 does not know.
+    #: The type as v1beta1 names it; "" if absent. In v1alpha1 also types that v1beta1 does not have.
     type: str
-    #: Engine that is named for it, by the graph or by itself.
+    #: Engine that the graph or the component names.
     backend: str
-    #: Place of the checkpoint that it starts from, where it does.
+    #: Location of the checkpoint that it starts from; None without one.
     checkpoint: Location | None
     #: Whether an adapter owns the replicas.
     adapted: bool
-    #: Pod templates that leader or workers have of their own, by the name of the role.
+    #: Pod templates of the roles that have their own, by the name of the role.
     role_templates: dict[str, FieldValue] = field(init=False)
-    #: None where nothing is said.
+    #: None if not set.
     replicas: int | None = field(init=False)
     #: Nodes of one replica.
     nodes: int = field(init=False)
     gms: Feature | None = field(init=False)
     failover: Feature | None = field(init=False)
-    #: Number of GPUs of the engine as written, and where; None where it asks for none.
+    #: Number of GPUs of the engine as written, and its location; None if it requests none.
     gpus: FieldValue | None = field(init=False)
     #: Image of the engine's container.
     image: FieldValue = field(init=False)
-    #: Engines that its command starts, where it is a worker.
+    #: Engines that its command starts, if it is a worker.
     started: frozenset[str] = field(init=False)
     #: Whether Grove may run it: a component of a graph that does not opt out.
     may_be_of_grove: bool = False
-    #: Whether nothing else may, as its graph says.
+    #: Whether only Grove may run it, because its graph says so.
     must_be_of_grove: bool = False
-    #: Engine that the other workers of its graph start, "" where they start none, or several.
+    #: Engine that the other workers of its graph start; "" if they start none or several.
     engine_of_graph: str = ""
-    #: Role whose pods it is of. All roles have the same pods, unless one has a template of its own.
+    #: Role of the pods that this view describes. All roles have the same pods, unless one has its own template.
     role: str = LEADER
-    #: What several rules ask, and what takes time of a long script: kept once the first has asked.
+    #: Cached results that several rules need and that are slow to compute for a long script; computed at first use.
     _launch: bool | None = field(init=False, default=None, compare=False)
     _workers: Self | None = field(init=False, default=None, compare=False)
 
     def __post_init__(self) -> None:
-        """What both versions say alike, or in the same words elsewhere."""
+        """Sets the values that both versions have in the same fields, or under names in `words`."""
         self.role_templates = self._templates_of_roles()
         main, at = self.main
         self.replicas, self.nodes = integer(self.spec.get("replicas")), nodes(self.spec.get("multinode"))
@@ -118,7 +121,7 @@ class ComponentView:
         self.started = engines_started(lines) if self.is_worker else frozenset()
 
     def _feature(self, path: tuple[str, ...]) -> Feature | None:
-        """GPU memory service or failover; None where it is not an object, or v1alpha1 does not switch it on."""
+        """GPU memory service or failover; None if it is not an object, or if v1alpha1 does not enable it."""
         value = below(self.spec, path)
         if not isinstance(value, dict) or (self.is_alpha and value.get("enabled") is not True):
             return None
@@ -128,7 +131,7 @@ class ComponentView:
 
     @property
     def type_at(self) -> Location:
-        """Place of its type."""
+        """Location of its type."""
         return self.field(self.words.type)
 
     @property
@@ -143,62 +146,62 @@ class ComponentView:
 
     @property
     def engine(self) -> str:
-        """Engine of its pods: the one that its command starts, else the one that is named; "" where neither says."""
+        """Engine of its pods: the engine that its command starts, else the named one; "" if there is neither."""
         if not self.is_worker:
             return ""
         return next(iter(self.started)) if len(self.started) == 1 else self.backend or self.engine_of_graph
 
     def of_grove(self, grove: bool | None) -> bool | None:
-        """Whether Grove runs it, given whether it runs graphs at all."""
+        """Whether Grove runs it; `grove` is whether Grove runs graphs at all."""
         return self.must_be_of_grove or (grove if self.may_be_of_grove else False)
 
     @property
     def line(self) -> list[str]:
-        """Command line of the engine's container. Without a command, the platform has a shell run the arguments."""
+        """Command line of the engine's container. Without a command, the platform runs the arguments with a shell."""
         main = self.main.value
         command, args = ([each for each in items(main.get(field)) if isinstance(each, str)] for field in _COMMAND)
         return [*(command or SHELL), *args]
 
     @property
     def program(self) -> str:
-        """What its command line starts, for a message."""
+        """The program that its command line starts, for a message."""
         return program_of(self.line)
 
     @property
     def has_command(self) -> bool:
-        """Whether anything is written of what the engine's container runs."""
+        """Whether the engine's container has a command or arguments."""
         return any(self.main.value.get(field) for field in _COMMAND)
 
     @property
     def memory_service(self) -> dict[str, Any]:
-        """What it says of a GPU memory service, {} for nothing."""
+        """Its GPU memory service, {} without one."""
         return mapping(below(self.spec, self.words.gms))
 
     @property
     def start(self) -> dict[str, Any]:
-        """What it says of the checkpoint that it starts from, {} where it starts from none."""
+        """The checkpoint that it starts from, {} without one."""
         return mapping(below(self.spec, self.checkpoint[len(self.at) :])) if self.checkpoint is not None else {}
 
     @property
     def takes_checkpoint(self) -> bool:
-        """Whether a checkpoint is taken of the component itself."""
+        """Whether the platform takes a checkpoint of the component itself."""
         start = self.start
         return self.checkpoint is not None and not start.get("checkpointRef") and start.get("identity") is None
 
     @property
     def is_forced_group(self) -> bool:
-        """Whether it is to be a scaling group of Grove, whatever its replicas are made of. Of v1beta1 alone."""
+        """Whether it must be a scaling group of Grove, whatever its replicas consist of. Only v1beta1 has this field."""
         grove = mapping(mapping(self.spec.get("experimental")).get("grove"))
         return grove.get("forceScalingGroup") is True
 
     @property
     def takes_flags(self) -> bool:
-        """Whether the platform can put flags for its engine into its command line."""
+        """Whether the platform can add flags for its engine to its command line."""
         return takes_flags(self.line) and not self.is_own_launch
 
     @property
     def is_own_launch(self) -> bool:
-        """Whether it starts something of its author's, into which no flags can be put."""
+        """Whether it starts a program of the user, to which the platform cannot add flags."""
         if self._launch is None:
             self._launch = self.has_command and is_own_launch(self.line, self.engine)
         return self._launch
@@ -213,7 +216,7 @@ class ComponentView:
 
     @property
     def of_each_role(self) -> tuple[Self, ...]:
-        """The component as its pods are that serve, and as its workers are, where these have another template."""
+        """One view for the pods that serve, and one for the workers of a replica if they have another template."""
         if not self.role_templates:
             return (self,)
         if self._workers is None:
@@ -222,33 +225,35 @@ class ComponentView:
 
     @property
     def pods_of_role(self) -> int:
-        """Pods of its role in one replica: of all nodes, where all roles have the same pods."""
+        """Pods of its role in one replica: one for each node if all roles have the same pods."""
         if not self.role_templates:
             return self.nodes
         return self.nodes - 1 if self.role == WORKER else 1
 
     @property
     def has_own_template(self) -> bool:
-        """Whether its role has a pod template, which takes the place of the component's."""
+        """Whether its role has a pod template, which replaces the component's."""
         return self.role in self.role_templates
 
     @property
     def has_fields(self) -> bool:
-        """Whether its pods are made of the fields of a v1alpha1 service: all of these, unless their role has a template."""
+        """Whether its pods are created from the fields of a v1alpha1 service: always in v1alpha1, unless their role has
+        a template.
+        """
         return self.is_alpha and not self.has_own_template
 
     @property
     def pod(self) -> FieldValue:
-        """What it says of the pods of its role, {} for nothing."""
+        """Pod spec of its role, {} without one."""
         return self._of_template("spec", "extraPodSpec")
 
     @property
     def template_metadata(self) -> FieldValue:
-        """Metadata of the pod template of its role, {} for none."""
+        """Metadata of the pod template of its role, {} without any."""
         return self._of_template("metadata", "extraPodMetadata")
 
     def _of_template(self, part: str, field_of_alpha: str) -> FieldValue:
-        """A part of the pod template of its role, {} for none; services of v1alpha1 have a field for each."""
+        """A part of the pod template of its role, {} without one; v1alpha1 services have a field for each part."""
         if self.has_fields:
             return FieldValue(mapping(self.spec.get(field_of_alpha)), self.field(field_of_alpha))
         common = FieldValue(mapping(self.spec.get(FIELD)), self.field(FIELD))
@@ -257,19 +262,19 @@ class ComponentView:
 
     @property
     def template_annotations(self) -> FieldValue:
-        """Annotations of the pod template of its role, {} for none."""
+        """Annotations of the pod template of its role, {} without any."""
         metadata, at = self.template_metadata
         return FieldValue(mapping(metadata.get("annotations")), (*at, "annotations"))
 
     @property
     def annotations(self) -> tuple[FieldValue, ...]:
-        """Annotations that a version has for all objects of a component, and for the pods of its role."""
+        """Annotations for all objects of a component, if the version has them, and for the pods of its role."""
         of_objects = FieldValue(mapping(self.spec.get("annotations")), self.field("annotations"))
         return (of_objects, self.template_annotations) if self.is_alpha else (self.template_annotations,)
 
     @property
     def main(self) -> FieldValue:
-        """The engine's container, {} where it is not written."""
+        """The engine's container, {} if absent."""
         pod, at = self.pod
         if self.has_fields:
             return FieldValue(mapping(pod.get("mainContainer")), (*at, "mainContainer"))
@@ -280,7 +285,7 @@ class ComponentView:
 
     @property
     def sidecar(self) -> FieldValue | None:
-        """The init container `runtime`, whatever it does; None where there is none. The pods of any role may have it."""
+        """The init container `runtime`, of any purpose; None without one. The pods of any role may have it."""
         for pod, at in (each.pod for each in self.of_each_role):
             for index, container in enumerate(items(pod.get("initContainers"))):
                 if mapping(container).get("name") == RUNTIME:
@@ -289,7 +294,7 @@ class ComponentView:
 
     @property
     def runtime_is_sidecar(self) -> bool:
-        """Whether an init container runs the Dynamo runtime, next to an engine that knows nothing of it."""
+        """Whether an init container runs the Dynamo runtime next to an engine without Dynamo code."""
         return self.is_worker and self.sidecar is not None and self.sidecar.value.get("restartPolicy") == "Always"
 
     @property
@@ -298,7 +303,7 @@ class ComponentView:
         return self.sidecar if self.sidecar is not None and self.runtime_is_sidecar else self.main
 
     def field(self, *steps: int | str) -> Location:
-        """Place of a field below the component."""
+        """Location of a field below the component."""
         return (*self.at, *steps)
 
 
@@ -306,7 +311,9 @@ _Check = Callable[[ComponentView, Facts], Iterable[tuple[Location, str | dict[st
 
 
 def of_each_role(check: _Check) -> _Check:
-    """A rule about the pods of one role, made one of all pods of a component. What roles share is reported once."""
+    """Turns a rule about the pods of one role into a rule about all pods of a component. Common errors are reported
+    once.
+    """
 
     @wraps(check)
     def of_all(component: ComponentView, facts: Facts) -> Iterable[tuple[Location, str | dict[str, object]]]:
@@ -322,7 +329,7 @@ def of_each_role(check: _Check) -> _Check:
     return of_all
 
 
-#: The schema allows 25; a list of a hundred thousand is not worth a second of everybody's time. Components.
+#: The schema allows 25 components; the limit keeps a list of a hundred thousand from delaying other requests.
 CHECKED_COMPONENTS = 100
 
 
@@ -333,9 +340,9 @@ class GraphView:
     version: str
     words: Words
     obj: dict[str, Any]
-    #: Those of the first CHECKED_COMPONENTS that can be read, in document order.
+    #: The readable ones of the first CHECKED_COMPONENTS components, in document order.
     components: tuple[ComponentView, ...]
-    #: Names of all components; None where the list or map cannot be read.
+    #: Names of all components; None if the list or map cannot be read.
     names: tuple[str, ...] | None
     name: str = field(init=False)
     namespace: str = field(init=False)
@@ -344,7 +351,9 @@ class GraphView:
     status: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        """What both versions have in the same place, and what a component takes over from its graph."""
+        """Sets the values that both versions have in the same place, and the values that a component gets from its
+        graph.
+        """
         metadata, self.spec = mapping(self.obj.get("metadata")), mapping(self.obj.get("spec"))
         self.name, self.namespace = text(metadata.get("name")), text(metadata.get("namespace"))
         self.annotations, self.status = mapping(metadata.get("annotations")), mapping(self.obj.get("status"))
@@ -356,23 +365,23 @@ class GraphView:
 
     @property
     def at(self) -> Location:
-        """Place of the components."""
+        """Location of the components."""
         return "spec", self.words.components
 
     @property
     def backend(self) -> str:
-        """Engine that it names; "" where it names none."""
+        """Engine that it names; "" if absent."""
         return text(self.spec.get("backendFramework"))
 
     def of_grove(self, grove: bool | None) -> bool | None:
-        """Whether Grove runs the graph, given whether it runs graphs at all."""
+        """Whether Grove runs the graph; `grove` is whether Grove runs graphs at all."""
         if self.provider:
             return self.provider == OF_GROVE
         return False if grove and self._opts_out else grove
 
     @property
     def provider(self) -> str:
-        """What runs the graph, as it says itself; "" where it does not."""
+        """The workload provider in its annotation; "" if absent."""
         value = annotation(self.annotations, WORKLOAD_PROVIDER)
         return value if value in (OF_GROVE, OF_COMPONENTS) else ""
 
@@ -384,7 +393,7 @@ class GraphView:
 
 
 def _gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
-    """Number of GPUs in the resources of a container, limits before requests."""
+    """Number of GPUs in the resources of a container; limits take precedence over requests."""
     for kind in ("limits", "requests"):
         amounts = mapping(resources.get(kind))
         if amounts.get(NVIDIA_GPU) not in (None, ""):
@@ -393,7 +402,7 @@ def _gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
 
 
 def _gpu_fields(resources: dict[str, Any], at: Location) -> FieldValue | None:
-    """The same of a v1alpha1 service, which has a field for it, and one for what it has no field for."""
+    """Number of GPUs of a v1alpha1 service, from its field `gpu` or from `custom`, which has the other resources."""
     for kind in ("limits", "requests"):
         amounts = mapping(resources.get(kind))
         if amounts.get("gpu") not in (None, ""):
