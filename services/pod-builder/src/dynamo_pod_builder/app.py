@@ -1,4 +1,4 @@
-"""Composition root: all that the pod-builder is made of, on one page."""
+"""Composition root: all parts of the pod-builder, on one page."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -60,12 +60,12 @@ from dynamo_pod_builder.surroundings import PullSecretLists, is_component_accoun
 from dynamo_pod_builder.topology_schema import TopologySchema
 
 NAME = "pod-builder"
-#: What is larger is rendered in a thread, of which there are so many: a component of a graph has about 1 KB, and takes
+#: Larger objects are rendered in a thread, and this many at a time: a component of a graph has about 1 KB, and takes
 #: some milliseconds. Bytes.
 LARGE_OBJECT, LARGE_AT_ONCE = 16 << 10, 2
-#: Each waits for one small write most of the time.
+#: Each worker waits for one small write most of the time.
 SCALING_WORKERS = 64
-#: What belongs to graphs, of which there is far more than graphs: each replica reads its share.
+#: Kinds of children, which far outnumber the graphs: each replica reads only those of its share.
 OF_SHARE: tuple[Resource, ...] = (*children.OWNED, *children.OF_SETS, PODS, RESOURCE_CLAIMS)
 READS: tuple[Resource, ...] = (
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -93,7 +93,7 @@ class PodBuilderService:
 class _PodBuilder(Controller):
     def __init__(self, context: ServiceContext) -> None:
         settings = context.settings
-        # The watcher publishes none where the settings do without them.
+        # If KAI is disabled in the settings, the watcher publishes no queues.
         self._reads_queues = settings.orchestrators.kai_scheduler.enabled is not False
         reads = tuple(each for each in READS if each != KAI_QUEUES or self._reads_queues)
         super().__init__(context, NAME, reads, of_share=OF_SHARE)
@@ -134,8 +134,8 @@ class _PodBuilder(Controller):
         }
 
         def reports_gone(report: Callable[[KubeObject], None]) -> Callable[[CacheChange], None]:
-            # Every replica that reads it reports it: the owner may be stopped, or its claim on the way to another one. No event
-            # reports the object later, and the stream keeps one message of an id.
+            # Every replica that reads the object reports it: the owner may be stopped, or its claim may be moving to
+            # another replica. No later event reports the object, and the stream keeps one message per id.
             return lambda change: report(change.gone) if change.gone is not None else None
 
         self.wire(
@@ -144,7 +144,7 @@ class _PodBuilder(Controller):
                     each.plural: Reconciler(unexpected.reported(each, reconcile), partial(cache.keys, each))
                     for each, reconcile in of_objects.items()
                 },
-                # What differs is reconciled with its component, where there was no change of an adapter.
+                # Remaining differences are reconciled with the component, also without a change of an adapter.
                 DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural: Reconciler(
                     ScalingReconciler(cache, applier).reconcile, tuple, urgent_workers=SCALING_WORKERS
                 ),
@@ -183,7 +183,7 @@ class _PodBuilder(Controller):
         )
 
     def _configure(self) -> None:
-        """The cluster's resources decide what graphs become: where they change, all are reconciled."""
+        """The cluster's resources decide how graphs are rendered: if the configuration changes, all are reconciled."""
         before = self._config
         self._config = self._render_config()
         if self._config != before:
@@ -195,7 +195,7 @@ class _PodBuilder(Controller):
         return render_config(self.context.settings, self.reader.is_served, kai_queues=queues)
 
     def _tasks_in(self, namespace: str) -> Iterator[Task]:
-        """All that creates pods in a namespace."""
+        """Tasks for all objects of a namespace that create pods."""
         creators = (DYNAMO_COMPONENT_DEPLOYMENTS, *((DYNAMO_GRAPH_DEPLOYMENTS,) if self._config.grove else ()))
         return (Task.of(each, key) for each in creators for key in self.cache.keys(each, namespace))
 

@@ -1,6 +1,6 @@
-"""Applies one child object: creates it, corrects it, leaves it alone, or refuses where another owner has its name.
+"""Applies one child object: creates it, corrects it, leaves it, or refuses if another owner has its name.
 
-`child_steps.py` decides which; here it is carried out.
+`child_steps.py` decides which; this module carries it out.
 """
 
 import contextlib
@@ -33,12 +33,12 @@ from dynamo_pod_builder.child_steps import (
 
 log = structlog.get_logger("dynamo.pod-builder.applying")
 
-#: Of graphs and components that the reference operator handled.
+#: On graphs and components that the reference operator handled.
 REFERENCE_FINALIZER = f"{GROUP}/finalizer"
 
 
 class ChildChange(enum.Enum):
-    """What making an object right took."""
+    """What `ensure` did to an object."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -47,7 +47,7 @@ class ChildChange(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SetBack:
-    """Replicas that another client gave an object whose number is its owner's."""
+    """Replicas that another client set on an object although its owner decides the number."""
 
     writer: str
     """its field manager"""
@@ -56,33 +56,35 @@ class SetBack:
 
 @dataclass(frozen=True, slots=True)
 class Ensured:
-    """An object as it is after it was made right."""
+    """An object after `ensure`."""
 
     change: ChildChange
     obj: KubeObject
-    #: The number of another client that was set back.
+    #: The number that another client had set, and that was reset.
     set_back: SetBack | None = None
 
 
 class Applier:
-    """Writes children, and puts the API server's answers into the cache, so that the next reconcile has our own writes."""
+    """Writes children, and puts the API server's answers into the cache, so that the next reconcile knows these writes."""
 
     def __init__(self, kube: KubeClient, cache: ObjectCache) -> None:
         self._kube = kube
         self._cache = cache
-        #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they do not carry.
+        #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they do not have
+        #: as an annotation.
         self._adopted: dict[str, str] = cache.memory()
-        #: Of objects that are scaled, by uid: the number that was desired last. Where it is desired again, another client wrote.
+        #: The last desired replicas of scaled objects, by uid. If the same number is desired again, another client
+        #: changed it.
         self._numbers: dict[str, int] = cache.memory()
-        #: Objects that were to be deleted, by uid, while the cache has them as if they stayed: an answer may be lost, and what
-        #: its controller holds ends later.
+        #: Uids of objects whose deletion was requested, while the cache shows no deletion: an answer may be lost, and
+        #: objects with finalizers end later.
         self._ending: dict[str, bool] = cache.memory()
 
     async def exists(self, owner: KubeObject) -> bool:
-        """Whether the API server has this very object. Asked before its first child is created.
+        """Whether the API server has this object, with this uid. Called before its first child is created.
 
-        STATE alone is not enough for that: children of an owner that is gone, or was forged, are deleted by the garbage
-        collector and created again, until STATE is corrected. KubeError where the API server is away.
+        STATE alone does not suffice: the garbage collector would delete children of a deleted or forged owner, and they
+        would be created again until STATE is corrected. Raises KubeError if the API server is unavailable.
         """
         resource, key = resources.of(owner), resources.key_of(owner)
         there = await get_if_present(self._kube, resource, key)
@@ -92,7 +94,9 @@ class Applier:
         return present
 
     async def as_stored(self, desired: KubeObject) -> KubeObject:
-        """The object that has its name, or as it would be stored: what admission fills in says who will work on it."""
+        """The existing object of that name, or the result of a dry run: what admission fills in says which controllers
+        will manage it.
+        """
         resource, key = resources.of(desired), resources.key_of(desired)
         if (observed := self._cache.get(resource, key)) is not None:
             return observed
@@ -102,7 +106,8 @@ class Applier:
             return await self._kube.get(resource, key)
 
     async def ensure(self, desired: KubeObject, family: Collection[str] = ()) -> Ensured:
-        """Apply `desired`. Raises NameTaken (also PredecessorRemains), and KubeError where the API server refuses or is away.
+        """Apply `desired`. Raises NameTaken (also PredecessorRemains), and KubeError if the API server refuses or is
+        unavailable.
 
         An object whose controller is one of `family` (uids) is taken over from it.
         """
@@ -122,7 +127,7 @@ class Applier:
                     raise error
                 case TakeOver(patch):
                     observed = await self._kube.merge_patch(resource, key, patch)
-                    # Once: where a webhook of others gives it back, it has another owner.
+                    # Only once: if a third-party webhook gives it back, it has another owner.
                     family = ()
                 case Leave(right):
                     self._note_number(right)
@@ -144,14 +149,17 @@ class Applier:
                     observed = await self._there(resource, key)
 
     async def _apply(self, resource: Resource, of: Apply) -> KubeObject | None:
-        """Apply to exactly this object. None where it is gone, or another has its name: that is read before it is written to."""
+        """Apply to this object only. None if it was deleted or replaced by another of its name: that one is read before
+        any write.
+        """
         observed, body, uid = of.observed, of.body, objects.uid(of.observed)
         try:
             await claim_fields(self._kube, resource, resources.key_of(observed), of_predecessor=LAST_APPLIED_GENERATION)
             result = await self._kube.apply(resource, objects.of_uid(body, uid))
         except (Conflict, NotFound):
             if await self.exists(observed):
-                # Another writer was faster. The cache keeps it: of what it takes for gone, STATE has to speak for long.
+                # Another writer was faster. The cache keeps the object: if the cache removed it, only STATE could bring
+                # it back.
                 raise
             return None
         if coverage.missing(body, result):
@@ -161,10 +169,12 @@ class Applier:
         return result
 
     async def create_once(self, resource: Resource, desired: KubeObject) -> bool:
-        """Create what other owners may create, too, and what stays as it is. Whether it was created now."""
+        """Create an object that other owners may also create and that is never changed. Returns whether it was created
+        now.
+        """
         if self._cache.get(resource, resources.key_of(desired)) is not None:
             return False
-        # Another owner may have been faster, which is as good.
+        # Another owner may have been faster; the result is the same.
         with contextlib.suppress(AlreadyExists):
             self._remembered(resource, ChildChange.CREATED, await self._kube.create(resource, desired))
             return True
@@ -178,17 +188,19 @@ class Applier:
         known = self._cache.get(resource, key)
         if known is not None and objects.uid(known) == uid:
             self._ending[uid] = True
-        # Gone, or gone and followed by another of its name: either way it is not there.
+        # Deleted, or deleted and replaced by another of its name: this object no longer exists in both cases.
         with contextlib.suppress(NotFound, Conflict):
             await self._kube.delete(resource, key, uid=uid)
         if not observed["metadata"].get("finalizers"):
-            # Known at once: news of its children's end may come before that of its own, and would bring them back.
+            # Removed at once: events about its children's end may come before its own, and would bring the children
+            # back.
             self._cache.remove(resource, key, uid)
 
     async def _there(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
-        """What there is, as far as is known. What was to be deleted, and is desired again before STATE says so, is read again.
+        """The existing object, as far as is known. If its deletion was requested and the cache does not show it yet, it
+        is read again.
 
-        Taken for what stays, it would count as serving, and what serves in its place would go.
+        If it counted as staying, it would count as serving, and the objects that serve in its place would be deleted.
         """
         observed = self._cache.get(resource, key)
         if observed is None or objects.is_deleting(observed) or objects.uid(observed) not in self._ending:
@@ -203,9 +215,9 @@ class Applier:
         return now
 
     async def let_go(self, resource: Resource, observed: KubeObject) -> None:
-        """Remove the reference operator's finalizer from an object that is being deleted: no one else would.
+        """Remove the reference operator's finalizer from an object that is being deleted: no other client would.
 
-        Owner references delete what it guards.
+        Owner references delete what the finalizer guarded.
         """
         rest = objects.without_finalizer(observed, REFERENCE_FINALIZER)
         if rest is None:
@@ -217,9 +229,11 @@ class Applier:
     async def annotate(
         self, resource: Resource, observed: KubeObject, annotations: Mapping[str, str | None]
     ) -> KubeObject:
-        """Set annotations of an object, and take away those that are None. The object as it is then, or was where it is gone.
+        """Set annotations of an object, and remove those that are None. Returns the changed object, or `observed` if it
+        is deleted.
 
-        Conflict where it is another one by now: what follows from the one would be reported of the other.
+        Raises Conflict if the object has changed: otherwise, conclusions about one version would be reported for
+        another.
         """
         with contextlib.suppress(NotFound):
             version = observed["metadata"]["resourceVersion"]
@@ -229,16 +243,17 @@ class Applier:
         return observed
 
     async def scale(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
-        """Have `spec.replicas` so, of an object that another controller makes and whose number it leaves to this one."""
+        """Set `spec.replicas` of an object that another controller creates and whose number it leaves to this platform."""
         if observed.get("spec", {}).get("replicas") != replicas:
             return await self._correct_number(resource, observed, replicas)
         self._note_number(observed)
         return Ensured(ChildChange.UNCHANGED, observed)
 
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
-        """Set `spec.replicas` alone: where nothing else differs, or of a leftover whose desired object is no longer known."""
+        """Set only `spec.replicas`: if nothing else differs, or for a leftover whose desired object is no longer known."""
         key, metadata = resources.key_of(observed), observed["metadata"]
-        # A third less work for the API server than a patch of the object, whose fields it would compare with their managers.
+        # This is a third less work for the API server than a patch of the object, whose fields it would compare with
+        # their managers.
         patch = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"replicas": replicas}}
         try:
             scale = await self._kube.merge_patch(resource, key, patch, subresource="scale")
@@ -249,7 +264,9 @@ class Applier:
         return self._remembered(resource, ChildChange.UPDATED, result)
 
     async def _correct_number(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
-        """Set `spec.replicas` of an object that has all else, and say who had set another number that was not desired."""
+        """Set `spec.replicas` of an object that is otherwise as desired, and name the client that had set another
+        number.
+        """
         expected = self._numbers.get(objects.uid(observed)) == replicas
         writer = await self._other_writer(resource, observed) if expected else ""
         ensured = await self.patch_replicas(resource, observed, replicas)
@@ -257,7 +274,7 @@ class Applier:
         return replace(ensured, set_back=SetBack(writer, objects.replicas(observed))) if writer else ensured
 
     async def _other_writer(self, resource: Resource, observed: KubeObject) -> str:
-        """The field manager of `spec.replicas`, which STATE leaves out; "" where that is this one, or unknown."""
+        """The field manager of `spec.replicas`, which STATE omits; "" if it is this service, or unknown."""
         with contextlib.suppress(NotFound):
             now = await self._kube.get(resource, resources.key_of(observed))
             writer = next(iter(managers_of(now, "spec", "replicas")), "")
@@ -271,9 +288,10 @@ class Applier:
     async def _replace_number(
         self, resource: Resource, observed: KubeObject, replicas: int, outdated: Conflict
     ) -> KubeObject:
-        """Set `spec.replicas` of an object whose status changes all the time: only of this one, and from the number it has now.
+        """Set `spec.replicas` of an object whose status changes constantly: only if its uid and its number stay the
+        same meanwhile.
 
-        Raises `outdated` where another object has its name, or another writer was faster.
+        Raises `outdated` if another object has its name, or another writer was faster.
         """
         key, uid = resources.key_of(observed), observed["metadata"]["uid"]
         now = await self._kube.get(resource, key)
@@ -296,7 +314,7 @@ class Applier:
 
 
 def _scaled(observed: KubeObject, replicas: int, version: str) -> KubeObject:
-    """The object as it is in that version, which differs by this number alone: `observed` was the version before."""
+    """The object in that version, which differs only in this number: `observed` was the version before."""
     metadata, spec = observed["metadata"], observed["spec"]
     generation = metadata["generation"] + (spec.get("replicas") != replicas)
     return {

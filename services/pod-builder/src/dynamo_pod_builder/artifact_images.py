@@ -1,7 +1,7 @@
-"""Images of artifacts, for services that name none: the DynamoNimRequest that asks for one, and what it answers. Pure.
+"""Images of artifacts, for services without one: the DynamoNimRequest that requests an image, and its answer. Pure.
 
-The artifact `frontend:v1` (a DynamoNimDeployment writes `frontend--v1`) has the request `frontend--v1` in each namespace that
-runs it. A request of that name that exists is used, also one of a user.
+The artifact `frontend:v1` (`frontend--v1` in a DynamoNimDeployment) has the request `frontend--v1` in each namespace
+that runs it. An existing request of that name is used, including one that a user created.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.status.component import Failure
 
-#: Kinds before graphs that run.
+#: Kinds that preceded graphs and that run workloads.
 LEGACY: tuple[Resource, ...] = (DYNAMO_DEPLOYMENTS, DYNAMO_NIM_DEPLOYMENTS)
 IMAGE_PENDING, IMAGE_BUILDING, IMAGE_FAILED = "ImagePending", "ImageBuilding", "ImageFailed"
 _BY_REQUEST = "image-request"
@@ -37,31 +37,31 @@ _ELSE = "or name an image for each service in extraPodSpec.mainContainer.image"
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The image is on its way."""
+    """The image is not available yet."""
 
     reason: str
     message: str
 
 
 def artifact_of(obj: KubeObject) -> str:
-    """The artifact that an object of a kind before graphs names, as name:version; "" where it names none."""
+    """The artifact that an object of a kind before graphs names, as name:version; "" if it names none."""
     artifact = text(mapping(obj.get("spec")).get("dynamoNim"))
     name, separator, version = artifact.rpartition("--")
     return f"{name}:{version}" if separator and ":" not in artifact else artifact
 
 
 def request_key(obj: KubeObject) -> ObjectKey:
-    """Where the request for the image of an object's artifact is."""
+    """The key of the request for the image of an object's artifact."""
     artifact = artifact_of(obj)
     name = artifact.replace(":", "--", 1)
     if not name or wrong_object_name(name):
-        # Versions may have capitals and underscores, names of objects may not.
+        # Versions may have capitals and underscores; names of objects may not.
         name = f"image-{hashlib.sha256(artifact.encode()).hexdigest()[:_HASH_LENGTH]}"
     return ObjectKey(objects.namespace(obj), name)
 
 
 def request_for(resource: Resource, obj: KubeObject) -> KubeObject:
-    """The request for the image of an object's artifact. It goes with the object."""
+    """The request for the image of an object's artifact. The object owns it."""
     key = request_key(obj)
     owner = controller_reference(resource, objects.name(obj), objects.uid(obj))
     return {
@@ -72,7 +72,9 @@ def request_for(resource: Resource, obj: KubeObject) -> KubeObject:
 
 
 def answer_of(artifact: str, name: str, request: KubeObject | None) -> str | Waiting | Failure:
-    """The image of an artifact, or why it has no image yet; `request` is the one of that name, None before it exists."""
+    """The image of an artifact, or why it has no image yet; `request`: the request of that name, None if it does not
+    exist.
+    """
     whose = f"{DYNAMO_NIM_REQUESTS.kind} {name}"
     if request is None or objects.is_deleting(request):
         return Waiting(IMAGE_PENDING, f"waiting for the image of {artifact}: {whose} is being created")
@@ -104,9 +106,9 @@ def lacks_image(graph: KubeObject) -> bool:
 
 
 def with_image(graph: KubeObject, image: str) -> KubeObject:
-    """A v1alpha1 graph whose services run this image, but for those that name their own.
+    """A v1alpha1 graph whose services run this image, except for services that name their own.
 
-    Where a service names no command either, its artifact says how it starts.
+    If a service also names no command, its artifact defines how it starts.
     """
     services = {
         name: service if _main(service).get("image") else _with_image(name, service, image)
@@ -116,13 +118,13 @@ def with_image(graph: KubeObject, image: str) -> KubeObject:
 
 
 def index(cache: ObjectCache) -> None:
-    """Keep objects of the kinds before graphs findable by the request for their artifact's image."""
+    """Index objects of the kinds before graphs by the request for their artifact's image."""
     for resource in LEGACY:
         cache.add_index(resource, _BY_REQUEST, lambda each: (str(request_key(each)),))
 
 
 def route(cache: ObjectCache) -> TaskRoute:
-    """What is reconciled when a request changes."""
+    """Which objects are reconciled when a request changes."""
 
     def users(change: CacheChange) -> Iterator[Task]:
         for each in LEGACY:

@@ -1,4 +1,4 @@
-"""Checkpoints in the cache: by identity, those that components ask for, and who is reconciled again when one changes."""
+"""Checkpoints in the cache: by identity, those that components request, and which objects a change of one triggers."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -35,9 +35,10 @@ _IDENTITY, _STARTS, _GRAPH, _SNAPSHOT = "identity", "starts", "graph", "snapshot
 
 
 def index(cache: ObjectCache) -> None:
-    """Index checkpoints by identity, what starts from one by namespace and name, SnapshotJobs by graph and PodSnapshot.
+    """Index checkpoints by identity, the objects that start from one by namespace and name, SnapshotJobs by graph and
+    PodSnapshot.
 
-    A tenant may have thousands of graphs, and change what they start from several times a second.
+    A tenant may have thousands of graphs, and change several times a second what they start from.
     """
     cache.add_index(DYNAMO_CHECKPOINTS, _IDENTITY, _identities)
     cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, _STARTS, lambda each: _named(each, _spec(each).get("components")))
@@ -47,9 +48,9 @@ def index(cache: ObjectCache) -> None:
 
 
 def catalogue(cache: ObjectCache, namespace: str, specs: Iterable[KubeObject], graph: str = "") -> Catalogue:
-    """What the cache has of the checkpoints that components ask for; `specs` are these as they are stored.
+    """The cached checkpoints that components request; `specs` are the stored component specs.
 
-    PodSnapshots only of those of a graph: pods of a component deployment are marked by it.
+    PodSnapshots are included only for a graph: a graph annotates the pods of its component deployments.
     """
     desired = [spec["experimental"]["checkpoint"] or {} for spec in specs if starts_from_one(spec)]
     if not desired:
@@ -72,24 +73,24 @@ def catalogue(cache: ObjectCache, namespace: str, specs: Iterable[KubeObject], g
 
 
 def of_identity(cache: ObjectCache, namespace: str, digest: str) -> KubeObject | None:
-    """The checkpoint of an identity in a namespace: the first that was created, as later ones are refused."""
+    """The checkpoint of an identity in a namespace: the first that was created, because later ones are refused."""
     candidates = cache.by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{namespace}/{digest}")
     staying = [each for each in candidates if not objects.is_deleting(each)]
     return min(staying, key=lambda each: (objects.created_at(each), objects.name(each)), default=None)
 
 
 def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
-    """Who is reconciled after a change of a checkpoint, its pod, or where checkpoints are kept."""
+    """What is reconciled after a change of a checkpoint, its pod, or the place where checkpoints are kept."""
 
     def source(change: CacheChange) -> Iterator[Task]:
-        """The checkpoint that a pod is the source of."""
+        """The checkpoint whose source is this pod."""
         job = cache.get(JOBS, ObjectKey(change.key.namespace, objects.labels(change.obj).get(JOB_NAME, "")))
         owner = objects.controller_of(job) if job is not None else None
         if owner is not None:
             yield Task.of(DYNAMO_CHECKPOINTS, ObjectKey(change.key.namespace, owner["name"]))
 
     def same_identity(change: CacheChange) -> Iterator[Task]:
-        """Others of an identity were refused while one was there."""
+        """Other checkpoints of this identity, which were refused while this one existed."""
         digest = hash_of(change.old) if change.old is not None else ""
         for key in cache.keys_by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{change.key.namespace}/{digest}"):
             yield Task.of(DYNAMO_CHECKPOINTS, key)
@@ -107,7 +108,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
         return (Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(change.key.namespace, name)) for name in sorted(names))
 
     def of_snapshot(change: CacheChange) -> Iterator[Task]:
-        """Graphs that name a PodSnapshot, and the one that had it taken."""
+        """Graphs that name a PodSnapshot, and the graph for which it was taken."""
         yield from (
             Task.of(DYNAMO_GRAPH_DEPLOYMENTS, key)
             for key in cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, _STARTS, str(change.key))
@@ -123,7 +124,8 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
         ),
         TaskRoute(DYNAMO_CHECKPOINTS, to=same_identity, when=_frees_an_identity),
         TaskRoute(DYNAMO_CHECKPOINTS, to=users, when=lambda change: _outlook(change.old) != _outlook(change.new)),
-        # The garbage collector deletes what a checkpoint owned some time after it; until then the next has no free name.
+        # The garbage collector deletes the children of a checkpoint some time after it; until then the next one has no
+        # free name.
         *(TaskRoute(each, to=stored, when=_frees_a_name) for each in (JOBS, RESOURCE_CLAIM_TEMPLATES)),
         *(TaskRoute(DAEMON_SETS, to=each, when=_moves) for each in (stored, users)),
         TaskRoute(SNAPSHOT_JOBS, to=of_job),
@@ -133,7 +135,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
 
 def _frees_an_identity(change: CacheChange) -> bool:
-    """Whether a checkpoint is gone, or has another identity."""
+    """Whether a checkpoint was deleted, or changed its identity."""
     old, new = change.old, change.new
     return old is not None and (new is None or hash_of(new) != hash_of(old))
 
@@ -144,7 +146,9 @@ def _frees_a_name(change: CacheChange) -> bool:
 
 
 def _moves(change: CacheChange) -> bool:
-    """Whether a snapshot agent may keep its files elsewhere: its status changes with each of its pods."""
+    """Whether a snapshot agent may keep its files elsewhere now; its status is ignored, because it changes with each of
+    its pods.
+    """
     return (change.old or {}).get("spec") != (change.new or {}).get("spec") or not change.alters
 
 
@@ -164,7 +168,7 @@ def _spec(obj: KubeObject) -> KubeObject:
 
 
 def _named(obj: KubeObject, specs: Any) -> Iterator[str]:
-    """The namespace of what starts from checkpoints, and which it names there."""
+    """The namespace of an object that starts from checkpoints, and the names that it uses there."""
     for spec in filter(starts_from_one, map(mapping, items(specs))):
         yield objects.namespace(obj)
         yield f"{objects.namespace(obj)}/{(spec['experimental']['checkpoint'] or {}).get('checkpointRef') or ''}"

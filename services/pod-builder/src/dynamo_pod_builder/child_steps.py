@@ -1,14 +1,16 @@
-"""What to do with one child object, of what is there and what is desired. Pure: `applying.py` carries it out.
+"""Decides what to do with one child object, from the observed and the desired one. Pure: `applying.py` carries it out.
 
-1. It does not exist: `Create`, which the API server refuses where the name is taken meanwhile. So an object of another owner
-   is never touched, not even in a race.
+1. It does not exist: `Create`, which the API server refuses if the name is taken meanwhile. So an object of another
+   owner is never changed, not even in a race.
 2. It exists and has another owner: `Refuse` with NameTaken, unless the family owns it (by uid, never by name): then
-   `TakeOver`. PredecessorRemains where that owner had the name of this one and is gone: the garbage collector is on its way.
-3. It is managed and has all that is desired: `Leave`. "Has all" is decided on the object itself, so drift counts, whatever
-   caused it, plus a hash of the last desired object, which shows when a field is no longer desired.
-4. It is managed and differs: `Apply`. Less does where it can: `SetReplicas`, or a `Patch` of what is not entrusted to others;
-   more must where Kubernetes lets no one change what differs: `Replace`.
-5. It is managed, and the reference operator wrote it: `Apply` once, and fields that it wrote and that are not desired go.
+   `TakeOver`. PredecessorRemains if the owner had the same name and was deleted: the garbage collector will delete the
+   object.
+3. It is managed and has everything that is desired: `Leave`. This is decided on the object itself, so drift of any
+   cause counts, and on a hash of the last desired object, which shows when a field is no longer desired.
+4. It is managed and differs: `Apply`. If possible, less: `SetReplicas`, or a `Patch` without the fields that belong to
+   others. If necessary, more: `Replace`, if the differing field is immutable.
+5. It is managed, and the reference operator wrote it: `Apply` once, which removes fields that the operator wrote and
+   that are not desired.
 """
 
 from collections.abc import Collection
@@ -23,14 +25,14 @@ from dynamo_shared.kube.stamps import difference, stamped
 
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 
-#: Fields that Kubernetes lets no one change: where they must differ, the object is recreated. Pods keep the claims
-#: that a template created for them.
+#: Immutable fields: if they must differ, the object is recreated. Pods keep the claims that a template created for
+#: them.
 FIXED = {resources.ROLE_BINDINGS: "roleRef", resources.RESOURCE_CLAIM_TEMPLATES: "spec"}
-#: Field of the spec that is given at creation and belongs to others from then on: of adapters, to the autoscaler or the user.
+#: A field of the spec that is set at creation and then belongs to others: for adapters, to the autoscaler or the user.
 ENTRUSTED = {resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
-#: What autoscaling changes often: where it is all that differs, one small patch does.
+#: Kinds that autoscaling changes often: if only the replicas differ, one small patch suffices.
 SCALED = frozenset({resources.DEPLOYMENTS, resources.LEADER_WORKER_SETS, resources.DYNAMO_COMPONENT_DEPLOYMENTS})
-#: Created where missing, and else taken as it is, whatever its owner: data outlives the deployment.
+#: Created if missing, and otherwise accepted unchanged, whatever the owner: data outlives the deployment.
 TAKEN_AS_IS = frozenset({resources.PERSISTENT_VOLUME_CLAIMS})
 
 
@@ -39,7 +41,7 @@ class Create:
     """It is missing."""
 
     body: KubeObject
-    """what is desired, with its hash"""
+    """the desired object, with its hash"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +53,21 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """Its owner is of the family: it changes hands and stays. What else it needs is decided on what comes of that."""
+    """The family owns it: it changes owners and stays. What else it needs is decided on the result."""
 
     patch: KubeObject
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """It has all that is desired."""
+    """It has everything that is desired."""
 
     observed: KubeObject
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Something differs, and a field next to it belongs to others and is not even named: its value may change at any time."""
+    """It differs. The patch does not name the field that belongs to others, because its value may change at any time."""
 
     patch: KubeObject
 
@@ -80,7 +82,7 @@ class SetReplicas:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """What differs cannot be changed: it is deleted and created again."""
+    """An immutable field differs: it is deleted and created again."""
 
     observed: KubeObject
     body: KubeObject
@@ -89,13 +91,13 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """It differs: server-side apply. A replace removes what another manager added to a list that we own."""
+    """It differs: server-side apply. A replace follows if another manager added to a list that this platform owns."""
 
     observed: KubeObject
     body: KubeObject
     because: str
     adopts: str | None = None
-    """hash of the desired object, where a Deployment of the reference operator is adopted under it"""
+    """hash of the desired object, if a Deployment of the reference operator is adopted under it"""
 
 
 Step = Create | Refuse | TakeOver | Leave | Patch | SetReplicas | Replace | Apply
@@ -104,9 +106,10 @@ Step = Create | Refuse | TakeOver | Leave | Patch | SetReplicas | Replace | Appl
 def step(
     desired: KubeObject, observed: KubeObject | None, family: Collection[str] = (), adopted: str | None = None
 ) -> Step:
-    """What to do next; `family` are uids of owners that an object is taken over from.
+    """What to do next; `family`: uids of owners from which the object is taken over.
 
-    `adopted` is the hash under which a Deployment of the reference operator was adopted: it does not carry it itself.
+    `adopted`: the hash under which a Deployment of the reference operator was adopted, because it has no annotation
+    with it.
     """
     if observed is None:
         return Create(stamped(desired))
@@ -135,7 +138,9 @@ def step(
 
 
 def is_managed(desired: KubeObject, observed: KubeObject) -> bool:
-    """Whether the desired owner controls the object; without an owner, whether it has our managed-by label."""
+    """Whether the desired owner controls the object; without a desired owner, whether it has this platform's managed-by
+    label.
+    """
     owner = objects.controller_of(desired)
     if owner is None:
         return objects.labels(observed).get(labels.APP_MANAGED_BY) == objects.labels(desired).get(labels.APP_MANAGED_BY)
@@ -157,7 +162,7 @@ def _change_of_hands(desired: KubeObject, observed: KubeObject, family: Collecti
 
 
 def _all_but(field: str, desired: KubeObject, observed: KubeObject) -> Leave | Patch:
-    """All of it but a field of the spec."""
+    """All of it except one field of the spec."""
     spec = {name: value for name, value in desired["spec"].items() if name != field}
     patch = {"metadata": {"labels": desired["metadata"]["labels"]}, "spec": spec}
     if not coverage.missing(patch, observed):
@@ -169,7 +174,8 @@ def _all_but(field: str, desired: KubeObject, observed: KubeObject) -> Leave | P
 def _with_annotations_of(desired: KubeObject, observed: KubeObject) -> KubeObject:
     """`desired` with the annotations that the reference operator left on a Deployment.
 
-    Kubernetes counts a change of a Deployment's annotations as one of its spec: so a correct Deployment keeps them.
+    Kubernetes treats a change of a Deployment's annotations like a change of its spec: so a correct Deployment keeps
+    them.
     """
     metadata, present = desired["metadata"], observed["metadata"]["annotations"]
     kept = {name: present[name] for name in (LAST_APPLIED_HASH, LAST_APPLIED_GENERATION) if name in present}

@@ -1,4 +1,4 @@
-"""Whose child an object is, and which children are no longer desired."""
+"""The children of an owner, and which of them are no longer desired."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,7 +10,7 @@ from dynamo_shared.state.cache import ObjectCache
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.status.workload import WORKLOADS
 
-#: What graphs and components own, the resources that are indexed by their controller's uid.
+#: Resources that graphs and components own, indexed by their controller's uid.
 OWNED: tuple[Resource, ...] = (
     resources.DYNAMO_COMPONENT_DEPLOYMENTS,
     resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -30,9 +30,9 @@ OWNED: tuple[Resource, ...] = (
     resources.ROLES,
     resources.ROLE_BINDINGS,
 )
-#: What the graphs of a namespace share, without an owner.
+#: Resources that the graphs of a namespace share; they have no owner.
 SHARED: tuple[Resource, ...] = (resources.ROLE_BINDINGS, resources.ROLES, resources.SERVICE_ACCOUNTS)
-#: What Grove makes of a PodCliqueSet, and owns it through that.
+#: Resources that Grove creates from a PodCliqueSet, which owns them.
 OF_SETS: tuple[Resource, ...] = (resources.POD_CLIQUES, resources.POD_CLIQUE_SCALING_GROUPS)
 OWNER_INDEX = "owner-uid"
 
@@ -55,9 +55,9 @@ def children_of(cache: ObjectCache, owner: KubeObject) -> dict[tuple[str, str], 
 
 
 def workload_of(cache: ObjectCache, component: KubeObject) -> KubeObject | None:
-    """What runs the pods of a component deployment; None before there is any.
+    """The workload that runs the pods of a component deployment; None if there is none.
 
-    While one that spans nodes takes the place of one that does not, or the other way round, the one that is desired.
+    While one that spans nodes replaces one that does not, or vice versa, this is the desired one.
     """
     namespace, name = objects.namespace(component), objects.name(component)
     groups = (names.leader_worker_set(name), names.leader_worker_set_of_operator(name))
@@ -77,10 +77,10 @@ def _desired_first(component: KubeObject) -> tuple[Resource, ...]:
 def surplus(
     present: Mapping[tuple[str, str], KubeObject], desired: Iterable[KubeObject], keep: Iterable[str] = ()
 ) -> list[KubeObject]:
-    """Children (as `children_of` gives them) to delete: not among `desired`, their uid not in `keep`, not being deleted yet.
+    """Children (from `children_of`) to delete: not in `desired`, uid not in `keep`, and not already being deleted.
 
-    Claims of volumes stay as long as their owner, as with the reference: v1beta1 has no field for them, so a graph that is
-    written in it names none, and its pods mount them all the same.
+    PersistentVolumeClaims stay as long as their owner, as with the reference: v1beta1 has no field for them, so a
+    v1beta1 graph names none, but its pods still mount them.
     """
     places = {(resources.of(child).id, objects.name(child)) for child in desired}
     kept = set(keep)

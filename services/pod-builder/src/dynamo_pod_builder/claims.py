@@ -1,4 +1,4 @@
-"""GPUs that components claim in place of counting them, and who waits for a claim to change."""
+"""GPUs that components claim instead of counting them, and which objects a change of a claim triggers."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -24,14 +24,14 @@ from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.render.config import NO_CLAIMS, RoleClaims
 
-#: An object of a namespace; None where there is none.
+#: Gets an object of a namespace; None if it does not exist.
 Get = Callable[[Resource, ObjectKey], KubeObject | None]
-#: What pods name.
+#: The resources that pods name.
 _NAMED = (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
 
 
 def claimed(get: Get, namespace: str, component: KubeObject) -> RoleClaims:
-    """GPUs that the main containers of a component of several nodes claim; nothing is read for other components."""
+    """GPUs that the main containers of a multi-node component claim; nothing is read for other components."""
     if component.get("multinode") is None:
         return NO_CLAIMS
     template_of, claim_of = _lookups(get, namespace)
@@ -46,12 +46,12 @@ def claimed(get: Get, namespace: str, component: KubeObject) -> RoleClaims:
 
 
 def gpu_shape(get: Get, namespace: str, component: KubeObject) -> GpuShape | None:
-    """GPUs that an engine and a replica of a component ask for; None where a claim does not say how many."""
+    """GPUs that an engine and a replica of a component request; None if a claim does not say how many."""
     return gpus.shape(component, *_lookups(get, namespace))
 
 
 def _lookups(get: Get, namespace: str) -> tuple[Lookup, Lookup]:
-    """Where ResourceClaimTemplates and ResourceClaims of a namespace are read by name."""
+    """Functions that read ResourceClaimTemplates and ResourceClaims of a namespace by name."""
 
     def find(resource: Resource) -> Lookup:
         return lambda name: get(resource, ObjectKey(namespace, name))
@@ -60,14 +60,14 @@ def _lookups(get: Get, namespace: str) -> tuple[Lookup, Lookup]:
 
 
 def index(cache: ObjectCache) -> None:
-    """Index graphs and component deployments by the claims, and the templates of claims, that their pods name."""
+    """Index graphs and component deployments by the claims, and the claim templates, that their pods name."""
     for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
         for named in _NAMED:
             cache.add_index(resource, named.id, partial(device_claims.keys_named, named))
 
 
 def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
-    """A claim, or a template of claims, that changed asks for those whose pods name it."""
+    """A changed claim or claim template triggers the objects whose pods name it."""
 
     def users(change: CacheChange) -> Iterator[Task]:
         for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
@@ -78,6 +78,8 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
 
 def _asks_for_others(change: CacheChange) -> bool:
-    """Whether what is asked for changed, as allocations come and go; no pod template names claims that are one pod's."""
+    """Whether the request changed, not only its allocation; claims of one pod are ignored, because no pod template
+    names them.
+    """
     asks = (change.old or {}).get("spec") != (change.new or {}).get("spec")
     return asks and (objects.controller_of(change.obj) or {}).get("kind") != PODS.kind

@@ -1,4 +1,4 @@
-"""Engines between pods that fail over together: the pods, one a rank, that are one engine over several nodes."""
+"""Engines whose pods fail over together: the pods, one per rank, of one engine across several nodes."""
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -9,7 +9,7 @@ from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.pods import pods_of
 
-#: What the pods of one engine have in common, within their scaling group.
+#: Labels that the pods of one engine share, within their scaling group.
 _SAME = (labels.GROVE_SCALING_GROUP_REPLICA, labels.GROVE_POD_INDEX)
 ENDED_INDEX = "ended"
 
@@ -25,13 +25,13 @@ def ended(cache: ObjectCache) -> list[ObjectKey]:
 
 
 def engine_has_ended(pod: KubeObject) -> bool:
-    """Whether a pod is of an engine that fails over to another, and has ended."""
+    """Whether a pod belongs to an engine that fails over to another, and has ended."""
     pod_labels = objects.labels(pod)
     return labels.FAILOVER_ENGINE_GROUP_MEMBER in pod_labels and has_ended(pod)
 
 
 def cohort(cache: ObjectCache, pod: KubeObject) -> list[KubeObject]:
-    """All pods of the engine that a pod is part of, itself among them; the servers of its memory are not."""
+    """All pods of a pod's engine, including the pod itself, without the servers of its memory."""
     pod_labels = objects.labels(pod)
     group = pod_labels.get(labels.GROVE_SCALING_GROUP)
     if not group or any(label not in pod_labels for label in _SAME):

@@ -24,7 +24,7 @@ def render_config(
     *,
     kai_queues: Iterable[str] = (),
 ) -> RenderConfig:
-    """The part of the settings that affects objects, and the optional APIs that the cluster serves."""
+    """The settings that affect objects, and the optional APIs that the cluster serves."""
     orchestrators = settings.orchestrators
     kai = orchestrators.kai_scheduler.enabled is not False and is_served(resources.KAI_QUEUES)
     return RenderConfig(

@@ -1,4 +1,4 @@
-"""Errors that reconcilers decide on, next to those of rendering and of the API server."""
+"""Errors that reconcilers handle, in addition to those of rendering and of the API server."""
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -6,7 +6,9 @@ from dynamo_shared.api.resources import Resource
 
 
 class NameTaken(Exception):
-    """An object of the desired name has another owner; `holder_kind` and `holder_uid` are its controller's, or empty."""
+    """An object of the desired name has another owner; `holder_kind` and `holder_uid` describe its controller, or are
+    empty.
+    """
 
     def __init__(self, resource: Resource, observed: KubeObject) -> None:
         owner = objects.controller_of(observed)
@@ -20,7 +22,9 @@ class NameTaken(Exception):
 
 
 class PredecessorRemains(NameTaken):
-    """An object of the desired name belongs to a deleted owner that had the name of this one: it is deleted as well, soon."""
+    """An object of the desired name belongs to a deleted owner that had the present owner's name: it is deleted soon,
+    too.
+    """
 
     def __init__(self, resource: Resource, observed: KubeObject) -> None:
         super().__init__(resource, observed)

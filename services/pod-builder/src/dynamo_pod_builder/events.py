@@ -20,7 +20,7 @@ from dynamo_pod_builder.snapshot_starts import READY as CHECKPOINTS_READY
 from dynamo_pod_builder.status.component import AVAILABLE, FAILURES, NOT_READY, PREDECESSOR_REMAINS, Failure
 from dynamo_pod_builder.status.graph import ROUTINE
 
-#: Field manager of what Kubernetes itself scales: the name of the program's file, which may have its version.
+#: Field manager of Kubernetes' own scaling: the name of the program's file, which may include its version.
 AUTOSCALER = "kube-controller-manager"
 
 CREATED = EventReason("Created", "Children of a graph were created.", action="Create")
@@ -87,7 +87,7 @@ CHECKPOINT_HELD_UP = EventReason(
 
 
 def label_of_node_missing(node: str, label: str, refused: str = "") -> Fact:
-    """A pod cannot get a label of its node: that has none, or `refused` says what is in the way."""
+    """A pod cannot get a label of its node: the node lacks it, or `refused` says what prevents it."""
     why = f": {refused}" if refused else ", as the node has none: label the node, or name another label in the policy"
     return LABEL_OF_NODE_MISSING(f"Cannot copy label {label} of node {node}{why}")
 
@@ -98,12 +98,12 @@ def created(children: Sequence[str]) -> Fact:
 
 
 def updated(children: Sequence[str]) -> Fact:
-    """Children of a graph were set back to what the spec says."""
+    """Children of a graph were reset to the spec."""
     return UPDATED(f"Updated {', '.join(children)}")
 
 
 def replicas_set_back(owner: KubeObject, component: str, child: KubeObject, rival: SetBack) -> Fact:
-    """Another client gave a child other replicas. `owner`: the graph, or the component deployment without a graph."""
+    """Another client set the replicas of a child. `owner`: the graph, or the component deployment without a graph."""
     name, kind = objects.name(owner), owner["kind"]
     writer = f"{rival.writer} (a HorizontalPodAutoscaler)" if rival.writer.startswith(AUTOSCALER) else rival.writer
     instead = f"scale {kind} {name}"
@@ -163,7 +163,7 @@ def graph_observed(graph: KubeObject) -> Fact:
 
 
 def graph_changed(graph: KubeObject, status: KubeObject) -> Fact:
-    """A graph's state or its reason changed: for users where it became ready, failed or is stuck, for programs always."""
+    """A graph's state or its reason changed: for users if it became ready, failed or is stuck, for programs always."""
     ready = next(entry for entry in status["conditions"] if entry["type"] == "Ready")
     if status["state"] == "successful":
         return _of_graph(graph, "ready", status, READY, "All components serve")
@@ -174,7 +174,7 @@ def graph_changed(graph: KubeObject, status: KubeObject) -> Fact:
 
 
 def graph_checkpoints_changed(graph: KubeObject, status: KubeObject, condition: Condition) -> Fact:
-    """What the components of a graph start from became ready, failed, or is on its way."""
+    """The checkpoints from which the components of a graph start became ready, failed, or are pending."""
     reason, message = condition["reason"], condition["message"]
     fine = reason in (CHECKPOINTS_PENDING, CHECKPOINTS_READY)
     data = deployment_data(graph, status, "CheckpointsReady")
@@ -195,7 +195,7 @@ def graph_gone(graph: KubeObject) -> Fact:
 
 
 def component_changed(component: KubeObject, status: KubeObject) -> Fact:
-    """What a component deployment without a graph reports of itself changed."""
+    """The reported status of a component deployment without a graph changed."""
     available = next(entry for entry in status["conditions"] if entry["type"] == AVAILABLE)
     reason, message = available["reason"], available["message"]
     data = component_deployment_data(component, status)
@@ -214,7 +214,7 @@ def component_gone(component: KubeObject) -> Fact:
 
 
 def legacy_held_up(obj: KubeObject, artifact: str, obstacle: Waiting | Failure) -> Fact:
-    """The image of an object of a kind before graphs is on its way, or something is wrong."""
+    """The image of an object of a kind before graphs is pending, or something is wrong."""
     reason, message = obstacle.reason, obstacle.message
     if isinstance(obstacle, Waiting):
         return IMAGE_PENDING.named(reason)(message)
@@ -230,10 +230,10 @@ def legacy_held_up(obj: KubeObject, artifact: str, obstacle: Waiting | Failure) 
 
 
 def checkpoint_changed(checkpoint: KubeObject, status: KubeObject, reason: str, *, entered: bool) -> Fact:
-    """A checkpoint entered a phase, or is in it for another reason now."""
+    """A checkpoint entered a phase, or its reason in that phase changed."""
     phase, message = status["phase"], status["message"]
     if phase == "Creating" and not entered:
-        # What held the Job up is over, which is not reported, or something does.
+        # Either an obstacle of the Job ended, which is not reported, or a new one exists.
         return CHECKPOINT_HELD_UP.named(reason)(message) if reason != "JobRunning" else NOTHING
     if phase == "Pending":
         return CHECKPOINT_WAITING(f"{reason}: {message}")

@@ -1,4 +1,4 @@
-"""All indexes of the cache: each module keeps those that it searches by."""
+"""All indexes of the cache: each module defines the indexes by which it searches."""
 
 from dynamo_shared.state.cache import ObjectCache
 
@@ -16,6 +16,6 @@ from dynamo_pod_builder import (
 
 
 def index(cache: ObjectCache) -> None:
-    """Add them to a cache."""
+    """Add all indexes to a cache."""
     for each in (artifact_images, checkpoints, children, claims, cohorts, name_waits, node_labels, pods, surroundings):
         each.index(cache)

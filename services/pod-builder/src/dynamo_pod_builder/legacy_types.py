@@ -1,4 +1,4 @@
-"""Component types that pods carry from v1alpha1: selectors of a workload cannot change, and its pods need not."""
+"""Component types that pods have from v1alpha1: the selectors of a workload cannot change, and its pods need not."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,12 +11,14 @@ from dynamo_shared.api.v1beta1 import ComponentType
 
 
 def legacy_type(component: KubeObject, workload: KubeObject | None) -> str:
-    """`worker` where pods of a prefill or decode component carry that type, as the reference once created them; "" otherwise."""
+    """`worker` if the pods of a prefill or decode component have that type, as the reference once created them;
+    otherwise "".
+    """
     return _legacy_type(component.get("spec", {}).get("type", ""), objects.labels(_template_of(workload or {})))
 
 
 def legacy_types(components: Sequence[KubeObject], cliques: Iterable[KubeObject]) -> dict[str, str]:
-    """The same of a graph's components (`spec.components`) that run as cliques of PodCliqueSets, by component."""
+    """`legacy_type` for a graph's components (`spec.components`) that run as cliques of PodCliqueSets, by component."""
     clique_labels: dict[str, dict[str, str]] = {}
     for each in cliques:
         of_clique = each.get("labels") or {}
@@ -28,15 +30,15 @@ def legacy_types(components: Sequence[KubeObject], cliques: Iterable[KubeObject]
 
 
 def lacked_by(workload: KubeObject | None) -> frozenset[str]:
-    """What pods lack that later releases write: labels of their model, which the reference does not set either, and of their
-    sub-type, and delays of probes of the containers next to main, as `front.readinessProbe`.
+    """What pods lack that later releases write: labels of their model, which the reference does not set either, and of
+    their sub-type, and probe delays of containers other than main, for example `front.readinessProbe`.
     """
     template = _template_of(workload or {})
     return _lacking(objects.labels(template), template.get("spec") or {})
 
 
 def lacked_by_cliques(cliques: Iterable[KubeObject]) -> dict[str, frozenset[str]]:
-    """The same of cliques, by component."""
+    """`lacked_by` for cliques, by component."""
     of_cliques = ((each.get("labels") or {}, (each.get("spec") or {}).get("podSpec") or {}) for each in cliques)
     return {own.get(labels.COMPONENT, ""): _lacking(own, pod) for own, pod in of_cliques}
 

@@ -1,4 +1,6 @@
-"""Graphs and components that cannot be created since another object has a name of theirs: they are tried again when it goes."""
+"""Graphs and components that cannot be created because another object has one of their names: retried when it is
+deleted.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,13 +19,15 @@ _TAKEN = "NameTaken"
 
 
 def index(cache: ObjectCache) -> None:
-    """Index those that wait by their namespace: mostly there is none."""
+    """Index waiting objects by their namespace: usually there are none."""
     cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, _WAITING, _graph_waits)
     cache.add_index(DYNAMO_COMPONENT_DEPLOYMENTS, _WAITING, _component_waits)
 
 
 def waiting(cache: ObjectCache, change: CacheChange) -> Iterator[Task]:
-    """Who may have waited for the name of what is gone. A graph's status does not say why it failed, so each failed one."""
+    """Objects that may have waited for the name of a deleted object. A graph's status does not say why, so all failed
+    graphs.
+    """
     for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
         yield from (Task.of(resource, key) for key in cache.keys_by_index(resource, _WAITING, change.key.namespace))
 

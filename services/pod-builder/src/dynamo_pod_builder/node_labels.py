@@ -1,6 +1,6 @@
-"""Pods that get a label of their node: which they are, by their annotation and the policy of their graph.
+"""Pods that get a label of their node, selected by their annotation and the policy of their graph.
 
-Pure, but for the index of the cache.
+Pure, except for the index of the cache.
 """
 
 from dynamo_shared.api import objects
@@ -25,7 +25,7 @@ def waiting(cache: ObjectCache) -> list[ObjectKey]:
 
 
 def lacking(pod: KubeObject) -> str:
-    """Label of its node that a pod of a graph still lacks; "" for none, and until it has a node."""
+    """The label of its node that a pod of a graph still lacks; "" if it lacks none, or has no node yet."""
     present = objects.labels(pod)
     label = objects.annotations(pod).get(TOPOLOGY_LABEL_KEY, "")
     if not label or label in present or not pod.get("spec", {}).get("nodeName"):
@@ -35,7 +35,7 @@ def lacking(pod: KubeObject) -> str:
 
 
 def is_of_policy(cache: ObjectCache, pod: KubeObject, label: str) -> bool:
-    """Whether the graph that a pod names has this label in its policy. A user who may create pods can write annotations."""
+    """Whether a pod's graph has this label in its policy. A user who may create pods can write any annotation."""
     name = objects.labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME, "")
     graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(objects.namespace(pod), name))
     experimental = (graph.get("spec", {}).get("experimental") or {}) if graph is not None else {}

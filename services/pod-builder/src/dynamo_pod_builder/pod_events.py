@@ -1,5 +1,5 @@
-"""Events about pods that do not start or are not created, asked for only then: they are too many, and too short-lived, to be
-watched.
+"""Events about pods that do not start or are not created, listed only then: they are too many, and too short-lived, to
+be watched.
 """
 
 import time
@@ -23,8 +23,8 @@ from dynamo_pod_builder.status.workload import refusal
 log = structlog.get_logger("dynamo.pod-builder.events")
 
 
-#: A component and its graph ask the same one after the other: so long the first answer counts for both. Less than the time
-#: after which a component asks again. Seconds.
+#: A component and its graph list the same Events in succession: for this long, one answer serves both. It is shorter
+#: than the interval after which a component lists again. Seconds.
 KEPT = 10.0
 _MOST_KEPT = 1000
 
@@ -35,7 +35,7 @@ class PodEvents:
 
     kube: KubeClient
     clock: Callable[[], float] = time.monotonic
-    #: When it was asked about an object, by namespace and what selects its Events, and the answer.
+    #: The time of the last list and its answer, by namespace and field selector.
     _known: Newest[tuple[str, str], tuple[float, Sequence[KubeObject]]] = field(
         default_factory=lambda: Newest(_MOST_KEPT)
     )
@@ -43,9 +43,9 @@ class PodEvents:
     async def explain(
         self, namespace: str, troubles: Sequence[Trouble], workload: KubeObject | None = None, lacking: str = ""
     ) -> list[Trouble]:
-        """The same troubles, those of pods that do not start with what their Events say; at most three are asked for.
+        """The same troubles, with the Events of pods that do not start; at most three pods are queried.
 
-        With what keeps pods of the workload's StatefulSet `lacking` from being created, where that says it.
+        If the Events of the workload's StatefulSet `lacking` say why its pods are not created, that is added.
         """
         result = await self._refused(namespace, workload, lacking) if workload is not None and lacking else []
         asked = 0
@@ -57,7 +57,7 @@ class PodEvents:
         return sorted(result)
 
     async def _refused(self, namespace: str, workload: KubeObject, stateful_set: str) -> list[Trouble]:
-        # Its uid is not known here; those of another workload's are older than this one.
+        # Its uid is not known here; Events of an earlier workload's StatefulSet are older than this workload.
         since = times.moment(objects.created_at(workload)) or times.EARLIEST
         events = await self._about(namespace, f"regarding.kind=StatefulSet,regarding.name={stateful_set}")
         newest = newest_refusal(events)
@@ -67,7 +67,7 @@ class PodEvents:
         return [Trouble(Rank.REFUSED, reason, f"of {stateful_set}", words)]
 
     async def _explained(self, namespace: str, trouble: Trouble) -> Trouble:
-        # By uid: pods of a StatefulSet have the names of those before them, and Events outlive pods.
+        # By uid: pods of a StatefulSet reuse names, and Events outlive pods.
         return explained(trouble, await self._about(namespace, f"regarding.uid={trouble.uid}"))
 
     async def _about(self, namespace: str, involved: str) -> Sequence[KubeObject]:
@@ -77,10 +77,10 @@ class PodEvents:
         try:
             answer = await self.kube.list(EVENTS, namespace, field_selector=f"{involved},type=Warning")
         except KubeError as error:
-            # What statuses say stands.
+            # The message then has only what the statuses say.
             log.warning("cannot list events", namespace=namespace, involved=involved, error=str(error))
             return ()
         if answer:
-            # What is not said yet may be said any moment.
+            # An empty answer is not kept: an Event may appear at any moment.
             self._known[namespace, involved] = (self.clock(), answer)
         return answer

@@ -1,4 +1,4 @@
-"""Whose pods are whose: pods by the workload that runs them, and whom their troubles concern."""
+"""Pods by the workload that runs them, and the owners that their troubles concern."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.status.pods import trouble_of
 
-#: Which label names the workload of each kind.
+#: The label that names the workload, by kind.
 _NAMED_BY = (
     (POD_CLIQUES.kind, labels.GROVE_POD_CLIQUE),
     (POD_CLIQUE_SCALING_GROUPS.kind, labels.GROVE_SCALING_GROUP),
@@ -36,7 +36,7 @@ def index(cache: ObjectCache) -> None:
 
 
 def pods_of(cache: ObjectCache, workload: KubeObject | None) -> list[KubeObject]:
-    """Pods that a workload runs; none before there is one."""
+    """Pods that a workload runs; empty without a workload."""
     if workload is None:
         return []
     metadata = workload["metadata"]
@@ -45,7 +45,7 @@ def pods_of(cache: ObjectCache, workload: KubeObject | None) -> list[KubeObject]
 
 
 def component_of(cache: ObjectCache, pod: KubeObject) -> str:
-    """Name of the component deployment that a pod belongs to; "" for pods of Grove, which belong to graphs."""
+    """Name of the component deployment of a pod; "" for pods of Grove, which belong to graphs."""
     workloads = dict(_workloads(pod))
     if POD_CLIQUES.kind in workloads:
         return ""
@@ -57,7 +57,9 @@ def component_of(cache: ObjectCache, pod: KubeObject) -> str:
 
 
 def changes_trouble(change: CacheChange) -> bool:
-    """Whether a pod gets into trouble, out of it, or into another one: workloads report how many pods serve."""
+    """Whether a pod gets into trouble, out of it, or into another trouble. Workloads themselves report how many pods
+    serve.
+    """
     old, new = change.old, change.new
     return (old and trouble_of(old)) != (new and trouble_of(new))
 
@@ -65,7 +67,7 @@ def changes_trouble(change: CacheChange) -> bool:
 def _workloads(pod: KubeObject) -> Iterator[tuple[str, str]]:
     pod_labels = objects.labels(pod)
     for kind, label in _NAMED_BY:
-        # Pods of Grove have the label of a Deployment's pods, too.
+        # Pods of Grove also have the label of a Deployment's pods.
         if (name := pod_labels.get(label)) and not (label == labels.SELECTOR and labels.GROVE_POD_CLIQUE in pod_labels):
             yield kind, name
 

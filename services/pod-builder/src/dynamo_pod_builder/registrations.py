@@ -1,7 +1,7 @@
-"""Which pods have registered with Dynamo, where Kubernetes is its discovery: asked for while workers are exchanged.
+"""Which pods have registered with Dynamo, if its discovery is Kubernetes: read while several worker generations exist.
 
-A pod's DynamoWorkerMetadata is called as the pod, which owns it. Where each container registers for itself it has other names,
-and where workers register elsewhere there is none: then no pod counts as registered.
+A DynamoWorkerMetadata has the name of its pod, which owns it. If each container registers separately, the names differ,
+and if workers register elsewhere, there is none: then no pod counts as registered.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,20 +17,20 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden, NotFound, NotServed
 from dynamo_shared.newest import Newest
 
-#: Pods of a workload that are asked for while none is known to have registered: its other pods register as these do.
+#: How many pods of a workload are read while none is known to have registered: its other pods register in the same way.
 SAMPLE = 3
 REMEMBERED = 10_000
 
 
 class Registrations:
-    """Asks the API server, and remembers who has registered: a pod that has done so once need not be asked for again."""
+    """Reads registrations from the API server and remembers them: a pod that has registered is not read again."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self._since: Newest[str, datetime] = Newest(REMEMBERED)
 
     async def of(self, workloads: Iterable[Sequence[KubeObject]]) -> dict[str, datetime]:
-        """When pods of these workloads registered, by uid. Raises KubeError where the API server is away."""
+        """When pods of these workloads registered, by uid. Raises KubeError if the API server is unavailable."""
         pods = [[pod for pod in each if registers(pod)] for each in workloads]
         await self._ask(pod for each in pods for pod in each[:SAMPLE])
         if self._known(pods):
@@ -46,7 +46,8 @@ class Registrations:
 
     async def _read(self, pod: KubeObject) -> None:
         try:
-            # The rest may be large: it has a card of each adapter, and its author may be a tenant.
+            # Only the metadata: the rest may be large, because it has a card of each adapter, and a tenant may write
+            # it.
             metadata = await self._kube.get_metadata(DYNAMO_WORKER_METADATAS, key_of(pod))
         except (NotFound, Forbidden, NotServed):
             return

@@ -1,4 +1,4 @@
-"""What the pod-builder may do; what it gives pods of a graph it must be allowed itself."""
+"""The rights of the pod-builder. It must itself have every right that it gives to pods of a graph."""
 
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -42,7 +42,7 @@ from dynamo_pod_builder.artifact_images import LEGACY
 GIVEN = "given to pods of graphs"
 ALIKE = "children are written by the same lines, whatever their kind; tests do each with some"
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
-#: What endpoint pickers read next to their pool; of versions before the pool's v1.
+#: What endpoint pickers read in addition to their pool; from versions before the pool's v1.
 INFERENCE_EXTENSIONS = tuple(
     Resource("inference.networking.x-k8s.io", "v1alpha2", kind.lower() + "s", kind)
     for kind in ("InferenceModel", "InferenceObjective", "InferencePool")
@@ -50,7 +50,7 @@ INFERENCE_EXTENSIONS = tuple(
 OF_CHECKPOINTS = "what became of a checkpoint's Job, which takes a kubelet"
 OF_SNAPSHOTS = "kinds of Snapshot's operator that few clusters have"
 SCALING_OF_GROVE = "replicas of a set that runs are set where Grove keeps them"
-#: What `applying` does with a child.
+#: The verbs that `applying` needs for a child.
 KEEP = ("create", "delete", "get", "patch", "update")
 CHILDREN = (
     *(DEPLOYMENTS, SERVICES, CONFIG_MAPS, INGRESSES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS),

@@ -1,6 +1,6 @@
-"""Managed rolling updates: how many replicas the old and the new worker Deployments have at each step.
+"""Managed rolling updates: the replicas of the old and the new worker Deployments at each step.
 
-Changing a worker changes its hash and so the name of its DynamoComponentDeployment: the new one grows while the old ones
+A changed worker has another hash, and so another DynamoComponentDeployment name: the new one grows while the old ones
 shrink, within the surge and the unavailability that the pod template allows (reference behaviour, section 1.8). Pure.
 """
 
@@ -15,10 +15,10 @@ from dynamo_pod_builder.render.workloads.deployment import margin
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """A worker DCD as it stands: replicas asked for, pods available and ready, and when it was made (RFC 3339).
+    """An observed worker DCD: desired replicas, available and ready pods, and its creation time (RFC 3339).
 
-    `left` are pods that there are, whether they serve or not; `share` is what its generation serves of all desired replicas.
-    `behind` are those that do not serve and go only after some that do, as groups go by their number.
+    `left`: existing pods, serving or not; `share`: the share of all desired replicas that its generation serves.
+    `behind`: pods that do not serve but are removed only after some that do, because groups are removed by number.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
-    """Replicas that the DCDs of one worker component should have next."""
+    """The next replicas of the DCDs of one worker component."""
 
     new: int
     old: Mapping[str, int]
@@ -41,7 +41,8 @@ class RolloutStep:
 
 
 def margins(component: str, desired: int, template_annotations: Mapping[str, str]) -> tuple[int, int]:
-    """Surge (rounded up) and unavailability (rounded down), in pods; never both zero, or nothing could move.
+    """Surge (rounded up) and unavailability (rounded down), in pods; never both zero, because the update could not
+    move.
 
     Raises RenderError for an annotation that is neither a whole number nor a percentage.
     """
@@ -51,13 +52,15 @@ def margins(component: str, desired: int, template_annotations: Mapping[str, str
 
 
 def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unavailable: int) -> RolloutStep:
-    """The next step of one component; `done` once the new pods all serve and no old one does."""
+    """The next step of one component; `done` when all new pods serve and no old one does."""
     old_replicas, behind = sum(part.replicas for part in old), sum(part.behind for part in old)
-    # The reference removes no more than those that do not serve and those that serve in excess, which are never fewer.
-    # What is behind may lack until the end: one that serves goes for each new one, or the update would not end.
+    # The reference removes at most the pods that do not serve plus the serving pods in excess, which are never fewer.
+    # Pods that are behind may be missing until the end: a serving pod is removed for each new one, or the update would
+    # not end.
     unavailable = max(unavailable, min(behind, desired - 1))
     removable = max(0, old_replicas - behind + min(new.replicas, new.available) - (desired - unavailable))
-    # Where none may go before a new one serves, one comes, also where there are more of the old ones than are desired.
+    # If no old pod may be removed before a new one serves, one new pod is created, even if more old pods exist than are
+    # desired.
     one = min(behind, 1)
     new_target = min(desired, max(one, new.replicas, desired + max(surge, one) - old_replicas))
     done = new.ready >= desired and all(part.ready == 0 and part.replicas == 0 for part in old)
@@ -65,24 +68,26 @@ def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unava
 
 
 def scaled(old: Sequence[Replicas], desired: int) -> dict[str, int]:
-    """Replicas of the old generations when they have as many together, because no new one can serve: more of what serves most."""
+    """Replicas of the old generations that sum up to `desired`, because no new one can serve: the best serving one
+    grows.
+    """
     together = sum(part.replicas for part in old)
     if desired <= together:
         return _without(old, together - max(0, desired))
     targets = {part.name: part.replicas for part in old}
     serves = max(old, key=lambda part: (part.available, part.created))
-    # One that is to serve and does not would not with more pods; one that was scaled to 0 did.
+    # A generation that should serve but does not would not serve with more pods; one that was scaled to 0 may.
     if serves.available or not together:
         targets[serves.name] += desired - together
     return targets
 
 
 def _without(old: Sequence[Replicas], fewer: int) -> dict[str, int]:
-    """Replicas of the old generations when there are `fewer`: first go pods that do not serve, whatever their generation.
+    """Replicas of the old generations with `fewer` in total: pods that do not serve go first, from any generation.
 
-    An update that never served, and its correction, leave one generation that serves, and it is not the newest. Of several
-    that serve in part the one that serves most stays, with all its components. Of pods that are alike the newest stay: they
-    are the closest to what was last known to work.
+    After an update that never served, and its correction, one generation serves, and it is not the newest. If several
+    serve in part, the one that serves most stays, with all its components. Among equal pods the newest stay: they are
+    the closest to the last version that is known to work.
     """
     first = sorted(old, key=lambda part: (part.share, part.created))
     targets = {part.name: part.replicas for part in first}
@@ -98,7 +103,9 @@ def _without(old: Sequence[Replicas], fewer: int) -> dict[str, int]:
 
 
 def replace_all(desired: int, new: Replicas, old: Sequence[Replicas]) -> RolloutStep:
-    """The next step where old and new pods must never run side by side: the old ones go, then the new ones come."""
+    """The next step if old and new pods must never run side by side: the old ones are removed, then the new ones are
+    created.
+    """
     gone = all(part.replicas == 0 and part.left == 0 for part in old)
     return RolloutStep(desired if gone else 0, {part.name: 0 for part in old}, gone and new.ready >= desired)
 

@@ -1,4 +1,4 @@
-"""Which reconciler gets which key when an object changes, and how soon."""
+"""Which reconciler gets which key when an object changes, and after what delay."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -41,26 +41,27 @@ from dynamo_pod_builder.status.workload import is_observed as is_acted_on
 SETTLE = 0.02
 #: Workloads of a graph begin to serve within moments of each other: their owner is reconciled once. Seconds.
 TOGETHER = 0.05
-#: Children are created one after the other, and report at once where their controller is not busy. Seconds.
+#: Children are created in succession, and report at once unless their controller is busy. Seconds.
 CREATED = 0.3
 _ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 _OWNERS = (DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)
 _BY_CONCERN = {each.plural: each for each in _OWNERS}
-#: What counts pods, of component deployments and of Grove.
+#: Workloads that count pods: of component deployments and of Grove.
 _COUNTED = frozenset({*WORKLOADS, *OF_SETS})
-#: Children for which there is no other rule than that their owner is reconciled.
+#: Children whose only rule is that their owner is reconciled.
 _CHILDREN = frozenset(OWNED) - {DYNAMO_COMPONENT_DEPLOYMENTS, _ADAPTERS, *WORKLOADS}
-#: What of the metadata is a reconciler's business. A spec that was changed and changed back is another generation, which the
-#: status has to name; versions between the two may never be observed.
+#: The metadata that concerns reconcilers. A spec that was changed and changed back has another generation, which the
+#: status must name; the versions in between may never be observed.
 _NEWS = ("generation", "uid", "labels", "annotations", "deletionTimestamp")
 
 
 def routes(
     cache: ObjectCache, debounce: Debounce, progress: Callable[[Resource, ObjectKey], float]
 ) -> tuple[TaskRoute, ...]:
-    """What changes of graphs, and of what belongs to them, ask for.
+    """The tasks that changes of graphs, and of their children, trigger.
 
-    `progress` says how many seconds an object waits for more when something that only its status reports was observed.
+    `progress` returns for how many seconds an object waits for further changes after a change that only its status
+    reports.
     """
 
     def scaled(change: CacheChange) -> Iterator[Task]:
@@ -71,14 +72,16 @@ def routes(
         return 0.0
 
     def after_pods(change: CacheChange) -> float:
-        """Pods first: rendering again for a number alone, and its reports, may wait a little."""
+        """Pods first: rendering only because of a number, and the reports, may wait a little."""
         return SETTLE + debounce.after_these() if is_of_replicas(change) else 0.0
 
     def after_others(change: CacheChange) -> float:
         return after_pods(change) or after_children(change)
 
     def after_children(change: CacheChange) -> float:
-        """A child that someone changed is set right at once, and pods that serve are reported soon; all else is progress."""
+        """A child that another client changed is corrected at once, and serving pods are reported soon; all else is
+        progress.
+        """
         if change.new is None or _changes_spec(change):
             return 0.0
         if _turns(change):
@@ -87,8 +90,8 @@ def routes(
             # The reconcile that created it has the answer, and another one begins when it has a status.
             return OBSERVED_WITHIN
         if change.old is None or (change.resource in _COUNTED and reported(change.old) == reported(change.new)):
-            # Its status is what is reported: not that it is there, nor an annotation of its own controller, which is about to
-            # say more where it has not observed the spec yet.
+            # Its status is reported, not its existence, nor an annotation of its own controller, which will report more
+            # if it has not observed the spec yet.
             return CREATED if change.old is None or is_acted_on(change.new) else OBSERVED_WITHIN
         waits = [
             progress(_BY_CONCERN[task.concern], task.key) for task in owners(change) if task.concern in _BY_CONCERN
@@ -96,7 +99,7 @@ def routes(
         return max(waits, default=TOGETHER)
 
     def after_components(change: CacheChange) -> float:
-        """What a graph reads of its components' status does not wait for more: the graph waits for it."""
+        """A status of a component deployment that its graph reads is not delayed: the graph waits for it."""
         return TOGETHER if _is_of_status(change) else after_children(change)
 
     def owners(change: CacheChange) -> Iterable[Task]:
@@ -106,7 +109,7 @@ def routes(
         return (Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, each) for each in other_generations(cache, change.obj))
 
     def of_set(change: CacheChange) -> Iterator[Task]:
-        """What Grove makes of a PodCliqueSet, or of a scaling group of it, belongs to the set's graph."""
+        """The graph of the PodCliqueSet from which Grove made this object, directly or through a scaling group."""
         owner = objects.controller_of(change.obj)
         if owner is not None and owner["kind"] == POD_CLIQUE_SCALING_GROUPS.kind:
             group = cache.get(POD_CLIQUE_SCALING_GROUPS, ObjectKey(change.key.namespace, owner["name"]))
@@ -117,19 +120,21 @@ def routes(
                 yield Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(change.key.namespace, graph["name"]))
 
     def concerns_graph(change: CacheChange) -> bool:
-        """Whether a graph reads what changed of a component deployment: its status repeats what the workload says itself."""
+        """Whether a graph reads what changed in a component deployment: its status repeats what the workload itself
+        reports.
+        """
         old, new = change.old, change.new
         if old is None or new is None or not _is_of_status(change):
             return True
-        # Pods in trouble are checked again and again for the component, and for the graph when that finds something else.
+        # The component checks pods in trouble repeatedly, and the graph is reconciled when the result changes.
         if failure_of(old) != failure_of(new) or obstacle_of(old) != obstacle_of(new):
             return True
-        # Of a workload that serves the graph asks whether it is that of the spec as it is now. The status itself may have
+        # If the workload serves, the graph needs to know whether it runs the present spec. The status itself may have
         # been written before the workload served.
         return is_observed(old) != is_observed(new) and readiness(workload_of(cache, new)).ready
 
     def rolled(change: CacheChange) -> Iterator[Task]:
-        """The graph of a pod, where workers are exchanged: new ones may wait for the last of the old pods."""
+        """The graph of a pod during a rolling update: new pods may wait for the last of the old ones."""
         for task in _graph_of(change):
             graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, task.key) or {}
             if (graph.get("status", {}).get("rollingUpdate") or {}).get("phase") == IN_PROGRESS:
@@ -169,7 +174,7 @@ def routes(
 
 
 def is_of_replicas(change: CacheChange) -> bool:
-    """Whether all that changed of an object is how many replicas are asked for."""
+    """Whether only the desired replicas of an object changed."""
     old, new = change.old, change.new
     if old is None or new is None or _rest(old) != _rest(new) or old.get("status") != new.get("status"):
         return False
@@ -178,29 +183,29 @@ def is_of_replicas(change: CacheChange) -> bool:
 
 
 def _is_of_status(change: CacheChange) -> bool:
-    """Whether all that changed of an object is its status, or who wrote what."""
+    """Whether only the status of an object changed, or its field managers."""
     old, new = change.old, change.new
     return old is not None and new is not None and _rest(old) == _rest(new) and old.get("spec") == new.get("spec")
 
 
 def _changes_spec(change: CacheChange) -> bool:
-    """Whether what is asked for by an object that was there before is another."""
+    """Whether the spec of an existing object changed."""
     old, new = change.old, change.new
     return old is not None and new is not None and old.get("spec") != new.get("spec")
 
 
 def _turns(change: CacheChange) -> bool:
-    """Whether more or fewer pods of a workload serve, or it cannot go on, or can again."""
+    """Whether the number of serving pods of a workload changed, or it became stuck or recovered."""
     return change.resource in _COUNTED and outlook(change.old) != outlook(change.new)
 
 
 def _is_news_of_workload(change: CacheChange) -> bool:
-    """Whether there is more to it than parts of a status that are not read."""
+    """Whether more changed than parts of a status that are not read."""
     return not _is_of_status(change) or reported(change.old) != reported(change.new)
 
 
 def _rest(obj: KubeObject) -> KubeObject:
-    """Metadata but for what counts changes; annotations on an adapter are its writers'."""
+    """Metadata without fields that count changes, and without annotations on an adapter, which belong to their writers."""
     left_out = {"resourceVersion", "generation", "managedFields"}
     if obj.get("kind") == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind:
         left_out.add("annotations")
@@ -208,14 +213,14 @@ def _rest(obj: KubeObject) -> KubeObject:
 
 
 def _of_child(change: CacheChange) -> Iterable[Task]:
-    """The owner of a child, and the one that it had before: no other event reports that it was lost."""
+    """The owner of a child, and its previous owner: no other event reports that the child was lost."""
     return dict.fromkeys(task for each in (change.old, change.new) if each for task in _of_owner(change, each))
 
 
 def _of_owner(change: CacheChange, child: KubeObject) -> Iterator[Task]:
     owner = objects.controller_of(child)
     if owner is None:
-        # What graphs share has no owner: the namespace's clean-up is reconciled.
+        # Objects that graphs share have no owner: the namespace's clean-up is reconciled.
         yield from _namespace_of(change)
         return
     for resource in _OWNERS:
@@ -226,7 +231,9 @@ def _of_owner(change: CacheChange, child: KubeObject) -> Iterator[Task]:
 
 
 def _was_shared(change: CacheChange) -> bool:
-    """Whether graphs shared an object that changed, or is gone: they make it again. One of them made a new one just now."""
+    """Whether graphs shared an object that was changed or deleted: they create it again. A new one was just created by
+    one of them.
+    """
     return change.old is not None and is_shared(change.old)
 
 
@@ -247,7 +254,7 @@ def _graph_of(change: CacheChange) -> Iterator[Task]:
 
 
 def _legacy_of(change: CacheChange) -> Iterator[Task]:
-    """The object of a kind before graphs that a graph belongs to, and the one that it belonged to."""
+    """The object of a kind before graphs that owns a graph, and the one that owned it before."""
     owners = [objects.controller_of(each) for each in (change.old, change.new) if each is not None]
     tasks = [
         Task.of(resource, ObjectKey(change.key.namespace, owner["name"]))
@@ -259,7 +266,7 @@ def _legacy_of(change: CacheChange) -> Iterator[Task]:
 
 
 def _is_news(change: CacheChange) -> bool:
-    """Whether there is more to it than that our own status write comes back to us."""
+    """Whether more changed than what this service's own status write causes."""
     old, new = change.old, change.new
     if old is None or new is None:
         return True

@@ -1,12 +1,13 @@
-"""What a component starts from by the Snapshot operator, and how far that is. Pure.
+"""What a component starts from with the Snapshot operator, and the progress of that. Pure.
 
-Source: Dynamo 1.5, deploy/operator `internal/controller/dgd_checkpoints_reconciler.go` (`resolveAutomaticSnapshotJob`) and
-`internal/checkpoint/podspec.go` (`ApplyRestoreCandidateMetadata`).
+Source: Dynamo 1.5, deploy/operator `internal/controller/dgd_checkpoints_reconciler.go` (`resolveAutomaticSnapshotJob`)
+and `internal/checkpoint/podspec.go` (`ApplyRestoreCandidateMetadata`).
 
-1. It names a PodSnapshot: pods are marked with it once it is ready, so that they are replaced then.
-2. One is taken of the component itself: pods are marked with its SnapshotJob from the first on. None is replaced when it is
-   ready, and those that are created later start from it.
-3. Nothing can come of it: pods start without it, or, where they were to wait for it, none starts and the graph has failed.
+1. The component names a PodSnapshot: pods are annotated with it when it is ready, so that they are replaced then.
+2. A PodSnapshot is taken of the component itself: pods are annotated with its SnapshotJob from the start. No pod is
+   replaced when it is ready; pods that are created later start from it.
+3. The PodSnapshot cannot be taken or used: pods start without it, or, if they must wait for it, none starts and the
+   graph has failed.
 """
 
 from collections.abc import Mapping
@@ -33,11 +34,11 @@ class SnapshotStart:
     name: str
     reason: str
     message: str
-    #: Whether it cannot come without a change of the graph or the cluster.
+    #: Whether it can only become ready after a change of the graph or the cluster.
     fails: bool = False
     #: Whether it is taken of the component itself.
     is_automatic: bool = False
-    #: What pods are marked with.
+    #: The annotations of pods.
     candidate: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -52,7 +53,7 @@ class SnapshotStart:
 
 
 def not_installed(name: str) -> SnapshotStart:
-    """Of a cluster without the Snapshot operator."""
+    """For a cluster without the Snapshot operator."""
     message = (
         "the cluster does not serve PodSnapshots and SnapshotJobs: install NVIDIA's Snapshot operator, or name a "
         "DynamoCheckpoint"
@@ -61,7 +62,7 @@ def not_installed(name: str) -> SnapshotStart:
 
 
 def of_name(name: str, snapshot: KubeObject | None, digest: str, targets: str, policy: str) -> SnapshotStart:
-    """The PodSnapshot that a component names; `digest` is what pods must have in common."""
+    """The PodSnapshot that a component names; `digest`: hash of what pods must have in common."""
     if snapshot is None:
         missing = f"there is neither a PodSnapshot nor a DynamoCheckpoint {name} in the namespace"
         return SnapshotStart(name, NOT_THERE, missing)
@@ -84,7 +85,7 @@ def of_name(name: str, snapshot: KubeObject | None, digest: str, targets: str, p
 def of_capture(
     capture: KubeObject, job: KubeObject | None, snapshot: KubeObject | None, targets: str, policy: str
 ) -> SnapshotStart:
-    """The PodSnapshot that is taken of a component: its SnapshotJob as it is desired, and as it is."""
+    """The PodSnapshot that is taken of a component, from its desired and its observed SnapshotJob."""
     named, digest, graph_uid = f"SnapshotJob {objects.name(capture)}", hash_of(capture), snapshots.owner_uid(capture)
     if job is None:
         return SnapshotStart("", PENDING, f"{named} is about to be created", is_automatic=True)
@@ -105,7 +106,7 @@ def of_capture(
     def start(reason: str, message: str, *, fails: bool = False) -> SnapshotStart:
         return SnapshotStart(name, reason, message, fails, True, candidate)
 
-    # The annotations stay whatever comes: without them all pods would be replaced.
+    # The annotations stay in every case: without them all pods would be replaced.
     if (failure := snapshots.failure_of(job)) is not None:
         why = ": ".join(filter(None, failure))
         return start(FAILED, f"{named} failed: {why}; to have it taken again, delete it", fails=True)
@@ -121,7 +122,7 @@ def of_capture(
 
 
 def _progress(job: KubeObject) -> str:
-    """What a SnapshotJob says of itself, the furthest first."""
+    """The condition of a SnapshotJob that shows its progress, the latest step first."""
     for type_ in ("Captured", "Running"):
         entry = snapshots.condition(job, type_)
         if said := ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message"))))):

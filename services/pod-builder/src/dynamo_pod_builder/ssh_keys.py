@@ -1,10 +1,10 @@
 """The key pair with which the nodes of a TensorRT-LLM replica reach each other.
 
-Each namespace with a graph that needs one gets a pair of its own: who reads the Secrets of a namespace, or may run pods in it,
-must not get into the pods of another one. A pair that an administrator puts into the platform's namespace is copied instead.
-The graphs own the Secret together, and components that stand alone: it goes with the last of them. It is never renewed: pods
-that run hold it, and a new pod would not be let in by the old ones. Where the platform may not read Secrets, they are made by an
-administrator, and pods wait for the Secret.
+Each namespace with a graph that needs one gets its own pair: a user who may read Secrets or run pods in one namespace
+must not get into the pods of another. If an administrator puts a pair into the platform's namespace, that pair is
+copied instead. All graphs, and components without a graph, own the Secret together: it is deleted with the last of
+them. It is never renewed: running pods hold it, and the old pods would refuse a new one. If the platform may not read
+Secrets, an administrator creates them, and pods wait for the Secret.
 """
 
 import asyncio
@@ -31,14 +31,18 @@ log = structlog.get_logger("dynamo.pod-builder.ssh-keys")
 
 @dataclass(frozen=True, slots=True)
 class SshKeys:
-    """Secret `name`. An administrator's pair for all namespaces may be in `home`; "" where there is no such place."""
+    """Secret `name`. An administrator's pair for all namespaces may be in namespace `home`; "" if there is no such
+    namespace.
+    """
 
     kube: KubeClient
     name: str
     home: str
 
     async def ensure(self, owner: KubeObject) -> None:
-        """Have the Secret in the namespace of a graph, or of a component alone, and that among its owners. Raises KubeError."""
+        """Create the Secret in the namespace of a graph or a component without a graph, and add that as an owner.
+        Raises KubeError.
+        """
         namespace = owner["metadata"]["namespace"]
         if namespace == self.home:
             await self._complete()
@@ -53,7 +57,7 @@ class SshKeys:
         await self._own(secret, owner)
 
     async def _pair(self) -> dict[str, str]:
-        """The pair that an administrator made for all namespaces, else a new one."""
+        """The pair that an administrator made for all namespaces, otherwise a new one."""
         original = await self._read(self.home) if self.home else None
         if original is None or _is_managed(original) or not original.get("data"):
             return await asyncio.to_thread(_key_pair)
@@ -61,7 +65,7 @@ class SshKeys:
         return pair
 
     async def _complete(self) -> None:
-        """Have a pair in `home`, for graphs there: a Secret that an administrator made without content is given one."""
+        """Create a pair in `home`, for graphs there: if an administrator made a Secret without content, it gets one."""
         secret = await self._read(self.home)
         if secret is None:
             await self._create(self.home, await asyncio.to_thread(_key_pair))
@@ -71,7 +75,7 @@ class SshKeys:
     async def _own(self, secret: KubeObject, owner: KubeObject) -> None:
         metadata = secret["metadata"]
         owners = metadata.get("ownerReferences", [])
-        # A Secret of another owner stays theirs, whatever happens to our graphs.
+        # A Secret of another owner gets no owner reference, so it outlives the graphs.
         if not _is_managed(secret) or any(each["uid"] == owner["metadata"]["uid"] for each in owners):
             return
         changed = {**metadata, "ownerReferences": [*owners, _reference(owner)]}
@@ -83,7 +87,7 @@ class SshKeys:
         return await get_if_present(self.kube, SECRETS, ObjectKey(namespace, self.name))
 
     async def _create(self, namespace: str, data: dict[str, str], owner: KubeObject | None = None) -> KubeObject:
-        """A new Secret, or the one that another replica made at the same time."""
+        """A new Secret, or the one that another replica created at the same time."""
         metadata: KubeObject = {
             "name": self.name,
             "namespace": namespace,
@@ -107,7 +111,7 @@ def _reference(owner: KubeObject) -> KubeObject:
 
 
 def _key_pair() -> dict[str, str]:
-    """Private and public key under the names that pods look for, base64 as Secrets hold them."""
+    """Private and public key under the names that pods expect, base64-encoded as in Secrets."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()

@@ -1,6 +1,7 @@
-"""Which checkpoint a component starts from: the one that it names, the one of its identity, or one that is taken of itself.
+"""Which checkpoint a component starts from: the one that it names, the one of its identity, or one that is taken of
+itself.
 
-Pure; `checkpoints` reads from the cache what this decides on.
+Pure; `checkpoints` reads the inputs from the cache.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,14 +27,16 @@ from dynamo_pod_builder.status.checkpoint import FAILED, is_ready
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The checkpoints that the components of one graph ask for, as far as they exist, and what says where their files are."""
+    """The existing checkpoints that the components of one graph request, and the objects that say where their files
+    are.
+    """
 
     by_name: Mapping[str, KubeObject] = field(default_factory=dict)
     #: By the hash of the identity.
     by_identity: Mapping[str, KubeObject] = field(default_factory=dict)
     #: Snapshot agents of the namespace.
     agents: Sequence[KubeObject] = ()
-    #: SnapshotJobs of the graph, and the PodSnapshots that they or its components name; both by name.
+    #: SnapshotJobs of the graph, and the PodSnapshots that these or its components name; both by name.
     jobs: Mapping[str, KubeObject] = field(default_factory=dict)
     snapshots: Mapping[str, KubeObject] = field(default_factory=dict)
 
@@ -54,12 +57,12 @@ class CheckpointStart:
 
     @property
     def fails(self) -> bool:
-        """Whether it does not come without a change by someone."""
+        """Whether it can only become ready after a change by a user."""
         return bool(self.failure)
 
     @property
     def message(self) -> str:
-        """What keeps pods from starting from it."""
+        """What prevents pods from starting from it."""
         return f"DynamoCheckpoint {self.name} has failed: {self.failure}"
 
     @property
@@ -74,7 +77,7 @@ class CheckpointStart:
         return {**entry, "identityHash": self.identity_hash} if self.identity_hash else entry
 
 
-#: SnapshotJobs of the components of a graph that start from PodSnapshots, or why there can be none; by component.
+#: SnapshotJobs of the components of a graph that start from PodSnapshots, or why they cannot be captured; by component.
 Captures: TypeAlias = Mapping[str, KubeObject | str]
 
 
@@ -83,7 +86,7 @@ class Starts:
     """What the components of a graph start from, by component."""
 
     by_component: Mapping[str, CheckpointStart | SnapshotStart] = field(default_factory=dict)
-    #: Identities of components whose checkpoint is to be created.
+    #: Identities of components whose checkpoint must be created.
     missing: Mapping[str, CheckpointIdentity] = field(default_factory=dict)
     #: Components of which no pod starts before their checkpoint is ready.
     waiting: frozenset[str] = frozenset()
@@ -96,7 +99,7 @@ class Starts:
 
     @property
     def snapshots(self) -> dict[str, SnapshotStart]:
-        """What starts from PodSnapshots, by component."""
+        """Components that start from PodSnapshots."""
         return {name: each for name, each in self.by_component.items() if isinstance(each, SnapshotStart)}
 
     @property
@@ -114,10 +117,10 @@ def starts_of(
     config: render.RenderConfig,
     captures: Captures | None = None,
 ) -> Starts:
-    """What components start from now; the answer has them under the names given here.
+    """What components start from now; the result has them under the names given here.
 
-    `captures`: those of the components of a graph that `starts_from_snapshot`; None for a component deployment, whose pod
-    template has what its graph says of it.
+    `captures`: those of the components of a graph that `starts_from_snapshot`; None for a component deployment, whose
+    pod template already has what its graph decided.
     """
     starts: dict[str, CheckpointStart | SnapshotStart] = {}
     missing: dict[str, CheckpointIdentity] = {}
@@ -141,7 +144,7 @@ def starts_of(
 def starts_from_snapshot(spec: ComponentSpec, catalogue: Catalogue) -> bool:
     """Whether a component of a graph starts from a PodSnapshot: one that is taken of itself, or one that it names.
 
-    A name is that of a DynamoCheckpoint where there is one, as before Dynamo 1.5.
+    If a DynamoCheckpoint of that name exists, the name refers to it, as before Dynamo 1.5.
     """
     desired = spec.experimental.start if spec.experimental is not None else None
     if desired is None:
@@ -150,7 +153,7 @@ def starts_from_snapshot(spec: ComponentSpec, catalogue: Catalogue) -> bool:
 
 
 def starts_from_one(spec: KubeObject) -> bool:
-    """Whether a component, as it is stored, asks to start from a checkpoint."""
+    """Whether a stored component requests to start from a checkpoint."""
     experimental = spec.get("experimental") or {}
     return "checkpoint" in experimental and (experimental["checkpoint"] or {}).get("enabled") is not False
 
@@ -204,6 +207,6 @@ def _restore(
 
 
 def hash_of(checkpoint: KubeObject) -> str:
-    """Hash of a stored checkpoint's identity; "" where it has none that can be read."""
+    """Hash of a stored checkpoint's identity; "" if its identity is missing or cannot be read."""
     identity = identity_of(checkpoint)
     return identity_hash(identity) if identity is not None else ""

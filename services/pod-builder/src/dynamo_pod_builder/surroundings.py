@@ -1,7 +1,7 @@
-"""What a namespace has for the pods in it: secrets of image registries, and the service account for component pods.
+"""What a namespace provides for its pods: secrets of image registries, and the service account for component pods.
 
-Secrets alone are not read from STATE: they leave the API server only in its answers to this service.
-They are listed a namespace at a time, by type, and only the names of registries and secrets are kept.
+Only Secrets are not read from STATE: they leave the API server only in its answers to this service. They are listed by
+namespace and type, and only the names of registries and secrets are kept.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, TYPES
 from dynamo_pod_builder.render.access.pull_secrets import index as index_of_secrets
 from dynamo_pod_builder.render.config import DEFAULT_ACCOUNT
 
-#: How old the list of a namespace's secrets may become; the reference's interval (operator behaviour, section 10). Seconds.
+#: The maximum age of the list of a namespace's secrets; the reference's interval (operator behaviour, section 10).
+#: Seconds.
 REFRESH = 60.0
 #: How often ages are checked, which spreads the lists of many namespaces. Seconds.
 CHECK_INTERVAL = 5.0
-#: Namespaces whose secrets are known at the same time; of more, those asked for longest ago are listed again.
+#: The number of namespaces whose secrets are kept; beyond it, the least recently used are dropped and listed again.
 CAPACITY = 5000
 _COMPONENT_ACCOUNTS = "component-accounts"
 
@@ -40,7 +41,9 @@ log = structlog.get_logger("dynamo.pod-builder.surroundings")
 
 
 def index(cache: ObjectCache) -> None:
-    """Index service accounts that are labelled for component pods by namespace: each graph has others of its own."""
+    """Index service accounts that are labelled for component pods by namespace: each graph has other accounts of its
+    own.
+    """
     cache.add_index(
         SERVICE_ACCOUNTS,
         _COMPONENT_ACCOUNTS,
@@ -49,8 +52,8 @@ def index(cache: ObjectCache) -> None:
 
 
 def component_account(cache: ObjectCache, namespace: str) -> str:
-    """Name of the first service account that is labelled for component pods."""
-    # Anyone may label thousands, which are kept packed.
+    """Name of the alphabetically first service account that is labelled for component pods."""
+    # Only keys are read: a user may label thousands of accounts, which the cache keeps packed.
     labelled = cache.keys_by_index(SERVICE_ACCOUNTS, _COMPONENT_ACCOUNTS, namespace)
     return min((each.name for each in labelled), default=DEFAULT_ACCOUNT)
 
@@ -62,9 +65,9 @@ def is_component_account(account: KubeObject | None) -> bool:
 
 @dataclass(eq=False)
 class PullSecretLists:
-    """The pull secrets of namespaces; `changed` is called with a namespace whose secrets are others than before.
+    """The pull secrets of namespaces; `changed` is called with each namespace whose secrets have changed.
 
-    Empty where the platform may not list secrets.
+    Empty if the platform may not list secrets.
     """
 
     kube: KubeClient
@@ -78,17 +81,19 @@ class PullSecretLists:
     _forbidden: bool = field(default=False, init=False)
 
     async def of(self, namespace: str) -> PullSecrets:
-        """Those of a namespace, at most `REFRESH` old. Raises KubeError where they are not known and cannot be listed."""
+        """The pull secrets of a namespace, at most `REFRESH` old. Raises KubeError if they are unknown and cannot be
+        listed.
+        """
         known = self._known.get(namespace)
         if known is None or self.clock() - known.at >= REFRESH:
-            # Of several components that ask at the same time one lists.
+            # If several components ask at the same time, only one lists.
             known = await self._listing.result(namespace, partial(self._list, namespace, known))
-        # One that waited for the list may find it pushed out by others.
+        # While a caller waits for the list, other namespaces may push it out.
         self._known.used(namespace)
         return known.secrets
 
     async def run(self) -> None:
-        """List known namespaces again until cancelled, so that a new secret is noticed without another event."""
+        """List known namespaces periodically until cancelled, so that a new secret is noticed without another event."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
             for namespace in list(self._known):
@@ -112,7 +117,7 @@ class PullSecretLists:
             return self._keep(namespace, before, before.secrets if before else NO_PULL_SECRETS, ())
         except KubeError as error:
             if before is None:
-                # What is rendered without them would be replaced as soon as they are known.
+                # Objects that are rendered without them would be replaced as soon as they are known.
                 raise
             log.warning("cannot list secrets", namespace=namespace, error=str(error))
             return self._keep(namespace, before, before.secrets, before.malformed)

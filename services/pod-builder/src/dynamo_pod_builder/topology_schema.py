@@ -1,7 +1,7 @@
-"""Which fields the cluster's Grove serves in a topology constraint, by the schema that the API server publishes.
+"""Which fields the cluster's Grove serves in a topology constraint, read from the schema that the API server publishes.
 
-The document needs no right that an authenticated caller lacks. It has a megabyte: it is read where a graph names a domain,
-and again only where its hash in the index is another one.
+Every authenticated caller may read the document. It has a megabyte: it is read only if a graph names a topology domain,
+and again only if its hash in the index has changed.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from dynamo_pod_builder.render.workloads.topology import DEFAULT_FIELDS
 
 log = structlog.get_logger("dynamo.pod-builder")
 
-#: A new release of Grove counts so much later. Seconds.
+#: A new release of Grove takes effect after at most this time. Seconds.
 INTERVAL: Final = 60.0
 _DOCUMENT = f"apis/{POD_CLIQUE_SETS.group}/{POD_CLIQUE_SETS.version}"
 _PATH = ("spec", "template", "topologyConstraint")
@@ -36,7 +36,7 @@ class _Schema(msgspec.Struct):
 
 
 class TopologySchema:
-    """The fields of a topology constraint; those of releases before 0.1.0-alpha.9 where no schema can be read."""
+    """The fields of a topology constraint; those of releases before 0.1.0-alpha.9 if no schema can be read."""
 
     def __init__(self, kube: KubeClient, clock: Callable[[], float]) -> None:
         self._kube = kube
@@ -46,7 +46,7 @@ class TopologySchema:
         self._asked = float("-inf")
 
     async def fields(self) -> frozenset[str]:
-        """What the API server published within the last minute. What cannot be read leaves it as it was."""
+        """The fields that the API server published within the last minute; unchanged if they cannot be read."""
         if self._clock() - self._asked >= INTERVAL:
             self._asked = self._clock()
             try:
@@ -64,7 +64,7 @@ class TopologySchema:
 
 
 def _fields_of(content: bytes) -> frozenset[str]:
-    """Names in the schema of a constraint; empty where the document has none. Raises MsgspecError."""
+    """Names in the schema of a constraint; empty if the document has none. Raises MsgspecError."""
     schemas = msgspec.json.decode(content, type=_OpenApi).components.schemas
     of_set = next((raw for name, raw in schemas.items() if name.endswith(f".{POD_CLIQUE_SETS.kind}")), None)
     if of_set is None:
