@@ -69,7 +69,7 @@ async def test_a_request_that_cannot_be_read(sent: str, detail: str) -> None:
     assert (headers["Cache-Control"], headers["X-Content-Type-Options"]) == ("no-store", "nosniff")
     assert json.loads(body) == {
         "type": "urn:dynamo:problem:bad-request",
-        "title": "The request is not understood",
+        "title": "The request is malformed",
         "status": 400,
         "detail": detail,
         "instance": f"urn:uuid:{uuid.UUID(headers['X-Request-ID'])}",

@@ -30,26 +30,26 @@ Body = TypeVar("Body", bound=BaseModel)
 MEDIA_TYPE = "application/problem+json"
 #: Every kind of problem, with its status and its title. The type is `urn:dynamo:problem:<kind>`.
 KINDS: Mapping[str, tuple[int, str]] = {
-    "bad-request": (400, "The request is not understood"),
+    "bad-request": (400, "The request is malformed"),
     "invalid": (422, "Fields are not valid"),
-    "unidentified": (401, "The caller is not known"),
-    "forbidden": (403, "The caller may not do this"),
+    "unidentified": (401, "The caller is not authenticated"),
+    "forbidden": (403, "The caller has no right to do this"),
     "csrf": (403, "The session's CSRF token is missing"),
-    "not-found": (404, "There is no such thing"),
-    "method-not-allowed": (405, "The resource does not do this"),
-    "conflict": (409, "The state of the resource stands against this"),
-    "already-exists": (409, "The name is taken"),
+    "not-found": (404, "Not found"),
+    "method-not-allowed": (405, "The resource does not allow this method"),
+    "conflict": (409, "The state of the resource does not allow this"),
+    "already-exists": (409, "An object of this name exists"),
     "managed-elsewhere": (409, "Another tool manages this object"),
-    "owned-replicas": (409, "Another owner has these replicas"),
-    "expired": (410, "The list goes no further; begin again"),
+    "owned-replicas": (409, "Another owner sets these replicas"),
+    "expired": (410, "The position in the list has expired; list again"),
     "stale": (412, "The object has changed"),
     "too-large": (413, "The body is too large"),
-    "unsupported-media-type": (415, "The body's type is not understood"),
+    "unsupported-media-type": (415, "The type of the body is not supported"),
     "key-reused": (422, "The idempotency key was used for another request"),
     "precondition-required": (428, "If-Match is required"),
     "too-many-requests": (429, "Too many requests"),
-    "internal": (500, "A fault of the platform"),
-    "unavailable": (503, "Not available now"),
+    "internal": (500, "Internal error"),
+    "unavailable": (503, "Temporarily unavailable"),
 }
 _DENIED = re.compile(r'^admission webhook "[^"]+" denied the request: ')
 _LINE = re.compile(r"^(?:- )?([A-Za-z][^\s:]*): (.+)$")
