@@ -4,9 +4,9 @@ import sys
 
 
 def main() -> None:
-    """Entry point. Ctrl-C while the program loads ends it without a traceback."""
+    """Entry point. Ctrl-C during the imports ends the program without a traceback."""
     try:
-        from dynamo_ctl import cli  # noqa: PLC0415 - so that what interrupts it is caught
+        from dynamo_ctl import cli  # noqa: PLC0415 - so that Ctrl-C during the import is caught
     except KeyboardInterrupt:
         sys.exit(130)
     cli.main()

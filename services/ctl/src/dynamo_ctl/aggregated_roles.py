@@ -1,4 +1,4 @@
-"""What the cluster's roles `view`, `edit` and `admin` may do with the platform's kinds, on a cluster that dynamoctl starts.
+"""Rights of the roles `view`, `edit` and `admin` on the platform's kinds, for a cluster that dynamoctl starts.
 
 The chart installs the same rules (templates/aggregated-roles.yaml).
 """
@@ -42,7 +42,7 @@ def aggregated_roles() -> Iterator[KubeObject]:
 
 
 async def give_roles(client: KubeClient) -> None:
-    """Create the roles, or update those of an earlier start. Raises KubeError."""
+    """Create the roles, or update the roles of an earlier start. Raises KubeError."""
     for role in aggregated_roles():
         await client.apply(resources.CLUSTER_ROLES, role)
 

@@ -1,4 +1,4 @@
-"""Claims for GPUs that manifests have, for rendering without a cluster."""
+"""Claims for GPUs in manifests, for rendering without a cluster."""
 
 from collections.abc import Iterable, Mapping
 from typing import NotRequired
@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from dynamo_ctl.files import NotUsable
 
 Claims = Mapping[tuple[Resource, ObjectKey], KubeObject]
-"""ResourceClaims, and templates of them, by which pods claim GPUs."""
+"""ResourceClaims and ResourceClaimTemplates, by which pods claim GPUs."""
 
 _KINDS = {(each.api_version, each.kind): each for each in (RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)}
 
@@ -67,7 +67,7 @@ _SHAPES: dict[Resource, TypeAdapter[_Claim] | TypeAdapter[_ClaimTemplate]] = {
 def claims_in(
     manifests: Iterable[Manifest | KubeObject], namespace: str
 ) -> dict[tuple[Resource, ObjectKey], KubeObject]:
-    """The claims among manifests; `namespace` is for those that name none. NotUsable where one cannot be read."""
+    """The claims among manifests. `namespace`: for manifests that name none. Raises NotUsable for an invalid claim."""
     claims: dict[tuple[Resource, ObjectKey], KubeObject] = {}
     for obj in manifests:
         if not isinstance(obj, dict) or (resource := _KINDS.get((obj["apiVersion"], obj["kind"]))) is None:

@@ -1,6 +1,6 @@
-"""The command line: one command a room of `commands/`, and the place where errors become one line and an exit code.
+"""The command line. Each command is one package or module of `commands/`. Errors become one line and an exit code here.
 
-Rooms import what they work with only when they are called, so that --help and completion are quick.
+Commands import their modules only when they are called, so that --help and completion are quick.
 """
 
 import os
@@ -36,12 +36,12 @@ app = typer.Typer(
     help="Run, try and inspect Dynamo Platform.",
     epilog="Exit codes: 0 done, 1 refused or not valid, 2 wrong usage, 3 out of reach, 4 not ready in time, 130 Ctrl-C.",
     no_args_is_help=True,
-    # Help as boxes costs 0.15 s of imports each time.
+    # Help in boxes costs 0.15 s of imports each time.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-#: Command and what the list of commands says of it (a terminal of 80 columns shows 60 characters).
+#: Each command with its text in the list of commands (a terminal of 80 columns shows 60 characters).
 COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (demo, "A local Kubernetes, the platform, and example graphs."),
     (up, "The whole platform on this machine, against a cluster."),
@@ -69,7 +69,7 @@ app.add_typer(dgdr, name="dgdr", help="The result of profiling for a request: dr
 
 def _version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely asked for
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely needed
 
         typer.echo(f"{PROGRAM} {version('dynamo-ctl')}")
         raise typer.Exit
@@ -95,9 +95,10 @@ DEBUG = "DYNAMOCTL_DEBUG"
 def main() -> None:
     """Entry point of `dynamoctl`."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        # A caller may have closed them (`>&-`): sockets would get their numbers. They last as long as the process.
+        # The caller may have closed these streams (`>&-`): sockets would get their numbers. They stay open until the
+        # exit.
         stream: Any = getattr(sys, name) or Path(os.devnull).open(mode)  # noqa: SIM115
-        # As kubectl, whatever the locale: what others wrote may have any letters.
+        # UTF-8 in every locale, like kubectl: objects and logs may contain any characters.
         stream.reconfigure(encoding="utf-8", errors="strict" if mode == "r" else "backslashreplace")
         setattr(sys, name, stream)
     sys.exit(invoke(sys.argv[1:]))
@@ -110,10 +111,10 @@ def invoke(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     except SystemExit as ended:
-        # This is what typer makes of a BrokenPipeError.
+        # typer converts a BrokenPipeError into this exception.
         if not isinstance(ended.__context__, BrokenPipeError):
             raise
-        # The reader of the output (head, less) has closed it; without this Python complains when it flushes at exit.
+        # The reader of the output (head, less) closed it. Without this, Python reports an error when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:
@@ -128,12 +129,12 @@ def _failed(error: Exception) -> int:
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else PROGRAM
         message = str(error.format_message()).replace("Value error, ", "")
-        # Without arguments typer asks for the help in place of an error.
+        # Without arguments, typer raises an error that stands for the help.
         is_help = type(error).__name__ == "NoArgsIsHelpError"
         line = message if is_help else f"{where}: {message.rstrip('.')}; see {where} --help".replace("?; see", "? See")
         typer.echo(line, err=not is_help)
         return ExitCode.USAGE
-    from dynamo_ctl.printing import echo_error  # noqa: PLC0415 - a command that succeeds may have no use for it
+    from dynamo_ctl.printing import echo_error  # noqa: PLC0415 - a command that succeeds may not need it
 
     code, text = explain(error)
     for line in text.split("\n"):

@@ -1,6 +1,6 @@
-"""Random passwords of the NATS and etcd that this machine brings along: files that only their owner can read.
+"""Random passwords of the NATS and etcd that dynamoctl starts on this machine, in files that only their owner can read.
 
-One file a user, `<folder>/<user>`, kept over restarts, so that commands and integrations of this machine find the way in.
+One file for each user, `<folder>/<user>`, kept over restarts, so that commands and integrations here can log in.
 """
 
 import os
@@ -17,17 +17,17 @@ OWNER_ONLY, OWNER_AND_GROUP = 0o600, 0o640
 
 
 def password() -> str:
-    """A random password. It begins with a letter, as nats-server wants of one that comes from its environment."""
+    """A random password. It begins with a letter, which nats-server requires of a password from its environment."""
     rest = (secrets.choice(string.ascii_letters + string.digits) for _ in range(_LENGTH - 1))
     return secrets.choice(string.ascii_letters) + "".join(rest)
 
 
 def kept(folder: Path, users: Iterable[str], *, mode: int = OWNER_ONLY) -> dict[str, str]:
-    """The users' passwords; those that have none yet get one. `mode`: of the files."""
+    """The users' passwords. Creates missing ones. `mode`: the mode of the files."""
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if mode != OWNER_ONLY:
-            # Of any umask. Without this right no file in it can be read.
+            # Set independently of the umask. Without this right no file in the folder can be read.
             folder.chmod(0o750)
     return {user: _kept(folder / user, mode) for user in users}
 
@@ -41,18 +41,18 @@ def _kept(file: Path, mode: int) -> str:
         kept = password()
         write(file, kept + "\n", mode=mode)
     elif mode & ~file.stat().st_mode:
-        # Of an earlier call, for its owner alone.
+        # An earlier call may have created the file for its owner only.
         file.chmod(mode)
     return kept
 
 
 def write(file: Path, text: str, *, mode: int = OWNER_ONLY) -> None:
-    """Write a file that others cannot read; it is never there with less protection, nor in part."""
-    # A new file for its owner: others may write to the folder, and lay out a link under a name that they can guess.
+    """Write a file that others cannot read. It never exists with less protection, or incomplete."""
+    # A new file with a random name: others may write to the folder, and create a link under a name that they can guess.
     number, unfinished = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(number, "w", encoding="utf-8") as out:
-            # Of any umask.
+            # Set independently of the umask.
             os.fchmod(number, mode)
             out.write(text)
         Path(unfinished).replace(file)

@@ -1,4 +1,4 @@
-"""What dynamoctl says to users when something does not work, and the exit code it gives to programs.
+"""The error messages of dynamoctl for users, and its exit codes for programs.
 
 An error is one line: what is wrong, where, and what to do. Exit codes are part of the interface (docs/dynamoctl.md).
 """
@@ -12,21 +12,21 @@ class ExitCode(IntEnum):
 
     OK = 0
     FAILED = 1
-    """What was asked for was refused, is not valid, or is not there."""
+    """The request was refused, is invalid, or names something that does not exist."""
     USAGE = 2
     """The command line is wrong."""
     UNREACHABLE = 3
-    """The cluster, NATS, etcd, the REST API or a program that is needed cannot be reached or obtained, or none is known."""
+    """The cluster, NATS, etcd or the REST API cannot be reached or has no address, or a program cannot be obtained."""
     NOT_READY = 4
     """Graphs did not become successful in time."""
     INTERNAL = 70
-    """A fault of dynamoctl; `--debug` shows where."""
+    """A bug of dynamoctl; `--debug` shows where."""
     INTERRUPTED = 130
     """Ctrl-C before the work was done."""
 
 
 class CtlError(Exception):
-    """Ends the command with `code`; every line of the message is printed as an error of its own."""
+    """Ends the command with `code`. Every line of the message is printed as a separate error."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class CtlError(Exception):
 
 
 _PLANNER = "the planner and its libraries", "planner"
-#: Packages that an installation can lack: what is missing, and the extra of dynamo-ctl that has it.
+#: Packages that an installation may lack: what is missing, and the extra of dynamo-ctl that installs it.
 _EXTRAS = {
     "dynamo_planner": _PLANNER,
     "dynamo_profiler": _PLANNER,
@@ -45,8 +45,8 @@ _EXTRAS = {
 
 
 def explain(error: BaseException) -> tuple[ExitCode, str]:
-    """Exit code and message for anything that a command raises."""
-    # Imported here: a command that succeeds has no use for them, and --help must be quick.
+    """Exit code and message for any exception of a command."""
+    # Imported here: a command that succeeds does not need these, and --help must be quick.
     from dynamo_shared.bus import BusError  # noqa: PLC0415
     from dynamo_shared.kube import ConfigError, Forbidden, KubeError, Unauthorized, Unavailable  # noqa: PLC0415
     from dynamo_shared.leases.errors import EtcdUnavailableError  # noqa: PLC0415

@@ -13,18 +13,18 @@ from dynamo_ctl.errors import CtlError
 S = TypeVar("S")
 T = TypeVar("T")
 STDIN = "-"
-#: More is not a manifest: etcd stores objects of at most 1.5 MiB.
+#: A larger file is not a manifest: etcd stores objects of at most 1.5 MiB.
 MAX_BYTES = 16 << 20
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
 def title(file: Path) -> str:
-    """What messages call a file."""
+    """The name of a file in messages."""
     return "standard input" if str(file) == STDIN else str(file)
 
 
 def read(file: Path) -> str:
-    """Text of a file, `-` for standard input. CtlError where it cannot be read or is far too long."""
+    """The text of a file, or of standard input for `-`. Raises CtlError if it cannot be read or is far too long."""
     try:
         if str(file) == STDIN:
             content = sys.stdin.buffer.read(MAX_BYTES + 1)
@@ -43,7 +43,7 @@ def read(file: Path) -> str:
 
 
 def document(file: Path, expected: str, otherwise: str = "") -> dict[str, Any]:
-    """The one object that a file has. CtlError; `expected` says what it is, `otherwise` what manifests are for."""
+    """The only object of a file. Raises CtlError; `expected` names it, `otherwise` says what accepts manifests."""
     try:
         parsed = documents(read(file))
     except InvalidManifest as error:
@@ -59,7 +59,7 @@ def document(file: Path, expected: str, otherwise: str = "") -> dict[str, Any]:
 
 
 class NotUsable(ValueError):
-    """What a text cannot become; `reasons` holds one line for each mistake."""
+    """A text is invalid. `reasons` has one line for each mistake."""
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__("\n".join(reasons))
@@ -67,12 +67,14 @@ class NotUsable(ValueError):
 
 
 def each(paths: Iterable[Path], work: Callable[[str], T]) -> list[tuple[str, T]]:
-    """What `work` makes of each file's text, with the file's title. CtlError with every reason of each that is NotUsable."""
+    """Apply `work` to each file's text. Returns results with titles. Raises CtlError with the reasons of every
+    NotUsable.
+    """
     return of_each(((title(file), read(file)) for file in expand(paths)), work)
 
 
 def of_each(titled: Iterable[tuple[str, S]], work: Callable[[S], T]) -> list[tuple[str, T]]:
-    """What `work` makes of what each file has, with the file's title. CtlError as `each`."""
+    """Apply `work` to the content of each file. Returns results with the file's title. Raises CtlError like `each`."""
     results: list[tuple[str, T]] = []
     reasons: list[str] = []
     for source, content in titled:
@@ -86,7 +88,7 @@ def of_each(titled: Iterable[tuple[str, S]], work: Callable[[S], T]) -> list[tup
 
 
 def expand(paths: Iterable[Path]) -> list[Path]:
-    """The files, and of folders their YAML and JSON files in order of name. CtlError where a folder has none."""
+    """The files; a folder becomes its YAML and JSON files, sorted by name. Raises CtlError for a folder without any."""
     expanded: list[Path] = []
     for path in paths:
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""Running until done, on the event loop of libuv. Ctrl-C: the first ends in order, the second at once."""
+"""Runs work on libuv's event loop. The first Ctrl-C stops it in order, the second at once."""
 
 import asyncio
 import contextlib
@@ -20,8 +20,8 @@ SHOW_CURSOR = b"\x1b[?25h"
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run until done. The first Ctrl-C (or TERM) cancels the work, which cleans up; the second ends the process.
 
-    KeyboardInterrupt where the work was interrupted. Children of a process that ends without cleaning up are ended by
-    the kernel (dynamo_devcluster.process).
+    Raises KeyboardInterrupt if the work was interrupted. If the process ends without cleaning up, the kernel ends its
+    children (dynamo_devcluster.process).
     """
     interrupted = False
 
@@ -40,13 +40,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
                 print("\nstopping; Ctrl-C again to stop at once", file=sys.stderr, flush=True)
             task.cancel()
 
-        # They stay until the loop is closed: a second Ctrl-C counts during the last steps, too.
+        # The handlers stay until the loop is closed: a second Ctrl-C also counts during the last steps.
         for number in SIGNALS:
             loop.add_signal_handler(number, stop)
         return await work
 
     try:
-        # A platform under load takes a tenth less CPU on it than on asyncio's own loop.
+        # Under load, the platform takes a tenth less CPU with uvloop than with asyncio's own loop.
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(main())
     except asyncio.CancelledError:
@@ -56,6 +56,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def serve(work: Coroutine[Any, Any, Any]) -> None:
-    """Run what has no end of its own: Ctrl-C is how it ends well."""
+    """Run work that has no end. Ctrl-C ends it with success."""
     with contextlib.suppress(KeyboardInterrupt):
         run(work)

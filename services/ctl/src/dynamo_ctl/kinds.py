@@ -1,8 +1,8 @@
-"""Names of kinds as kubectl takes them: short (`dgd`), the kind or its plural, in any case, with or without the group."""
+"""Names of kinds, as kubectl accepts them: short (`dgd`), kind or plural, in any case, with or without the group."""
 
 from dynamo_shared.api.resources import GROUP
 
-#: Short names, and the kinds in lower case, as subjects of events have them. Of two short names the first is shown.
+#: Short name -> kind in lower case, as in subjects of events. If a kind has two short names, the first is displayed.
 SHORT_NAMES = {
     "dgd": "dynamographdeployment",
     "dcd": "dynamocomponentdeployment",
@@ -17,7 +17,7 @@ _SHORT = {kind: short for short, kind in reversed(SHORT_NAMES.items())}
 
 
 def full_name(name: str) -> str:
-    """The kind in lower case that a name stands for; any other name in lower case, and without a plural's s."""
+    """The kind of a name, in lower case. An unknown name is returned in lower case, without the s of a plural."""
     plain, _, group = name.lower().partition(".")
     # dynamographdeployments.nvidia.com, or with a version: dynamographdeployments.v1beta1.nvidia.com.
     if group and group != GROUP and not group.endswith(f".{GROUP}"):
@@ -27,6 +27,6 @@ def full_name(name: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """The short name of a kind, by any of its names; of a kind without one its name in lower case."""
+    """The short name of a kind, from any of its names. A kind without a short name: its name in lower case."""
     full = full_name(name)
     return _SHORT.get(full, full)

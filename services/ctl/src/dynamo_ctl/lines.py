@@ -1,4 +1,4 @@
-"""Standard input, line by line, in a way that Ctrl-C can end.
+"""Reads standard input line by line, in a way that Ctrl-C can interrupt.
 
 A thread that reads a line cannot be cancelled, and a process waits for its threads.
 """
@@ -11,7 +11,7 @@ _CHUNK = 1 << 16
 
 
 async def lines(file: int) -> AsyncGenerator[str]:
-    """Lines of a file descriptor as they come, without their line breaks."""
+    """Yields the lines of a file descriptor while they arrive, without their line breaks."""
     rest = b""
     while True:
         await _readable(file)
@@ -29,7 +29,7 @@ async def _readable(file: int) -> None:
     try:
         loop.add_reader(file, ready.set)
     except PermissionError:
-        # A file of a disk, which never makes anyone wait.
+        # A file on a disk is always readable.
         return
     try:
         await ready.wait()

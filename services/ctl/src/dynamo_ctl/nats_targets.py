@@ -1,4 +1,4 @@
-"""Which NATS server a command uses: of its options, of the settings, or of the platform that runs here."""
+"""The NATS server that a command uses: from its options, from the settings, or of the platform that runs here."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,21 +18,23 @@ from dynamo_ctl import running
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.settings import load
 
-#: Seconds to wait for a server before saying that it does not answer.
+#: Time-out of a connection. Seconds.
 CONNECT_WITHIN = 5.0
-#: Seconds between looks for a platform that has not made its streams yet.
+#: Interval of checks for a platform that has not created its streams yet. Seconds.
 POLL_EVERY = 0.2
 
 
 class Where(NamedTuple):
-    """A NATS server, and which cluster's events to listen to there."""
+    """A NATS server, and the name of the cluster whose events to read."""
 
     options: NatsOptions
     cluster: str
 
 
 def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Where:
-    """The server of the command line, else of the settings, else of the platform that runs here. CtlError for none."""
+    """The server of the command line, otherwise of the settings, otherwise of the platform that runs here. Raises
+    CtlError if there is none.
+    """
     settings = load(config)
     here = running.find()
     named = "nats" in settings.platform.model_fields_set
@@ -52,7 +54,7 @@ def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Wh
 
 @asynccontextmanager
 async def connected(where: Where) -> AsyncIterator[Bus]:
-    """A connection for as long as the block runs. CtlError where no server answers."""
+    """A connection during the block. Raises CtlError if no server answers."""
     bus = await NatsBus.connect(where.options, wait=CONNECT_WITHIN)
     try:
         if bus.health is not BusHealth.CONNECTED:
@@ -67,13 +69,13 @@ async def connected(where: Where) -> AsyncIterator[Bus]:
 
 
 async def until_stands(bus: Bus, stream: StreamSpec) -> None:
-    """Return as soon as the platform has made a stream. The server does not announce it, it can only be asked."""
+    """Return when the platform has created a stream. NATS does not announce streams, so this polls."""
     while not await stands(bus, stream):  # noqa: ASYNC110
         await asyncio.sleep(POLL_EVERY)
 
 
 async def stands(bus: Bus, stream: StreamSpec) -> bool:
-    """Whether the platform has made a stream."""
+    """Whether the platform has created a stream."""
     try:
         await bus.stream_state(stream)
     except StreamNotFoundError:
@@ -82,7 +84,9 @@ async def stands(bus: Bus, stream: StreamSpec) -> bool:
 
 
 def _on_this_machine(options: NatsOptions, here: running.RunningPlatform) -> NatsOptions:
-    """As the user for people, where the platform's NATS is one that it started. CtlError where its password is not readable."""
+    """The options, with the user for people if this platform started its NATS. Raises CtlError if the password is
+    unreadable.
+    """
     if not here.nats_credentials:
         return options
     file = Path(here.nats_credentials) / PEOPLE

@@ -1,6 +1,6 @@
-"""What a manifest becomes, without any server: the pod-builder's own rendering, level after level.
+"""Renders manifests without any server: calls the pod-builder's own rendering, level by level.
 
-Owner references are left out of what is returned: they need the uid of an owner that does not exist yet.
+The results have no owner references: these need the uid of an owner that does not exist yet.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,10 +39,10 @@ UID = "00000000-0000-0000-0000-000000000000"
 def manifests_of(
     text: str, namespace: str, facts: Facts, warn: Callable[[str], None] = lambda _: None
 ) -> list[Manifest | KubeObject]:
-    """The manifests of a text, those of other kinds as they are.
+    """The manifests of a text; manifests of other kinds stay unchanged.
 
-    `namespace` is for manifests that name none. The rules of admission apply, with what `facts` knows; `warn` gets what
-    they only warn of. Raises NotUsable.
+    `namespace`: the namespace of manifests that name none. Applies the rules of admission, with the knowledge of
+    `facts`; `warn` gets the warnings. Raises NotUsable.
     """
     try:
         return load_manifests(text, lambda obj: _by_rules(obj, namespace, facts, warn))
@@ -53,9 +53,9 @@ def manifests_of(
 def objects_of(
     manifests: Iterable[Manifest | KubeObject], namespace: str, config: render.RenderConfig, claims: Claims
 ) -> list[KubeObject]:
-    """The objects that all graphs and components among manifests become, in the order in which they are made.
+    """The objects of all graphs and components among manifests, in the order of their creation.
 
-    `namespace` is for manifests that name none. Manifests of other kinds become nothing. Raises NotUsable.
+    `namespace`: the namespace of manifests that name none. Manifests of other kinds are ignored. Raises NotUsable.
     """
     made: list[KubeObject] = []
     reasons: list[str] = []
@@ -68,7 +68,7 @@ def objects_of(
         except render.RenderError as error:
             reasons.append(f"{title}: {error}")
         except InvalidManifest as error:
-            # What v1alpha1 takes and v1beta1 does not, such as a service whose name no component can have.
+            # v1alpha1 accepts values that v1beta1 refuses, such as a service name that is not a valid component name.
             reasons += [f"{title}: in v1beta1, {each}" for each in error.errors]
     if reasons:
         raise NotUsable(reasons)
@@ -84,7 +84,9 @@ def _by_rules(obj: KubeObject, namespace: str, facts: Facts, warn: Callable[[str
 
 
 def created(obj: KubeObject) -> KubeObject:
-    """An object with what rendering its children takes: a uid. It has no generation, by which stored ones are remembered."""
+    """An object with a uid, which rendering of its children needs. It has no generation, because the pod-builder caches
+    stored objects by generation.
+    """
     metadata = {name: value for name, value in obj["metadata"].items() if name != "generation"}
     return {**obj, "metadata": {**metadata, "uid": UID}}
 
@@ -116,7 +118,7 @@ def _descendants(
 
 
 def _with_its_queue(graph: DynamoGraphDeployment, config: render.RenderConfig) -> render.RenderConfig:
-    """The rules with the queue of the KAI scheduler that a graph names: without a cluster, it is taken to exist."""
+    """The configuration with the KAI queue that a graph names: without a cluster, the queue is assumed to exist."""
     named = graph.metadata.annotations.get(KAI_SCHEDULER_QUEUE, "").strip()
     if not named and config.kai_queues is None:
         return config

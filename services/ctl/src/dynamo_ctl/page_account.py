@@ -1,4 +1,4 @@
-"""The user of the page on a local cluster: a service account that may do what a team's engineer may, and its token in a file."""
+"""The page's user on a local cluster: a service account with the rights of an engineer, and its token in a file."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ _IN_THE_NAMESPACE = (
         "verbs": _READ,
     },
     {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims", "resourceclaimtemplates"], "verbs": _READ},
-    # A chat goes to the frontend's Service.
+    # A chat calls the frontend's Service.
     {"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get", "create"]},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": _READ},
     {
@@ -30,14 +30,14 @@ _IN_THE_NAMESPACE = (
         "verbs": _READ,
     },
 )
-#: Whether GPUs are free is a question about nodes, and about pods of all namespaces.
+#: To count free GPUs, the page reads nodes, and pods of all namespaces.
 _IN_THE_CLUSTER = ({"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": _READ},)
-#: As long as a demo is used, or a day of work. Seconds.
+#: Lifetime of the token: longer than a demo, or a day of work. Seconds.
 _LASTS = 24 * 3600
 
 
 async def page_token(client: KubeClient, namespace: str, folder: Path) -> Path:
-    """A file with a token of the account, which only this user may read. Rights of an earlier start are replaced."""
+    """Create a token of the account in a file that only this user may read. Replaces the rights of an earlier start."""
     cluster_wide = f"{namespace}-{NAME}"
     for resource, obj in (
         (SERVICE_ACCOUNTS, _head(SERVICE_ACCOUNTS, NAME, namespace)),
@@ -53,7 +53,7 @@ async def page_token(client: KubeClient, namespace: str, folder: Path) -> Path:
 
 
 async def _token(client: KubeClient, namespace: str) -> str:
-    # A token is created below its account, as a subresource.
+    # A token is a subresource of its account.
     tokens = Resource("", "v1", f"serviceaccounts/{NAME}/token", "TokenRequest")
     request = {
         "apiVersion": "authentication.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""What a manifest would become, as a tree: the pod-builder's rendering for those that may not import it."""
+"""The objects of a manifest as a tree: the pod-builder's rendering for services that may not import it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +22,9 @@ Tree = dict[str, Any]
 
 
 def planned(manifest: KubeObject, settings: Settings | None = None) -> tuple[Tree | None, list[str]]:
-    """The tree of all objects that a v1beta1 graph would become, and why it cannot; None for what becomes none by itself."""
+    """The tree of all objects that a v1beta1 graph would get, and the errors of an invalid graph. The tree is None for
+    an invalid graph, and for other kinds.
+    """
     if manifest.get("kind") != DYNAMO_GRAPH_DEPLOYMENTS.kind:
         return None, []
     try:
@@ -41,7 +43,7 @@ def _child(obj: KubeObject, config: render.RenderConfig) -> Tree:
 
 
 def _pods(workload: KubeObject) -> Iterator[Tree]:
-    """Pods of a Deployment; how many they are, and the GPUs of each."""
+    """The pods of a Deployment: their number, and the GPUs of each."""
     spec = workload.get("spec") or {}
     if workload["kind"] == "Deployment" and (replicas := spec.get("replicas", 1)):
         containers = spec["template"]["spec"].get("containers") or []

@@ -1,4 +1,4 @@
-"""The platform's REST API, for commands: requests with the caller's token, problems as messages, streams as events."""
+"""A client of the REST API for commands: requests with the caller's token, errors as messages, event streams."""
 
 import asyncio
 import json
@@ -21,12 +21,12 @@ from dynamo_shared.kube.transport import connection_words
 
 from dynamo_ctl.errors import CtlError, ExitCode
 
-#: For an answer that is not a stream. Seconds.
+#: Time-out of an answer that is not a stream. Seconds.
 ANSWER_WITHIN = 60.0
-#: At most, before a stream that ended is opened again. Seconds.
+#: Longest wait before a stream that ended is opened again. Seconds.
 AGAIN_AFTER = 3.0
 SERVER, TOKEN = "DYNAMO_SERVER_URL", "DYNAMO_TOKEN"
-#: The collections of the API, by the kinds that the command line has.
+#: Kind on the command line -> collection of the API.
 COLLECTIONS = {"dgd": "deployments", "dcd": "components", "dgdr": "requests"}
 _STREAM = "text/event-stream"
 log = structlog.get_logger("dynamo.ctl")
@@ -35,7 +35,7 @@ _LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def same_local(one: str, other: str) -> bool:
-    """Whether two URLs are of one server of this machine."""
+    """Whether two URLs are the same server on this machine."""
     try:
         addresses = [urlsplit(one), urlsplit(other)]
         ports = {each.port for each in addresses}
@@ -45,7 +45,7 @@ def same_local(one: str, other: str) -> bool:
 
 
 class RequestRefused(CtlError):
-    """The server refuses a request, with an HTTP status; the text has every reason."""
+    """The server refused a request with an HTTP status. The message has every reason."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class RequestRefused(CtlError):
 
 
 class RemoteAnswer(NamedTuple):
-    """A successful answer: its HTTP status, and what it says."""
+    """A successful answer: its HTTP status and its content."""
 
     status: int
     content: Any
@@ -69,12 +69,12 @@ class ServerSentEvent:
 
 
 class Remote:
-    """One server of the API."""
+    """A connection to one API server of the platform."""
 
     def __init__(
         self, url: str, token: str, session: aiohttp.ClientSession, renew: Callable[[], Awaitable[str]] | None = None
     ) -> None:
-        """`renew` gives the token as it is now, for what lasts longer than the one that it began with."""
+        """`renew` returns the current token, for work that lasts longer than the first token."""
         self._url = url.rstrip("/")
         self._token = token
         self._session = session
@@ -83,7 +83,9 @@ class Remote:
     @classmethod
     @asynccontextmanager
     async def open(cls, server: str, token_file: Path | None, kubeconfig: Path | None) -> AsyncIterator[Self]:
-        """The API at a URL. The token is of the file, of $DYNAMO_TOKEN, or of the kubeconfig. CtlError without one."""
+        """The API at a URL. The token comes from the file, $DYNAMO_TOKEN or the kubeconfig. Raises CtlError without
+        one.
+        """
         address = _address(server)
         if address.scheme == "http" and address.hostname not in _LOCAL:
             raise CtlError(f"--server {server}: a token goes to other machines over https alone", ExitCode.USAGE)
@@ -92,11 +94,13 @@ class Remote:
             yield cls(server, token, session, partial(_token, token_file, kubeconfig))
 
     async def request(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """The answer of a request as JSON. Refused with every reason of a problem; CtlError where it does not answer."""
+        """Send a request; returns the answer's JSON. Raises RequestRefused with every reason; CtlError without an
+        answer.
+        """
         return (await self.answer(method, path, body, **headers)).content
 
     async def answer(self, method: str, path: str, body: Any = None, **headers: str) -> RemoteAnswer:
-        """The same with its HTTP status, for what can be done in several ways."""
+        """Like `request`, with the HTTP status, for requests with several kinds of success."""
         try:
             async with self._sent(method, path, body, headers, aiohttp.ClientTimeout(total=ANSWER_WITHIN)) as response:
                 content = await response.read()
@@ -110,21 +114,22 @@ class Remote:
     async def stream(
         self, method: str, path: str, body: Any = None, **headers: str
     ) -> AsyncIterator[AsyncIterator[ServerSentEvent]]:
-        """The events of a stream. Refused with every reason of a problem; CtlError where it does not answer."""
+        """Open a stream of events. Raises RequestRefused with every reason; CtlError if no answer comes."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_WITHIN, sock_read=ANSWER_WITHIN)
         async with self._sent(method, path, body, {**headers, "Accept": _STREAM}, timeout) as response:
             if response.content_type != _STREAM:
-                # It would be followed without end.
+                # Otherwise `follow` would repeat the request without end.
                 raise CtlError(
                     f"{self._url} answers no stream of events: is it the platform's REST API?", ExitCode.UNREACHABLE
                 )
             yield _events(response)
 
     async def follow(self, path: str) -> AsyncGenerator[ServerSentEvent]:
-        """The events of a stream, which is opened again after each end, from its last event on. CtlError for a refusal.
+        """Yields the events of a stream. Reopens it after each end, from the last event on. Raises CtlError for a
+        refusal.
 
-        A server that cannot be reached is an error only until it has been: then its replicas are being replaced. A token that
-        ends meanwhile is one where there is no newer one.
+        A server that cannot be reached is an error only before the first connection: later, its replicas may be
+        restarting. An expired token is an error only if there is no newer token.
         """
         last, opened = "", False
         while True:
@@ -136,7 +141,7 @@ class Remote:
                         if event.name == "unauthorized":
                             raise RequestRefused(401, detail)
                         if event.name == "error":
-                            # It passes: such as an API server that is being replaced.
+                            # A temporary refusal, for example while the API server restarts.
                             raise CtlError(detail, ExitCode.UNREACHABLE)
                         last = "" if event.name == "resync" else event.id or last
                         yield event
@@ -147,11 +152,11 @@ class Remote:
             await asyncio.sleep(spread(AGAIN_AFTER))
 
     async def _has_newer_token(self, error: CtlError) -> bool:
-        """Whether there is another token than the one that was refused, which is taken then. CtlError where none is known."""
+        """Whether there is a newer token than the refused one, which it then uses. Raises CtlError without a token."""
         return isinstance(error, RequestRefused) and error.status == 401 and await self._renewed()
 
     async def _renewed(self) -> bool:
-        """Take the token as it is now; whether it is another one. CtlError where none is known."""
+        """Read the current token. Returns whether it changed. Raises CtlError if there is no token."""
         if self._renew is None:
             return False
         before, self._token = self._token, await self._renew()
@@ -161,9 +166,9 @@ class Remote:
     async def _sent(
         self, method: str, path: str, body: Any, headers: Mapping[str, str], timeout: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response that was not refused. The same errors, of reading it, too.
+        """Send a request; yields the successful response. Errors like `request`, also while the response is read.
 
-        A token that has ended meanwhile is not refused where there is a newer one: a chat lasts longer than some do.
+        If the token has expired, a newer token is used: a chat may last longer than a token.
         """
         given = {name.replace("_", "-"): value for name, value in headers.items()}
 
@@ -176,7 +181,7 @@ class Remote:
                     headers={"Authorization": f"Bearer {self._token}", **given},
                     timeout=timeout,
                     allow_redirects=False,
-                    # A line of a stream is a whole object.
+                    # A line of a stream has a whole object.
                     read_bufsize=1 << 22,
                 )
             )
@@ -194,33 +199,33 @@ class Remote:
 
 
 def _address(server: str) -> SplitResult:
-    """The parts of a URL. CtlError where it is not one of a server."""
+    """The parts of a server's URL. Raises CtlError for any other URL."""
     with suppress(ValueError):
         address = urlsplit(server)
-        # A port that is not valid is an error as soon as it is asked for.
+        # Reading `port` raises an error if it is invalid.
         if address.scheme in ("http", "https") and address.hostname and not address.username and address.port != 0:
             return address
     raise CtlError(f"--server {server}: write https://host or http://127.0.0.1:8082", ExitCode.USAGE)
 
 
 def _passes(error: CtlError) -> bool:
-    """Whether the same request may be answered later: no answer came, or one that says so."""
+    """Whether the same request may succeed later: no answer came, or the answer says so."""
     return error.code is ExitCode.UNREACHABLE or (
         isinstance(error, RequestRefused) and error.status in (429, 502, 503, 504)
     )
 
 
 def path_of(namespace: str, *parts: str, **query: Any) -> str:
-    """A path of the API below a namespace; parameters that are None, False or empty are left out, and 0 is not."""
+    """A path of the API below a namespace. Parameters that are None, False or empty are omitted, but not 0."""
     path = "/".join(quote(each, safe="") for each in ("namespaces", namespace, *parts))
     given = {name: str(value) for name, value in query.items() if value not in (None, "") and value is not False}
     return f"/{path}?{urlencode(given)}" if given else f"/{path}"
 
 
 def field_error(pointer: str, detail: str) -> str:
-    """An error at a field, which the REST API names by a pointer (RFC 6901), with the path that manifests have it at.
+    """An error at a field. The REST API names the field by a pointer (RFC 6901); the result has its path in a manifest.
 
-    A parameter of the query, `?limit`, stays as it is.
+    A query parameter such as `?limit` stays unchanged.
     """
     root, *parts = (each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/"))
     path = field_errors.path_of(tuple(int(each) if each.isdecimal() else each for each in parts))
@@ -228,7 +233,7 @@ def field_error(pointer: str, detail: str) -> str:
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[ServerSentEvent]:
-    """The events of an answer. CtlError for one that cannot be read."""
+    """Yields the events of an answer. Raises CtlError for an event that cannot be read."""
     name, data, identity = "", "", ""
     async for raw in response.content:
         line = raw.decode("utf-8", "replace").rstrip("\r\n")
@@ -259,7 +264,7 @@ def _problem(status: int, content: bytes) -> RequestRefused:
         errors = [field_error(each["pointer"], str(each["detail"])) for each in problem.get("errors") or ()]
     except (ValueError, KeyError, TypeError, AttributeError):
         return RequestRefused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
-    # What another tool manages is changed in its repository: by this.
+    # If another tool manages the object, the user applies this patch in that tool's repository.
     patch = [f"the patch: {json.dumps(problem['patch'])}"] if problem.get("patch") else []
     return RequestRefused(status, "\n".join([*(errors or [f"{title}: {detail}"]), *patch]))
 

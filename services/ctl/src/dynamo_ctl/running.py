@@ -1,9 +1,10 @@
-"""The note by which `get`, `events` and the other commands find the platform that `up` or `demo` runs: `.dynamo/platform.json`.
+"""The file `.dynamo/platform.json`, by which `get`, `events` and other commands find the platform of `up` or `demo`.
 
-It is looked for in the working folder and those above it, as git looks for its own folder. It holds no secret.
-It counts while the process that wrote it holds the lock of its folder, which the kernel frees when that process ends,
-however it ends: the number of a process may be another's by now. And it counts where the folder is the user's own: it
-names a kubeconfig, which may start programs, and a server that gets the user's token. Others may write above /tmp/mine.
+Commands search the working folder and the folders above it, like git searches its own folder. The file holds no secret.
+The file is valid only while the process that wrote it holds the lock of its folder. The kernel frees the lock when the
+process ends, however it ends; a process id may be reused. The folder must also be the user's own, because the file
+names a kubeconfig, which may start programs, and a server that gets the user's token. Other users may write above
+/tmp/mine.
 """
 
 import contextlib
@@ -22,10 +23,10 @@ NAME = "platform.json"
 
 @dataclass(frozen=True, slots=True)
 class RunningPlatform:
-    """A platform that a process on this machine runs. `kubeconfig` and `context` are "" where defaults are used.
+    """A platform that a process on this machine runs. `kubeconfig` and `context` are "" for the defaults.
 
-    `nats_credentials`: folder of the password files of its NATS; "" where the settings say how to get in. `api` is the URL of
-    its REST API, and `token_file` has a token for it; "" where the platform made none.
+    `nats_credentials`: folder with the password files of its NATS; "" if the settings contain the credentials. `api`:
+    URL of its REST API. `token_file`: a file with a token for the API; "" if the platform created none.
     """
 
     pid: int
@@ -39,7 +40,7 @@ class RunningPlatform:
 
 
 def find(start: Path | None = None) -> RunningPlatform | None:
-    """The platform that runs in this folder or one above it; None where no platform does."""
+    """The platform that runs in this folder or a folder above it; None if there is none."""
     start = (start or Path.cwd()).absolute()
     for folder in (start, *start.parents):
         if (running := _own(folder / FOLDER)) is not None:
@@ -49,7 +50,7 @@ def find(start: Path | None = None) -> RunningPlatform | None:
 
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Make the folder, and be the only platform in it while this lasts; CtlError where one runs in it already."""
+    """Create the folder and hold its lock during this block. Raises CtlError if a platform already runs in it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _opened(folder) as lock:
         try:
@@ -58,14 +59,14 @@ def claimed(folder: Path) -> Iterator[None]:
             running = _read(lock)
             which = f" (process {running.pid})" if running is not None else ""
             raise CtlError(f"a platform runs here already{which}; stop it first, or use another folder") from None
-        # Of a process that was killed.
+        # A process that was killed left this file.
         (folder / NAME).unlink(missing_ok=True)
         yield
 
 
 @contextlib.contextmanager
 def announced(folder: Path, running: RunningPlatform) -> Iterator[None]:
-    """Let others find `running` while this lasts, in a folder that is claimed."""
+    """Let other commands find `running` during this block, in a claimed folder."""
     file = folder / NAME
     unfinished = file.with_suffix(".new")
     unfinished.write_text(json.dumps(asdict(running), indent=2) + "\n", encoding="utf-8")
@@ -77,7 +78,7 @@ def announced(folder: Path, running: RunningPlatform) -> Iterator[None]:
 
 
 def _own(folder: Path) -> RunningPlatform | None:
-    """The platform that runs in a folder of this user."""
+    """The platform that runs in a folder that this user owns."""
     try:
         with _opened(folder) as lock:
             if os.fstat(lock).st_uid != os.getuid() or not _is_claimed(lock):
@@ -105,9 +106,9 @@ def _opened(folder: Path) -> Iterator[int]:
 
 
 def _read(folder: int) -> RunningPlatform | None:
-    """What stands in the note of an open folder; None where there is none that can be read."""
+    """The content of the file in an open folder; None if it does not exist or cannot be read."""
     try:
-        with open(os.open(NAME, os.O_RDONLY, dir_fd=folder), encoding="utf-8") as note:  # noqa: PTH123 - of this very folder
+        with open(os.open(NAME, os.O_RDONLY, dir_fd=folder), encoding="utf-8") as note:  # noqa: PTH123 - relative to the open folder
             return RunningPlatform(**json.load(note))
     except (OSError, ValueError, TypeError):
         return None

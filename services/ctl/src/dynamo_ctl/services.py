@@ -17,7 +17,7 @@ ALL = "all"
 ADMISSION = "admission"
 DYNADMIN = "dynadmin"
 
-#: In the order of the data: what is asked before anything is stored, then what publishes, then what works on it.
+#: In the order of the data flow: admission before anything is stored, then the publisher, then its readers.
 SERVICES = {
     ADMISSION: "dynamo_admission.app:AdmissionService",
     "watcher": "dynamo_watcher.app:WatcherService",
@@ -32,9 +32,9 @@ SERVICES = {
 
 
 def make(names: Iterable[str] = (ALL,), without: Collection[str] = ()) -> list[Service]:
-    """The services of these names, each once; `all` stands for every one that is installed.
+    """The services with these names, each once. `all` stands for every installed service.
 
-    CtlError for a name that is not a service, and for one that is not installed.
+    Raises CtlError for an unknown service, and for a service that is not installed.
     """
     asked = list(names)
     unknown = [name for name in asked if name not in SERVICES and name != ALL]
@@ -54,7 +54,7 @@ def make(names: Iterable[str] = (ALL,), without: Collection[str] = ()) -> list[S
 
 
 def is_installed(name: str) -> bool:
-    """Whether a service's package is there: the heavy libraries of profiler and planner are not installed everywhere."""
+    """Whether a service's package is installed: some installations lack the heavy libraries of profiler and planner."""
     return find_spec(SERVICES[name].partition(".")[0]) is not None
 
 
@@ -65,7 +65,7 @@ def _load(target: str) -> Service:
 
 
 def _dynadmin() -> Service:
-    """With what it may not import: the pod-builder's rendering and, where they are installed, simulations and replays."""
+    """Make dynadmin with functions that it may not import: the pod-builder's rendering and, if installed, simulations."""
     from dynamo_dynadmin.app import DynadminService  # noqa: PLC0415 - as heavy as the other services
 
     from dynamo_ctl.planned import planned  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Graphs and components as one line each: what `get` prints and the demo shows. Pure."""
+"""Graphs and components as one line each: the output of `get` and of the demo. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,33 +12,33 @@ NONE = "-"
 
 @dataclass(frozen=True, slots=True)
 class GraphLine:
-    """A DynamoGraphDeployment at a glance."""
+    """A line about a DynamoGraphDeployment."""
 
     name: str
     backend: str
     state: str
     components: str
-    """how many have all their replicas, of how many: `1/3`"""
+    """components with all their replicas, of all components: `1/3`"""
     created: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentLine:
-    """A DynamoComponentDeployment at a glance."""
+    """A line about a DynamoComponentDeployment."""
 
     name: str
     component: str
     type: str
     replicas: str
-    """ready, of those that are desired: `2/2`"""
+    """ready replicas, of the desired ones: `2/2`"""
     available: str
     created: str
     message: str
 
 
 def graph_line(graph: KubeObject) -> GraphLine:
-    """A graph, read leniently: whatever is missing is shown as such."""
+    """The line of a graph. Reads leniently: a missing value is displayed as missing."""
     metadata, spec, status = graph["metadata"], graph.get("spec") or {}, graph.get("status") or {}
     counts = status.get("components") or {}
     components = spec.get("components") or []
@@ -54,7 +54,7 @@ def graph_line(graph: KubeObject) -> GraphLine:
 
 
 def component_line(component: KubeObject) -> ComponentLine:
-    """A component, read as leniently."""
+    """The line of a component, read as leniently."""
     metadata, spec, status = component["metadata"], component.get("spec") or {}, component.get("status") or {}
     counts = status.get("component") or {}
     available = condition(component, "Available") or {}
@@ -70,7 +70,7 @@ def component_line(component: KubeObject) -> ComponentLine:
 
 
 def is_successful(graph: KubeObject) -> bool:
-    """Whether the graph, as it is now, is up."""
+    """Whether the graph's current generation is successful."""
     status = graph.get("status") or {}
     return status.get("state") == "successful" and status.get("observedGeneration") == graph["metadata"].get(
         "generation"

@@ -1,4 +1,4 @@
-"""Which cluster a command uses: of its options, or of the platform that runs here."""
+"""The cluster that a command uses: from its options, or of the platform that runs here."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ from dynamo_ctl.printing import echo_error
 
 
 class ClusterOptions(NamedTuple):
-    """Which cluster to read; None stands for the usual defaults."""
+    """The cluster to read. None: the usual defaults."""
 
     kubeconfig: Path | None
     context: str | None
@@ -30,14 +30,16 @@ class ClusterOptions(NamedTuple):
 
 
 def cluster(kubeconfig: Path | None, context: str | None) -> ClusterOptions:
-    """The cluster of the command line, else that of the platform that runs here, else the usual one."""
+    """The cluster of the command line, otherwise of the platform that runs here, otherwise the usual default."""
     if kubeconfig is None and context is None and (here := running.find()) is not None:
         return ClusterOptions(Path(here.kubeconfig) if here.kubeconfig else None, here.context or None)
     return ClusterOptions(kubeconfig, context)
 
 
 def asking_again() -> Callable[[KubeError], None]:
-    """What says once, on standard error, that a cluster does not answer and is asked again: it may take half a minute."""
+    """A function that prints once on standard error that a cluster does not answer and is asked again (up to half a
+    minute).
+    """
     said = False
 
     def say(error: KubeError) -> None:

@@ -1,4 +1,4 @@
-"""Admission on this machine: an address on loopback that a local API server can call, and what it needs in the cluster."""
+"""Admission on this machine: a loopback address that a local API server can call, and its objects in the cluster."""
 
 import contextlib
 from ipaddress import ip_address
@@ -23,9 +23,9 @@ log = structlog.get_logger("dynamo.ctl")
 LOOPBACK = "127.0.0.1"
 #: Name of both webhook configurations (dynamo_admission.registration).
 CONFIGURATION = "dynamo-admission"
-#: Where the Secret with the certificate goes, unless the settings say otherwise.
+#: Default namespace of the Secret with the certificate.
 NAMESPACE = "dynamo-system"
-#: v1alpha1, so that the way there and back is tried, too.
+#: In v1alpha1, so that conversion in both directions is tested, too.
 _PROBE = {
     **DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").type_meta,
     "metadata": {"name": "dynamo-admission-probe", "namespace": "default"},
@@ -34,16 +34,16 @@ _PROBE = {
 
 
 def named(settings: Settings) -> bool:
-    """Whether the settings say where the API server finds the webhooks."""
+    """Whether the settings have the address of the webhooks."""
     return bool(settings.platform.admission.url or settings.server.webhook.service_name)
 
 
 def on_loopback(settings: Settings, port: int) -> Settings:
-    """The same, with webhooks at a port of this machine: for an API server that runs on it."""
+    """The settings with webhooks at a port of this machine, for an API server on this machine."""
     webhook = settings.server.webhook.model_copy(update={"host": LOOPBACK, "port": port})
     named = settings.platform.admission
     update = {"url": f"https://{LOOPBACK}:{port}", "namespace": named.namespace or NAMESPACE}
-    # There is no other replica to which the API server could go meanwhile.
+    # Without another replica, the API server cannot switch during a drain.
     drain = named.drain if "drain" in named.model_fields_set else 0.0
     admission = named.model_copy(update={**update, "drain": drain})
     server = settings.server.model_copy(update={"webhook": webhook})
@@ -51,7 +51,7 @@ def on_loopback(settings: Settings, port: int) -> Settings:
 
 
 def is_local(server: str) -> bool:
-    """Whether the URL of an API server is one of this machine."""
+    """Whether the URL of an API server points to this machine."""
     host = urlsplit(server).hostname or ""
     try:
         return ip_address(host).is_loopback
@@ -60,22 +60,22 @@ def is_local(server: str) -> bool:
 
 
 async def make_namespace(client: KubeClient, settings: Settings) -> None:
-    """Make the namespace of the certificate's Secret, where it is not there."""
+    """Create the namespace of the certificate's Secret if it does not exist."""
     name = settings.platform.admission.namespace or NAMESPACE
     with contextlib.suppress(AlreadyExists):
         await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
 async def try_out(client: KubeClient) -> None:
-    """See that the API server reaches the webhooks. CtlError, and the webhooks are withdrawn, where it does not.
+    """Check that the API server reaches the webhooks. If it does not, withdraw the webhooks and raise CtlError.
 
-    An API server in a container has a loopback of its own: left registered, unreachable webhooks would stop every write.
+    An API server in a container has its own loopback: registered but unreachable webhooks would block every write.
     """
     try:
         await client.create(DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), _PROBE, dry_run=True)
     except KubeError as error:
         if "webhook" not in error.message:
-            return  # It was asked; that this user may not create graphs is another matter.
+            return  # The API server answered. It does not matter here that this user may not create graphs.
         await withdraw(client)
         raise CtlError(
             f"the API server does not reach the webhooks on this machine ({error.message}); set platform.admission.url to "
@@ -85,7 +85,7 @@ async def try_out(client: KubeClient) -> None:
 
 
 async def withdraw(client: KubeClient) -> None:
-    """Take the webhooks back, so that a cluster can be written to without us. Says so where that fails."""
+    """Remove the webhooks, so that clients can write to the cluster after this process has ended. Logs a failure."""
     for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
         try:
             await client.delete(resource, ObjectKey("", CONFIGURATION))

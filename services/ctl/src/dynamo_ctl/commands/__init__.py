@@ -1,1 +1,3 @@
-"""One room a command: `__init__.py` has its options and help, the modules next to it what it does, imported when it is called."""
+"""One package or module for each command: `__init__.py` has the options and the help. The modules next to it do the
+work, and are imported when the command is called.
+"""

@@ -41,11 +41,12 @@ def nats_config(
     ] = None,
     config: Config = None,
 ) -> None:
-    """Print the configuration of a nats-server for the platform: one user a service, with the least rights.
+    """Print the configuration of a nats-server for the platform: one user for each service, with the least rights.
 
-    Passwords come from the server's environment (NATS_PASSWORD_WATCHER, ...; each begins with a letter), or with --dir
-    from files that this command writes. The users: a user for each service, `platform` for all services in one process,
-    `dynamoctl` for people, `integrator`, which may only read events, and `commander`, which may only send commands.
+    Passwords come from the server's environment (NATS_PASSWORD_WATCHER, ...; each must begin with a letter), or with
+    --dir from files that this command writes. The users: one for each service, `platform` for all services in one
+    process, `dynamoctl` for people, `integrator`, which may only read events, and `commander`, which may only send
+    commands.
     """
     from dynamo_shared.bus import server_config  # noqa: PLC0415 - quick help
     from dynamo_shared.bus.permissions import USERS  # noqa: PLC0415

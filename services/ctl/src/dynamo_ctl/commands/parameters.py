@@ -1,4 +1,4 @@
-"""Options that several commands have, with one meaning and one help text each."""
+"""Options that several commands share, each with one meaning and one help text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import typer
 if TYPE_CHECKING:
     from dynamo_ctl.nats_targets import Where
 
-#: A label of DNS (RFC 1123).
+#: A DNS label (RFC 1123).
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def valid_namespace(name: str | None) -> str | None:
-    """A callback of options. BadParameter for what no namespace can be called; "" and None are what is configured."""
+    """Callback of options. Raises BadParameter for an invalid namespace. "" and None pass: the configured namespace."""
     if name and not _NAMESPACE.fullmatch(name):
         allowed = "up to 63 lower-case letters, digits and '-', and begins and ends with a letter or digit"
         raise typer.BadParameter(f"{name!r} is not a valid name of a namespace, which has {allowed}")
@@ -29,7 +29,7 @@ def valid_namespace(name: str | None) -> str | None:
 
 
 def graph_name(text: str) -> str:
-    """A callback of arguments: the name of a graph, also from `dgd/NAME`. BadParameter for another kind, or no name."""
+    """Callback of arguments: a graph's name, also from `dgd/NAME`. Raises BadParameter for another kind, or no name."""
     from dynamo_ctl.kinds import short_name  # noqa: PLC0415 - quick help
 
     kind, slash, name = text.rpartition("/")
@@ -53,12 +53,12 @@ Context = Annotated[
     str | None,
     typer.Option("--context", metavar="NAME", help="Context of the kubeconfig; else its current one."),
 ]
-#: Of commands whose answers are of the whole cluster.
+#: For commands whose answers cover the whole cluster.
 AnyNamespace = Annotated[
     str | None,
     typer.Option("--namespace", "-n", metavar="NAME", help="Only of this namespace.", callback=valid_namespace),
 ]
-#: Of commands that read one cluster with the rights of the kubeconfig.
+#: For commands that read one cluster with the rights of the kubeconfig.
 ContextNamespace = Annotated[
     str | None,
     typer.Option(
@@ -97,7 +97,7 @@ Folder = Annotated[
 
 
 class Output(StrEnum):
-    """For people or for programs."""
+    """Output for people or for programs."""
 
     TABLE = "table"
     JSON = "json"
@@ -105,7 +105,7 @@ class Output(StrEnum):
 
 
 class LineOutput(StrEnum):
-    """For people or for programs, one line each."""
+    """Output for people or for programs, with one line for each entry."""
 
     TABLE = "table"
     JSON = "json"
@@ -116,21 +116,23 @@ JsonOutput = Annotated[LineOutput, typer.Option("--output", "-o", help="For peop
 
 @dataclass(frozen=True, slots=True)
 class BusOptions:
-    """Which NATS server a command asks, and about which cluster."""
+    """The NATS server of a command, and the platform's cluster name."""
 
     nats: Nats = None
     cluster: Cluster = None
     config: Config = None
 
     def where(self) -> Where:
-        """The server of the command line, else of the settings, else of the platform that runs here. CtlError for none."""
+        """The server of the command line, otherwise of the settings, otherwise of the platform that runs here. Raises
+        CtlError if there is none.
+        """
         from dynamo_ctl.nats_targets import nats_server  # noqa: PLC0415 - quick help
 
         return nats_server(self.nats, self.cluster, self.config)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command for typer. Each parameter whose type is a dataclass stands for the options that are its fields."""
+    """Make a command for typer. A parameter whose type is a dataclass becomes options: the dataclass's fields."""
     own = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {
         name: each.annotation for name, each in own.parameters.items() if is_dataclass(each.annotation)

@@ -1,4 +1,4 @@
-"""Commands that call the REST API: their options, and how each of them is run."""
+"""The options of commands that call the REST API, and how these commands run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Server = Annotated[
     str,
     typer.Option("--server", metavar="URL", envvar="DYNAMO_SERVER_URL", help="The platform's REST API."),
 ]
-#: Of commands that have another way, too: only the command line chooses this one.
+#: For commands that also work without the API: only the command line chooses the API.
 ViaServer = Annotated[str, typer.Option("--server", metavar="URL", help="Call the platform's REST API instead.")]
 TokenFile = Annotated[
     Path | None,
@@ -33,17 +33,17 @@ NO_SERVER = "which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call
 
 @dataclass(frozen=True, slots=True)
 class ApiOptions:
-    """The REST API that a command calls, and who its caller is."""
+    """The REST API that a command calls, and its caller."""
 
     server: Server = ""
     token_file: TokenFile = None
     kubeconfig: Kubeconfig = None
 
     def run(self, work: Callable[[Remote], Awaitable[None]], *, follow: bool = False, otherwise: str = "") -> None:
-        """Do the work of a command with the API: without a server, that of the platform that runs in this folder.
+        """Run a command's work with the API; without a server, with the API of the platform that runs in this folder.
 
-        CtlError where none does; `otherwise` then says what needs none.
-        Work that follows has no end: Ctrl-C ends it well.
+        Raises CtlError if there is no platform; the message then includes `otherwise`, the way that needs none.
+        `follow`: the work has no end, and Ctrl-C ends it with success.
         """
         from dynamo_ctl import interrupts, remote, running, settings  # noqa: PLC0415 - quick help
         from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
@@ -67,13 +67,13 @@ class ApiOptions:
 
 @dataclass(frozen=True, slots=True)
 class OtherWayOptions(ApiOptions):
-    """The same, of a command that has another way: it calls the API where a server is named."""
+    """The same for a command that also works without the API: it calls the API only if a server is given."""
 
     server: ViaServer = ""
 
 
 def refuse_with_server(**options: object) -> None:
-    """CtlError for an option that the API has no field for; `options` are those that were given, by their names."""
+    """Raise CtlError for an option that the API does not support. `options`: the given options by name."""
     from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415 - quick help
 
     if given := [name for name, value in options.items() if value]:

@@ -27,11 +27,11 @@ def render(
     ] = False,
     config: Config = None,
 ) -> None:
-    """Print the Kubernetes objects that DynamoGraphDeployments become, without any server.
+    """Print the Kubernetes objects of DynamoGraphDeployments, without any server.
 
-    Manifests may be of either API version. GPUs are claimed by the ResourceClaims and ResourceClaimTemplates that any of the
-    files has. The output is YAML that `kubectl apply --dry-run=server -f -` takes, where the
-    resource definitions are installed. What admission refuses is refused, and what it warns of is on standard error.
+    Manifests may have either API version. The ResourceClaims and ResourceClaimTemplates of all files define which GPUs
+    are claimed. If the resource definitions are installed, `kubectl apply --dry-run=server -f -` accepts the output.
+    The command refuses what admission refuses, and prints admission's warnings on standard error.
     """
     from dataclasses import replace  # noqa: PLC0415
 
@@ -47,7 +47,7 @@ def render(
     from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     chosen = settings.load(config)
-    # Without a cluster, it is taken to have all but Grove and KAI, which change what every graph becomes.
+    # Without a cluster, assume all optional APIs except Grove and KAI, which change the objects of every graph.
     absent = set()
     if not grove and chosen.orchestrators.grove.enabled is not True:
         absent.add(POD_CLIQUE_SETS.group)

@@ -1,4 +1,4 @@
-"""The profiler's simulation for those that may not import it: what a request is expected to do, and replays of a graph."""
+"""The profiler's simulation for services that may not import it: estimates of a request, and replays of a graph."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from dynamo_ctl.simulations.worker import COMMAND
 
 
 class Estimation:
-    """Estimates with rapid profiling, and replays. Its worker processes start with the first estimate, and end when idle."""
+    """Estimates with rapid profiling, and replays. Worker processes start with the first estimate, and end when idle."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         chosen = settings or Settings()
@@ -33,7 +33,7 @@ class Estimation:
     async def estimate(
         self, manifest: KubeObject, nodes: Sequence[KubeObject], report: Callable[[str, Any], None]
     ) -> dict[str, Any]:
-        """The selected deployment and the Pareto front, with figures. NotSimulated."""
+        """The selected deployment and the Pareto front, with figures. Raises NotSimulated."""
         spec = DynamoGraphDeploymentRequestSpec.model_validate(manifest["spec"])
         try:
             plan = hardware.complete(
@@ -66,7 +66,7 @@ class Estimation:
         }
 
     def _report_first(self, request: ProfilingRequest, report: Callable[[str, Any], None]) -> None:
-        """What memory alone says, at once: the smallest engine that holds the model."""
+        """Report the smallest engine whose memory holds the model, before the simulation."""
         try:
             objective = objective_of(request)
             layout = naive(known_model(objective.model, self._settings.rapid), objective, "not simulated yet").layout
@@ -76,7 +76,7 @@ class Estimation:
         report("estimate", {"selected": selected, "pareto": [], "notes": [], "source": "naive", "final": False})
 
     def config_maps(self, graph: KubeObject) -> tuple[str, str]:
-        """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotSimulated."""
+        """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. Raises NotSimulated."""
         name = config_map_of(graph)
         if not name:
             raise NotSimulated(
@@ -86,8 +86,8 @@ class Estimation:
         return name, profile_data_name(name)
 
     async def replay(self, asked: ReplayCase) -> dict[str, Any]:
-        """The traffic with the PlannerConfig as it is, and with changes. NotSimulated."""
-        # Planning loads numpy, which takes a while, and only replays need it here.
+        """Replay the traffic with the current PlannerConfig, and with changes. Raises NotSimulated."""
+        # Planning imports numpy, which takes time, and only replays need it here.
         replays = await asyncio.to_thread(import_module, "dynamo_ctl.simulations.replays")
         answer: dict[str, Any] = await replays.replay(self._profiler.simulations, self._settings.rapid, asked)
         return answer

@@ -1,4 +1,4 @@
-"""Replays of a graph's traffic for the REST API: with the planner's own reading of what a graph is planned by."""
+"""Replays of a graph's traffic for the REST API. The planner's own code reads the planner's input."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from dynamo_profiler.profiling.simulation.wire import JobStatus
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.runtime.settings.planner import Rapid
 
-#: As the planner assumes it before a start was measured. Seconds.
+#: The planner's assumption before it has measured a start. Seconds.
 STARTUP = 60.0
-#: Keys that decide, for the answer.
+#: Keys of the configuration that affect the result; the answer contains them.
 SHOWN = (
     "policy",
     "optimization_target",
@@ -33,7 +33,7 @@ SHOWN = (
 
 
 async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -> dict[str, Any]:
-    """A row for the configuration as it is, one for the changed one, and what was assumed. NotSimulated."""
+    """A row for the current configuration, a row for the changed one, and the assumptions. Raises NotSimulated."""
     try:
         plan = await asyncio.to_thread(read_plan, asked.graph, asked.config_map, asked.profile_map)
         written, remarks = changed_config(plan.config, asked.changes)
@@ -70,7 +70,7 @@ async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -
 
 
 async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph) -> tuple[Profile, str]:
-    """The profile that the planner uses, or where it has none, what `aic_interpolation` of its configuration describes."""
+    """The planner's profile; if it has none, the profile that `aic_interpolation` of its configuration describes."""
     if plan.profile is not None:
         return plan.profile, "the planner's profile"
     engines = plan.config.aic_interpolation

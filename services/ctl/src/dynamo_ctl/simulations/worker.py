@@ -1,6 +1,7 @@
-"""A worker process of dynadmin: it does what those of the profiler do, and replays of the planner.
+"""A worker process of dynadmin: the jobs of the profiler's worker processes, and the planner's replays.
 
-`python -m dynamo_ctl.simulations.worker MEMORY_MIB NICENESS`, as the profiler's own (dynamo_profiler.profiling.simulation.child).
+Started as `python -m dynamo_ctl.simulations.worker MEMORY_MIB NICENESS`, like the profiler's
+(dynamo_profiler.profiling.simulation.child).
 """
 
 import sys
@@ -14,8 +15,8 @@ COMMAND = (sys.executable, "-m", "dynamo_ctl.simulations.worker")
 
 
 def replayed(given: dict[str, Any], report: child.Report) -> JobResult:
-    """A row for each configuration; INFEASIBLE where no request came at all."""
-    # Half a second that sweeps do without.
+    """A row for each configuration. INFEASIBLE if the traffic has no request."""
+    # The import takes half a second, and sweeps do not need it.
     from dynamo_planner.replay.rows import replay  # noqa: PLC0415
 
     rows = replay(Replays(**given), report)

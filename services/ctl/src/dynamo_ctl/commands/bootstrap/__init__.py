@@ -12,7 +12,7 @@ bootstrap = typer.Typer(no_args_is_help=True)
 
 @bootstrap.callback()
 def _group() -> None:
-    """What an installation needs before its services start; the chart runs it."""
+    """Prepare and check an installation. The chart runs these commands."""
 
 
 @bootstrap.command(short_help="Create missing certificates and passwords.")
@@ -22,9 +22,9 @@ def credentials(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Create the certificates and passwords of NATS, etcd and services that are missing.
+    """Create the missing certificates and passwords of NATS, etcd and the services.
 
-    What is there is kept, unless it ends within 30 days or `rotation` in FILE has changed.
+    Existing ones stay, unless they expire within 30 days or `rotation` in FILE has changed.
     """
     from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.bootstrap.carry_out import carry_out  # noqa: PLC0415
@@ -54,7 +54,7 @@ def try_(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Create a small graph, ask it for a chat completion, and delete it: `helm test` runs this in the cluster."""
+    """Create a small graph, request a chat completion from it, and delete it. `helm test` runs this in the cluster."""
     from dynamo_shared.api.resources import ObjectKey  # noqa: PLC0415 - quick help
 
     from dynamo_ctl import interrupts  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Writing the Secrets that are missing or due."""
+"""Writes the Secrets that are missing or due for renewal."""
 
 import secrets
 import time
@@ -12,7 +12,7 @@ from dynamo_ctl.commands.bootstrap.specification import NamespaceCredentials
 from dynamo_ctl.errors import CtlError
 
 FIELD_MANAGER = "dynamo-bootstrap"
-#: 256 bits, in characters that no configuration file needs quotes for.
+#: 256 bits, in characters that need no quotes in configuration files.
 _PASSWORD_BYTES = 32
 _KEY_BYTES = 32
 
@@ -20,7 +20,9 @@ _KEY_BYTES = 32
 async def carry_out(
     desired: NamespaceCredentials, namespace: str, kubeconfig: Path | None, context: str | None
 ) -> list[tuple[str, str]]:
-    """Each Secret's name and what became of it: created, renewed or kept. KubeError where the API server refuses."""
+    """Write the Secrets. Returns the name of each Secret and its result: created, renewed or kept. Raises KubeError if
+    the API server refuses.
+    """
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as client:
         where = namespace or client.namespace
         there = {name: await get_if_present(client, SECRETS, ObjectKey(where, name)) for name in _names(desired)}
@@ -52,7 +54,7 @@ async def _write(client: KubeClient, namespace: str, desired: NamespaceCredentia
             f"Secret {step.name} exists, was not created by this command and does not have what is needed: complete it, "
             "delete it, or name another Secret"
         )
-    # A patch of what was read: two runs at once do not overwrite each other.
+    # The patch applies only to the version that was read: two runs at once do not overwrite each other.
     secret["metadata"]["resourceVersion"] = step.observed["metadata"]["resourceVersion"]
     await client.merge_patch(
         SECRETS,

@@ -1,4 +1,4 @@
-"""Which Secrets to write. Pure: what is there and what is to be there in, Secrets out; the clock and chance are passed in."""
+"""Which Secrets to write. Pure: observed and desired Secrets in, steps out; clock and randomness are passed in."""
 
 import base64
 import binascii
@@ -19,11 +19,11 @@ from dynamo_ctl.commands.bootstrap.specification import Certificate, NamespaceCr
 ROTATION = "nvidia.com/credentials-rotation"
 CREATED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "dynamoctl-bootstrap"
-#: What has less than this left is created again. Seconds.
+#: A certificate that expires sooner is recreated. Seconds.
 RENEW_BEFORE = 30 * 86400.0
-#: Users of NATS of as many releases are kept: for a rollback, and for members that start again while an upgrade is under way.
+#: The NATS users of this many releases stay: for a rollback, and for members that restart during an upgrade.
 RELEASES = 5
-#: Their entries, the newest last.
+#: The annotation with the names of their entries, the newest last.
 ENTRIES = "nvidia.com/nats-authorization-entries"
 _USES = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.CLIENT_AUTH}
 _TLS, _OPAQUE = "kubernetes.io/tls", "Opaque"
@@ -31,13 +31,13 @@ _TLS, _OPAQUE = "kubernetes.io/tls", "Opaque"
 
 @dataclass(frozen=True, slots=True)
 class SecretStep:
-    """One Secret: what to write, and what is there now (None: nothing). `content` None: it is right as it is."""
+    """One Secret: the content to write, and the observed Secret (None: missing). `content` None: the Secret is correct."""
 
     name: str
     kind: str
     content: dict[str, bytes] | None
     observed: KubeObject | None
-    #: Entries that go.
+    #: Entries to remove.
     removed: frozenset[str] = frozenset()
     annotations: Mapping[str, str] = field(default_factory=dict)
 
@@ -49,9 +49,9 @@ def plan(
     password: Callable[[], str],
     key: Callable[[], bytes],
 ) -> Iterator[SecretStep]:
-    """A step for each Secret. `existing`: the Secrets of the namespace by name.
+    """Return a step for each Secret. `existing`: the Secrets of the namespace by name.
 
-    `password` and `key` (32 bytes) return a new one each time.
+    `password` and `key` (32 bytes) return a new value at each call.
     """
     authorities: dict[str, tuple[x509.Certificate, bytes]] = {}
     for name in desired.authorities:
@@ -74,7 +74,7 @@ def plan(
     for user in desired.users:
         observed = existing.get(user.secret)
         stored = _data(observed).get("password", b"") if _is_current(observed, desired.rotation) else b""
-        # As services read it: the last line break of a file does not belong to it.
+        # Services read it like this: the line break at the end of a file is not part of the password.
         held_password = stored.decode().rstrip("\r\n")
         passwords[user.service] = held_password or password()
         content = {"user": user.service.encode(), "password": passwords[user.service].encode()}
@@ -86,13 +86,13 @@ def plan(
 
 
 def _authorization(desired: NamespaceCredentials, observed: KubeObject | None, users: bytes) -> SecretStep:
-    """The users of this release, next to those of the last ones."""
+    """The NATS users of this release and of the last releases."""
     entry, there = desired.nats_authorization_entry, _data(observed)
     before = _annotations(observed).get(ENTRIES, "")
     known = [each for each in before.split() if each in there]
     others = [each for each in (*sorted(there.keys() - set(known)), *known) if each != entry][1 - RELEASES :]
     if not _is_current(observed, desired.rotation):
-        # They have passwords that no one has any longer. A rollback makes others: NATS has to wait for these.
+        # No one has these users' passwords any longer. A rollback creates new passwords, and NATS has to wait for them.
         others = []
     content, order = {**{each: there[each] for each in others}, entry: users}, " ".join((*others, entry))
     is_own = observed is not None and not is_created_here(observed)
@@ -104,7 +104,7 @@ def _authorization(desired: NamespaceCredentials, observed: KubeObject | None, u
 
 
 def manifest(step: SecretStep, namespace: str, desired: NamespaceCredentials) -> KubeObject:
-    """The Secret of a step that writes one."""
+    """The Secret of a step that has content."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -120,12 +120,12 @@ def manifest(step: SecretStep, namespace: str, desired: NamespaceCredentials) ->
 
 
 def is_created_here(observed: KubeObject) -> bool:
-    """Whether a Secret is one of this command's."""
+    """Whether this command created a Secret."""
     return (observed["metadata"].get("labels") or {}).get(CREATED_BY) == MANAGER
 
 
 def _is_current(observed: KubeObject | None, rotation: str) -> bool:
-    """Whether a Secret was written for this rotation. One of the user's own is never rotated."""
+    """Whether a Secret was written for this rotation. A Secret that the user created is never rotated."""
     if observed is None:
         return False
     return not is_created_here(observed) or _annotations(observed).get(ROTATION) == rotation
@@ -147,7 +147,7 @@ def _authority(data: Mapping[str, bytes], now: float) -> tuple[x509.Certificate,
 
 
 def _serves(data: Mapping[str, bytes], desired: Certificate, authority: x509.Certificate, now: float) -> bool:
-    """Whether a Secret's certificate will do: of this authority, for these names, for long enough, with its key."""
+    """Whether a Secret's certificate is usable: this authority, these names, valid for long enough, with its key."""
     try:
         certificate = pki.certificates_of(data["tls.crt"], "tls.crt")[0]
         key = pki.key_of(data["tls.key"], "tls.key")

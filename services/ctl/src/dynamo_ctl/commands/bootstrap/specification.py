@@ -1,4 +1,4 @@
-"""The specification of Secrets: the file that the chart gives `dynamoctl bootstrap credentials`."""
+"""The specification of Secrets: the file that the chart passes to `dynamoctl bootstrap credentials`."""
 
 from pathlib import Path
 from typing import Literal
@@ -13,7 +13,7 @@ YEAR = 365 * 86400.0
 
 
 class Certificate(Section):
-    """A Secret of type kubernetes.io/tls, with the authority as `ca.crt`."""
+    """A Secret of type kubernetes.io/tls, with the authority's certificate as `ca.crt`."""
 
     secret: str = Field(min_length=1, description="Its name.")
     authority: str = Field(min_length=1, description="Secret of the authority that signs it.")
@@ -23,7 +23,7 @@ class Certificate(Section):
 
 
 class User(Section):
-    """A Secret with `user` and `password` of a NATS user."""
+    """A Secret with the `user` and `password` of a NATS user."""
 
     service: str = Field(min_length=1, description="The service, which is the user's name.")
     secret: str = Field(min_length=1, description="Its name.")
@@ -48,7 +48,7 @@ class NamespaceCredentials(Section):
 
 
 def load(path: Path) -> NamespaceCredentials:
-    """The specification in a file. CtlError with every mistake in it."""
+    """Read the specification from a file. Raises CtlError that lists every mistake."""
     try:
         return NamespaceCredentials.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
     except OSError as error:

@@ -18,22 +18,22 @@ from dynamo_ctl.errors import CtlError, ExitCode
 FIELD_MANAGER = "dynamo-trial"
 MODEL_NAME = "trial"
 FRONTEND_PORT = 8000
-#: Between two reads of the graph. Seconds.
+#: Interval between two reads of the graph. Seconds.
 PAUSE = 2.0
-#: For one answer of the frontend. Seconds.
+#: Time-out of one answer of the frontend. Seconds.
 ANSWER_WITHIN = 20.0
-#: The runtime listens on IPv4 unless it is asked: the pod's address is of the family that the cluster has.
+#: By default the runtime listens on IPv4. The pod's address has the family of the cluster.
 _LISTENING = [
     {"name": name, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     for name in ("DYN_HTTP_HOST", "DYN_SYSTEM_HOST")
 ]
-#: Between pods over TCP and ZeroMQ: the trial needs no NATS and no etcd of workloads.
+#: Pods communicate over TCP and ZeroMQ: the trial needs no NATS and no etcd for workloads.
 _PLANES = ("--discovery-backend", "kubernetes", "--request-plane", "tcp", "--event-plane", "zmq")
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is tried: the image of the Dynamo runtime, a model (a name or a folder of the image), within so many seconds."""
+    """The Dynamo runtime's image, a model (a name, or a folder of the image), and a time-out in seconds."""
 
     key: ObjectKey
     image: str
@@ -43,9 +43,9 @@ class Trial:
 
 
 async def carry_out(trial: Trial, kubeconfig: Path | None, context: str | None) -> str:
-    """The answer's text. CtlError with what did not work; the graph is deleted in the end, whatever happened.
+    """Run the trial. Returns the text of the answer. Raises CtlError with the failed step. Always deletes the graph.
 
-    A graph of that name that no trial has made is left alone, with a CtlError.
+    If a graph of that name exists that no trial created, it stays, and a CtlError is raised.
     """
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as kube:
         if trial.webhooks:
@@ -63,7 +63,7 @@ async def carry_out(trial: Trial, kubeconfig: Path | None, context: str | None) 
 
 
 def graph(trial: Trial) -> KubeObject:
-    """A frontend and a mocker, as restricted namespaces let them in."""
+    """A frontend and a mocker, which restricted namespaces accept."""
     mocker = ("--model-path", trial.model, "--model-name", MODEL_NAME, "--speedup-ratio", "10", *_PLANES)
     components = [
         _component("Frontend", "frontend", trial.image, ["-m", "dynamo.frontend", *_PLANES]),
@@ -94,12 +94,12 @@ def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeO
 
 
 async def _made(kube: KubeClient, trial: Trial) -> str:
-    """The uid of the trial's graph."""
+    """Create the trial's graph. Returns its uid."""
     desired, there = graph(trial), await get_if_present(kube, DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
     if there is None:
         made = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, desired)
     elif objects.labels(there).get(CREATED_BY) == FIELD_MANAGER:
-        # Of a trial that was killed.
+        # A trial that was killed left this graph.
         desired["metadata"]["uid"] = there["metadata"]["uid"]
         made = await kube.apply(DYNAMO_GRAPH_DEPLOYMENTS, desired)
     else:
@@ -116,7 +116,7 @@ async def _successful(kube: KubeClient, key: ObjectKey) -> None:
 
 
 async def _answered(key: ObjectKey) -> str:
-    """Ask until there is an answer: a model is known a moment after its worker is ready."""
+    """Send the request until there is an answer: the frontend knows the model a moment after its worker is ready."""
     url = f"http://{key.name}-frontend.{key.namespace}:{FRONTEND_PORT}/v1/chat/completions"
     body = {"model": MODEL_NAME, "max_tokens": 8, "messages": [{"role": "user", "content": "Are you there?"}]}
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER_WITHIN)) as session:

@@ -1,4 +1,4 @@
-"""Whether the webhooks work, as the API server sees it: they refuse a wrong graph, in their own words."""
+"""Checks through the API server that the webhooks work: they must refuse an invalid graph with their own message."""
 
 import asyncio
 from pathlib import Path
@@ -11,18 +11,19 @@ from dynamo_shared.kube import Forbidden, KubeClient, KubeError, Unauthorized
 from dynamo_ctl.errors import CtlError, ExitCode
 
 FIELD_MANAGER = "dynamo-webhook-check"
-#: Services of the graph would be named after it, and their names begin with a letter; no schema refuses it.
+#: The graph's Services would get this name, but their names must begin with a letter. No schema refuses it.
 WRONG_NAME = "0-dynamo-webhook-check"
-#: Between two attempts. Seconds: the first, and the longest.
+#: Interval between two attempts: the first and the longest. Seconds.
 FIRST_RETRY, LAST_RETRY = 0.5, 5.0
-#: What the API server writes before the words of a webhook.
+#: The API server writes this before the message of a webhook.
 REFUSED = "denied the request"
 
 
 async def check(namespace: str, within: float, kubeconfig: Path | None, context: str | None) -> None:
-    """Return once the webhooks work.
+    """Return when the webhooks work.
 
-    KubeError where the caller may not ask; CtlError with what was wrong last where they do not within so many seconds.
+    Raises KubeError if the caller lacks the right to create graphs; CtlError with the last failure if the webhooks do
+    not work within `within` seconds.
     """
     backoff, last = Backoff(FIRST_RETRY, LAST_RETRY), "the API server did not answer"
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as kube:
@@ -39,21 +40,23 @@ async def check(namespace: str, within: float, kubeconfig: Path | None, context:
 
 
 async def refuse(kube: KubeClient, namespace: str) -> None:
-    """See a wrong graph refused; nothing is created. CtlError where it is not, KubeError where the caller may not ask."""
+    """Check that the webhooks refuse an invalid graph; nothing is created. Raises CtlError if they do not, KubeError if
+    the caller lacks the right to create graphs.
+    """
     try:
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wrong_graph(namespace), dry_run=True)
     except KubeError as error:
         if REFUSED in error.message:
             return
         if isinstance(error, Forbidden | Unauthorized):
-            # Not of the webhooks: who may not create graphs is refused before they are asked.
+            # Not from the webhooks: the API server checks the right to create graphs before it calls them.
             raise
         raise CtlError(f"the webhooks do not answer: {error}") from error
     raise CtlError(f"the webhooks accepted the invalid graph {WRONG_NAME}: check that they are registered")
 
 
 def wrong_graph(namespace: str) -> KubeObject:
-    """A graph that the schema lets in and the webhooks do not."""
+    """A graph that the schema accepts and the webhooks refuse."""
     return {
         **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": WRONG_NAME, "namespace": namespace},

@@ -23,7 +23,7 @@ def chat(
     namespace: Namespace = "default",
     api: ApiOptions,
 ) -> None:
-    """Chat with the model of a graph; after each answer its times are shown."""
+    """Chat with the model of a graph. Each answer is followed by its times."""
     from dynamo_ctl.commands.chat import conversation  # noqa: PLC0415 - quick help
 
     if message is not None and not message.strip():

@@ -1,4 +1,4 @@
-"""What `dynamoctl chat` does: messages go to the REST API, answers are printed as they come."""
+"""The work of `dynamoctl chat`: sends messages to the REST API, and prints answers while they arrive."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from dynamo_ctl.remote import Remote, path_of
 
 
 class Talk:
-    """One chat: what was said is kept."""
+    """One chat, with its history."""
 
     def __init__(self, remote: Remote, namespace: str, graph: str, *, model: str, system: str, max_tokens: int) -> None:
         self._remote = remote
@@ -23,7 +23,7 @@ class Talk:
         self._messages: list[dict[str, str]] = [{"role": "system", "content": system}] if system else []
 
     async def say(self, message: str, write: Callable[[str], object]) -> dict[str, Any]:
-        """Send a message; `write` gets the answer in pieces. The whole answer, with its times. CtlError."""
+        """Send a message. `write` gets the answer in pieces. Returns the whole answer with its times. Raises CtlError."""
         messages = [*self._messages, {"role": "user", "content": message}]
         text: list[str] = []
         async with self._remote.stream("POST", self._path, {**self._given, "messages": messages}) as events:
@@ -41,7 +41,7 @@ class Talk:
 
 
 async def chat(talk: Talk, message: str | None, *, as_json: bool) -> None:
-    """One message, or each line of standard input that is not empty."""
+    """Send one message, or each line of standard input that is not empty."""
     if message is not None:
         await _say(talk, message, as_json=as_json)
         return
@@ -69,7 +69,7 @@ async def _say(talk: Talk, message: str, *, as_json: bool) -> None:
         answer = await talk.say(message, write)
     except BaseException:
         if begun:
-            # What is said of an answer that breaks off has a line of its own.
+            # The error message about an incomplete answer begins on a new line.
             _write("\n")
         raise
     _write("\n")

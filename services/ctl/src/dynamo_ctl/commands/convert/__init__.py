@@ -8,7 +8,7 @@ import typer
 
 
 class ApiVersion(StrEnum):
-    """Versions that kinds have more than one of."""
+    """API versions to convert to."""
 
     V1ALPHA1 = "v1alpha1"
     V1BETA1 = "v1beta1"
@@ -24,9 +24,10 @@ def convert(
         typer.Option("--forget", help="Drop fields that the version lacks, instead of keeping them in an annotation."),
     ] = False,
 ) -> None:
-    """Print manifests in another API version, as the conversion webhook would, without any server.
+    """Print manifests in another API version, like the conversion webhook, without any server.
 
-    What the version cannot say is kept in an annotation, and named on standard error. Other kinds are passed through.
+    Fields that the version does not have are kept in an annotation, and listed on standard error. Manifests of other
+    kinds are printed unchanged.
     """
     from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
 

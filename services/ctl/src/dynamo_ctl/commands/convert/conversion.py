@@ -1,4 +1,4 @@
-"""Manifests in another version, without any server: what the conversion webhook makes of them."""
+"""Converts manifests to another version like the conversion webhook, without any server."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from dynamo_ctl.files import NotUsable
 
 
 class Converted(NamedTuple):
-    """A document, the paths of what the version it is in now cannot say, and what its author has to complete."""
+    """A document, paths of fields that its new version lacks, and the fields that its author has to complete."""
 
     obj: KubeObject
     left_out: tuple[str, ...] = ()
@@ -29,9 +29,9 @@ class Converted(NamedTuple):
 
 
 def objects_in(text: str, version: str, *, forget: bool = False) -> list[Converted]:
-    """All documents of a text; those of kinds that have `version`, in it, defaults written out. Raises NotUsable.
+    """All documents of a text. Kinds that have `version` are converted, with defaults written out. Raises NotUsable.
 
-    With `forget`, what that version cannot say is left out for good. Kinds before graphs become graphs.
+    `forget`: drop the fields that the version does not have. Kinds before graphs become graphs.
     """
     try:
         return [
@@ -43,7 +43,9 @@ def objects_in(text: str, version: str, *, forget: bool = False) -> list[Convert
 
 
 def _without_legacy(manifests: list[Manifest | KubeObject]) -> Iterator[tuple[Manifest | KubeObject, tuple[str, ...]]]:
-    """The manifests with graphs in place of kinds before graphs: one a deployment, one for all services of an artifact."""
+    """The manifests, with graphs in place of kinds before graphs: one graph for each deployment, or one for all
+    services of an artifact.
+    """
     artifacts: dict[tuple[str, str], list[legacy.DynamoNimDeployment]] = {}
     for each in manifests:
         if isinstance(each, legacy.DynamoNimDeployment) and each.spec is not None:
@@ -64,7 +66,7 @@ def _loaded(successor: legacy.Successor) -> tuple[Manifest, tuple[str, ...]]:
 
 
 def in_version(manifest: Manifest, version: str) -> KubeObject:
-    """An object of this platform in a version; as it is where its kind has only one."""
+    """Convert an object of this platform to a version; unchanged if its kind has only one version."""
     obj = to_dict(manifest)
     return convert(obj, f"{GROUP}/{version}") if obj["kind"] in KINDS else obj
 

@@ -34,10 +34,11 @@ def crds(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Print the custom resource definitions as YAML, install them, or say what objects would lose under them.
+    """Print the custom resource definitions as YAML, install them, or list what objects would lose under them.
 
-    `dynamoctl up` installs them by itself; this is for clusters where services run on their own. With --check nothing is
-    changed: what it lists are fields that a newer Dynamo operator knows and these definitions drop at the next write.
+    `dynamoctl up` installs the definitions itself. Use this command on clusters where the services run on their own.
+    --check changes nothing: it lists the fields that a newer Dynamo operator knows, and that these definitions drop at
+    the next write.
     """
     if install and check:
         raise typer.BadParameter("--install and --check exclude each other: check first, then install")

@@ -1,4 +1,4 @@
-"""Installing the resource definitions in a cluster."""
+"""Installs the resource definitions in a cluster."""
 
 import asyncio
 import time
@@ -16,20 +16,20 @@ from dynamo_shared.kube.errors import KubeError, Unavailable
 
 from dynamo_ctl.targets import asking_again
 
-#: Under this name the reference installs them, too (operator behaviour, section 12).
+#: Field manager of the definitions. The reference uses the same name (operator behaviour, section 12).
 DEFINITIONS_MANAGER = "dynamo-crd-apply"
-#: Under this name the admission service says who converts (dynamo_admission.app).
+#: Field manager under which the admission service writes the conversion webhook (dynamo_admission.app).
 CONVERSION_MANAGER = "dynamo-admission"
-#: Between two attempts at an API server that does not answer yet. Seconds.
+#: Interval between two attempts if the API server does not answer yet. Seconds.
 FIRST_RETRY, LAST_RETRY = 0.5, 5.0
 
 
 async def install_definitions(
     kubeconfig: Path | None = None, context: str | None = None, *, wait: float = 0.0
 ) -> list[str]:
-    """Install or update the resource definitions and wait until they are served; returns their names.
+    """Install or update the resource definitions, and wait until the API server serves them. Returns their names.
 
-    An API server that does not answer yet is waited for as many seconds as `wait` says; then, Unavailable is raised.
+    Waits up to `wait` seconds for an API server that does not answer yet, then raises Unavailable.
     """
     backoff, deadline, say = Backoff(FIRST_RETRY, LAST_RETRY), time.monotonic() + wait, asking_again()
     while True:
@@ -52,7 +52,7 @@ async def _install(kubeconfig: Path | None, context: str | None, on_retry: Calla
 
 
 async def _with_its_converter(client: KubeClient, manifest: KubeObject) -> KubeObject:
-    """The definition without its stand-in for a converter, where the admission service has written its own address."""
+    """The definition without its placeholder for a converter, if the admission service has already written its address."""
     if "conversion" not in manifest["spec"]:
         return manifest
     key = ObjectKey("", manifest["metadata"]["name"])

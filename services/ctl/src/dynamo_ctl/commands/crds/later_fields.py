@@ -1,13 +1,13 @@
-"""Fields of Dynamo 1.3 to 1.6 that the definitions of this platform do not have, and what to do about each.
+"""Fields of Dynamo 1.3 to 1.6 that this platform's definitions do not have, and what to do about each.
 
-The table of docs/moving.md has them, too.
+docs/moving.md has the same table.
 """
 
 from collections.abc import Mapping
 
 from dynamo_shared.api.rules import Location
 
-#: The end of a field's path, without indexes and names of components -> what to do. The longest end counts.
+#: The end of a field's path, without indexes and names of components -> what to do. The longest matching end counts.
 LATER: dict[str, str] = {
     "dynamoSidecar": "run the Dynamo runtime in main, or in an init container runtime with restartPolicy: Always",
     "gpuMemoryService.extraClientPods": "remove it: only pods of the component use the GPU memory service, as with the operator",
@@ -16,7 +16,7 @@ OTHERS = "nothing here says the same: remove it, or leave this object to the ope
 
 
 def what_to_do(field: Location, moved: Mapping[str, str]) -> str:
-    """What the author of an object does about a field that would be dropped; `moved` has those with another name."""
+    """What the author should do about a field that would be dropped. `moved`: the fields that have another name here."""
     names = [each for each in field if isinstance(each, str)]
     ends = (".".join(names[start:]) for start in range(len(names)))
     later = next((LATER[end] for end in ends if end in LATER), None)

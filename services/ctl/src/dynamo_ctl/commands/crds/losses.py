@@ -1,4 +1,4 @@
-"""What objects would lose under the definitions of this platform: `dynamoctl crds --check`, before they are replaced."""
+"""What objects would lose under this platform's definitions: `dynamoctl crds --check`, before they replace others."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,14 +26,16 @@ _KINDS = {definition.kind: definition for definition in DEFINITIONS}
 
 
 class Checked(NamedTuple):
-    """How many objects were checked, and a line for each field that one of them would lose, or be refused for."""
+    """The number of checked objects, and a line for each field that would be dropped or refused."""
 
     objects: int
     findings: tuple[str, ...]
 
 
 def in_text(text: str) -> Checked:
-    """Manifests of a text; NotUsable where it has none, or anything else. Manifests of other groups do not count."""
+    """Check the manifests of a text. Manifests of other groups do not count. Raises NotUsable if the text has no
+    manifest, or has anything else.
+    """
     try:
         parsed = unlisted(text)
     except InvalidManifest as error:
@@ -47,9 +49,9 @@ def in_text(text: str) -> Checked:
 
 
 async def in_cluster(kubeconfig: Path | None, context: str | None) -> Checked:
-    """Objects of a cluster, of every kind that it has and this platform defines. CtlError where one cannot be read.
+    """Check a cluster's objects of every kind that it has and this platform defines. Raises CtlError if a read fails.
 
-    What another of them controls does not count: it is rendered again.
+    An object that another of these objects controls does not count: the platform renders it again.
     """
     objects, findings = 0, list[str]()
     async with await ClusterOptions(kubeconfig, context).client() as client:
@@ -62,9 +64,9 @@ async def in_cluster(kubeconfig: Path | None, context: str | None) -> Checked:
 
 
 def of_object(obj: KubeObject, resource: Resource) -> Iterator[str]:
-    """A line for each field of an object that the definition of its kind drops, or whose value it refuses.
+    """A line for each field of an object that its kind's definition would drop, or whose value it would refuse.
 
-    Its status does not count: the platform writes its own.
+    The status does not count: the platform writes its own.
     """
     metadata = mapping(obj.get("metadata"))
     where = "/".join(filter(None, (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))))
@@ -94,7 +96,7 @@ def _of_manifest(obj: dict[str, Any]) -> Iterator[str]:
 
 
 async def _served(client: KubeClient, definition: Definition) -> list[Resource]:
-    """Versions in which a cluster serves a kind, of those that this platform knows, newest first; none without the kind."""
+    """The versions of a kind that the cluster serves and this platform knows, newest first; empty without the kind."""
     name = f"{definition.resource.plural}.{GROUP}"
     installed = await get_if_present(client, CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
     if installed is None:
@@ -123,7 +125,7 @@ def _is_controlled(obj: KubeObject) -> bool:
 
 
 def _first_of_each(by_version: Iterable[tuple[Resource, list[KubeObject]]]) -> Iterator[str]:
-    """Of each object the findings of the newest version that has any: the others name the same fields in other words."""
+    """For each object, the findings of its newest version that has any: other versions only name fields differently."""
     reported: set[tuple[str, str]] = set()
     for resource, objects in by_version:
         for obj in objects:

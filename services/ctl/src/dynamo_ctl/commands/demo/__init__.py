@@ -22,8 +22,8 @@ def demo(
 ) -> None:
     """Show the platform at work: a local Kubernetes, the platform on it, and example graphs while they start.
 
-    The first run fetches or builds the Kubernetes programs, which are kept for the next one. GPU nodes and pods are
-    simulated by KWOK: no engine runs, everything else is real.
+    The first run downloads or builds the Kubernetes programs and keeps them for the next run. KWOK simulates GPU nodes
+    and pods: no engine runs, but everything else is real.
     """
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.demo import run  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A local control plane, NATS, etcd, and the platform as a process of its own, so that its log stays out of the table."""
+"""A local control plane, NATS, etcd, and the platform as a separate process, so that its log stays out of the table."""
 
 import json
 import sys
@@ -30,13 +30,13 @@ from dynamo_ctl.settings import with_cluster, with_platform
 
 @asynccontextmanager
 async def local_platform(state: Path, cluster: str, steps: Progress) -> AsyncIterator[Settings]:
-    """All of it, running and ready, with state and logs in a folder; yields the platform's settings.
+    """Start all parts, with state and logs in a folder. Yields the platform's settings when it is ready.
 
-    Raises LocalClusterError where something cannot be obtained or does not start.
+    Raises LocalClusterError if a program cannot be obtained or does not start.
     """
     programs = Programs(steps)
     plane = ControlPlane(ControlPlaneOptions(directory=state / "kubernetes", prepare=install_definitions), programs)
-    # Before the start, so that the time of starting is not that of building.
+    # Before the start, so that the measured start time does not include the build.
     await programs.obtain_all([*plane.options.programs, "nats-server"])
     async with AsyncExitStack() as stack:
         with step(steps, "starting Kubernetes, with two simulated nodes of eight GPUs"):
@@ -49,12 +49,12 @@ async def local_platform(state: Path, cluster: str, steps: Progress) -> AsyncIte
 
 @asynccontextmanager
 async def platform_on(kubeconfig: Path, state: Path, cluster: str, programs: Programs) -> AsyncIterator[Settings]:
-    """The platform, with a NATS and an etcd of its own, ready, on a local control plane that has the definitions."""
+    """Run the platform with its own NATS and etcd on a local control plane that has the definitions. Yields when ready."""
     async with AsyncExitStack() as stack:
         settings = with_platform(with_cluster(Settings(), kubeconfig, None), cluster_name=cluster)
         settings = await stack.enter_async_context(embedded(settings, state, programs))
         settings = webhooks.on_loopback(settings, free_port())
-        # The usual port makes an address that is easy to type; another demo may have it.
+        # The usual port gives an address that is easy to type, but another demo may use it.
         if not is_free(settings.platform.dynadmin.port):
             moved = settings.platform.dynadmin.model_copy(update={"port": free_port()})
             settings = with_platform(settings, dynadmin=moved)
@@ -85,7 +85,7 @@ async def _process(state: Path, settings: Settings) -> AsyncIterator[None]:
 
 
 async def is_ready(probe: LocalHttp) -> bool:
-    """Whether the platform works. OSError with what its parts say that do not work yet."""
+    """Whether the platform works. Raises OSError that names the parts that do not work yet."""
     _, body = await probe.request("GET", "/readyz", within=PROBE_WITHIN)
     report = json.loads(body)
     if not report["ready"]:

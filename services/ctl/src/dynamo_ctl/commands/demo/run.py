@@ -34,12 +34,12 @@ from dynamo_ctl.running import announced, claimed
 NAMESPACE = "dynamo-demo"
 CLUSTER = "demo"
 EXAMPLES = "examples"
-#: In a folder of a demonstration: all that is in it may be deleted.
+#: This file identifies a folder of a demonstration, whose content may be deleted.
 MARKER = ".dynamo-demo"
 
 
 def find_manifests(given: Sequence[Path]) -> list[Path]:
-    """The files to deploy; without any, those of `examples/` here or in the source tree that we are part of."""
+    """The files to deploy; if none are given, the files of `examples/` here or in the source tree of this program."""
     if given:
         return files.expand(given)
     here = [Path(EXAMPLES), *(parent / EXAMPLES for parent in Path(__file__).parents)]
@@ -50,9 +50,9 @@ def find_manifests(given: Sequence[Path]) -> list[Path]:
 
 
 async def demo(manifests: Sequence[Path], folder: Path, timeout: float, console: Console, *, leave: bool) -> None:
-    """Show the graphs of manifests; state and logs are below the folder. `leave`: do not wait for Ctrl-C afterwards.
+    """Show the graphs of manifests. State and logs are below the folder. `leave`: do not wait for Ctrl-C afterwards.
 
-    CtlError where a graph does not become successful within `timeout` seconds; logs then stay in the folder.
+    Raises CtlError if a graph does not become successful within `timeout` seconds; logs then stay in the folder.
     """
     graphs = [graph for file in manifests for graph in _read(file)]
     state = folder / CLUSTER
@@ -63,8 +63,8 @@ async def demo(manifests: Sequence[Path], folder: Path, timeout: float, console:
 
 
 def empty(state: Path) -> None:
-    """Make the folder of a demonstration, or delete what is in it. CtlError where files of something else are there."""
-    # Releases without a marker left this.
+    """Create the folder of a demonstration, or delete its content. Raises CtlError if it contains unrelated files."""
+    # Releases without a marker left this folder.
     is_own = (state / MARKER).exists() or (state / "kubernetes" / "pki").is_dir()
     if state.exists() and not is_own and any(state.iterdir()):
         raise CtlError(

@@ -1,4 +1,4 @@
-"""What graphs were made into, as a tree of owners."""
+"""The objects of graphs, as a tree of owners."""
 
 import asyncio
 from collections import defaultdict
@@ -27,28 +27,30 @@ from dynamo_ctl.summary import component_line, graph_line
 
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
-#: What stands between a workload and its pods: a LeaderWorkerSet has its leaders made by one, and each leader its workers.
+#: Kinds between a workload and its pods: a StatefulSet of a LeaderWorkerSet owns the leaders, and each leader owns a
+#: StatefulSet with its workers.
 _BETWEEN = frozenset({REPLICA_SETS.kind, STATEFUL_SETS.kind})
-#: What can be below a graph, in the order in which it is shown.
+#: Kinds that can be below a graph, in display order.
 SHOWN = (
     DYNAMO_COMPONENT_DEPLOYMENTS, DEPLOYMENTS, REPLICA_SETS, LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES,
     SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS,
 )  # fmt: skip
 
-#: What a cluster may do without.
+#: Kinds that a cluster may lack.
 OPTIONAL = frozenset(each.resource for each in WATCHED if each.optional)
 
 
 async def read(client: KubeClient, namespace: str) -> Tree:
-    """The graphs of a namespace with all that they own, as it is now."""
+    """Read the current graphs of a namespace with all objects that they own."""
     lists = await asyncio.gather(*(_list(client, each, namespace) for each in (DYNAMO_GRAPH_DEPLOYMENTS, *SHOWN)))
     return grow(namespace, lists[0], [obj for listed in lists[1:] for obj in listed])
 
 
 def grow(namespace: str, graphs: Sequence[KubeObject], objects: Sequence[KubeObject]) -> Tree:
-    """The tree of graphs and what belongs to them.
+    """The tree of graphs and their objects.
 
-    ReplicaSets and StatefulSets are left out: their pods hang on the Deployment or the LeaderWorkerSet, workers on their leader.
+    ReplicaSets and StatefulSets are left out: pods appear below the Deployment or the LeaderWorkerSet, workers below
+    their leader.
     """
     below: dict[str, list[KubeObject]] = defaultdict(list)
     for obj in objects:

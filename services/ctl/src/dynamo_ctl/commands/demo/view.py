@@ -1,4 +1,4 @@
-"""What the demonstration shows while graphs are on their way: a live table on a terminal, lines elsewhere."""
+"""The display of graphs while they start: a live table on a terminal, lines elsewhere."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,11 +18,11 @@ PER_SECOND = 10
 
 
 Show = Callable[[Sequence[GraphLine], Mapping[str, float]], None]
-"""Shows how far graphs are, with seconds since creation by name, which stand still once a graph is up."""
+"""Shows the progress of graphs, with seconds since creation by name; the seconds stop when a graph is successful."""
 
 
 def in_lines(out: Callable[[str], object]) -> Show:
-    """Prints a line for each change, with the seconds since the graph was created."""
+    """Prints a line for each change, with the seconds since the creation of the graph."""
     shown: dict[str, tuple[str, str]] = {}
 
     def show(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> None:
@@ -41,8 +41,8 @@ def in_lines(out: Callable[[str], object]) -> Show:
 
 
 def table(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> Table:
-    """The table as it is now."""
-    # Expanded, with a ratio for the message: it gives way on a narrow terminal, and the other columns do not.
+    """The current table."""
+    # Expanded, with a ratio for the message: on a narrow terminal only the message's column becomes narrower.
     drawn = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for name in ("GRAPH", "BACKEND", "STATE", "COMPONENTS", "AGE"):
         drawn.add_column(name, no_wrap=True)
@@ -58,7 +58,7 @@ def table(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> Table:
             state,
             line.components,
             f"{seconds:.1f}s" if seconds < 100 else span(seconds),
-            # Without markup, of which `containers[main]` would be a tag.
+            # Without markup, which would read `containers[main]` as a tag.
             Text(line.message),
         )
     return drawn
@@ -66,7 +66,7 @@ def table(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> Table:
 
 @contextmanager
 def showing(console: Console) -> Iterator[Show]:
-    """A view for a console; the table stays on the terminal when this ends."""
+    """A view for a console. The table stays on the terminal at the end."""
     if not console.is_terminal:
         yield in_lines(partial(console.print, markup=False))
         return

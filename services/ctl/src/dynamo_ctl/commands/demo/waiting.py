@@ -1,4 +1,4 @@
-"""Waiting until graphs are successful, and saying why they are not."""
+"""Waits until graphs are successful, and reports why they are not."""
 
 import asyncio
 import time
@@ -14,14 +14,15 @@ from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.summary import graph_line, is_successful
 
 POLL_EVERY = 0.1
-#: `failed` may be passed through (a quota that is raised, an admission webhook that restarts); this long, it stays.
+#: `failed` may be temporary (a quota that is raised, an admission webhook that restarts). After this time it counts as
+#: permanent. Seconds.
 FAILED_FOR = 10.0
-#: Events that are quoted; the newest matter most.
+#: Number of quoted events: the newest matter most.
 QUOTED_EVENTS = 5
 
 
 class GraphProgress:
-    """Progress of the demo's graphs, in seconds on one clock. Pure: `observe` gets the graphs, and the time."""
+    """Progress of the demo's graphs, in seconds of one clock. Pure: `observe` gets the graphs and the time."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -31,7 +32,7 @@ class GraphProgress:
         self.graphs: list[KubeObject] = []
 
     def observe(self, graphs: Iterable[KubeObject], now: float) -> None:
-        """These graphs there are now."""
+        """Record the current graphs."""
         observed = {graph["metadata"]["name"]: graph for graph in graphs}
         self.graphs = [observed[name] for name in self._names if name in observed]
         for graph in self.graphs:
@@ -45,7 +46,7 @@ class GraphProgress:
                 self._failed.pop(name, None)
 
     def ages(self, now: float) -> dict[str, float]:
-        """Seconds since creation, up to success."""
+        """Seconds from creation to now, or to success."""
         return {name: self.took.get(name, now - created) for name, created in self._created.items()}
 
     @property
@@ -59,7 +60,7 @@ class GraphProgress:
         return [graph for graph in self.graphs if graph["metadata"]["name"] not in self.took]
 
     def hopeless(self, now: float) -> bool:
-        """Whether every graph is there, and those that are not successful have failed for long."""
+        """Whether every graph exists, and every unsuccessful graph has been failed for `FAILED_FOR`."""
         late = [graph["metadata"]["name"] for graph in self.late]
         return len(self.graphs) == len(self._names) and all(
             name in self._failed and now - self._failed[name] > FAILED_FOR for name in late
@@ -75,9 +76,9 @@ async def until_successful(
     timeout: float,
     applying: asyncio.Task[None],
 ) -> dict[str, float]:
-    """Seconds from creation to success of each graph, shown on the way, while `applying` creates them.
+    """Show the graphs while `applying` creates them. Returns for each graph the seconds from creation to success.
 
-    CtlError, with the reasons, where one does not get there within `timeout` seconds; what `applying` raises.
+    Raises CtlError with reasons if a graph is not successful within `timeout` seconds, and the errors of `applying`.
     """
     progress, begun = GraphProgress(names), time.monotonic()
     while True:
@@ -95,7 +96,7 @@ async def until_successful(
 
 
 async def reasons(client: KubeClient, namespace: str, graphs: Sequence[KubeObject]) -> list[str]:
-    """Why graphs are not successful: their own condition, those of their components, and the newest warnings."""
+    """Why graphs are not successful: their conditions, the conditions of their components, and the newest warnings."""
     components = await client.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
     lines: list[str] = []
     for graph in graphs:

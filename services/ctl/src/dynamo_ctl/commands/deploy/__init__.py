@@ -11,7 +11,7 @@ from dynamo_ctl.commands.remote import ApiOptions, Namespace
 
 
 class DryRun(StrEnum):
-    """How far a deployment goes without being stored."""
+    """Where a dry run checks the deployment."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -34,9 +34,9 @@ def deploy(
     config: Config = None,
     api: ApiOptions,
 ) -> None:
-    """Deploy a model: a graph as described, or with --ttft and --itl a graph that keeps these times.
+    """Deploy a model: a graph as described, or with --ttft and --itl a graph that keeps these latencies.
 
-    Fields are those of the intent (docs/dynadmin.md); options stand in place of what the file says.
+    The fields of FILE are those of an intent (docs/dynadmin.md). Options override FILE.
     """
     from dynamo_ctl import settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
@@ -45,7 +45,7 @@ def deploy(
     sent = options.intent(replicas=replicas)
     as_json = output is LineOutput.JSON
     if dry_run is DryRun.CLIENT:
-        from dynamo_ctl.commands.deploy import offline  # noqa: PLC0415 - a second, and of no use with a server
+        from dynamo_ctl.commands.deploy import offline  # noqa: PLC0415 - takes a second, and is not needed with a server
 
         settings.quiet()
         offline.deploy(sent, namespace, settings.load(config), echo, remark=echo_error, as_json=as_json)
@@ -67,7 +67,7 @@ def estimate(
     output: JsonOutput = LineOutput.TABLE,
     api: ApiOptions,
 ) -> None:
-    """What an intent is expected to do: times, throughput, GPUs, and the Pareto points to choose from."""
+    """Estimate an intent: latencies, throughput, GPUs, and the Pareto points to choose from."""
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
     from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
@@ -90,7 +90,7 @@ def logs(
     namespace: Namespace = "default",
     api: ApiOptions,
 ) -> None:
-    """Logs of all pods of a graph, merged."""
+    """Print the merged logs of all pods of a graph."""
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
     from dynamo_ctl.printing import echo_error, echo_log  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`dynamoctl deploy`, `estimate`, `logs`: what they do."""
+"""The work of `dynamoctl deploy`, `estimate` and `logs`."""
 
 import json
 from contextlib import aclosing
@@ -14,14 +14,14 @@ from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import Print
 from dynamo_ctl.remote import Remote, ServerSentEvent, field_error, path_of
 
-#: An earlier request of the same key is answered with 200.
+#: Status of a new deployment. The API answers 200 if an earlier request had the same key.
 _CREATED = 201
-#: As the API takes it: a header.
+#: Longest idempotency key of the API, in a header.
 _LONGEST_KEY = 128
 
 
 def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
-    """The intent of a file, with what the command line says in place of it. CtlError where the file holds none."""
+    """The intent of a file, overridden by options. Raises CtlError if the file has no intent."""
     hint = f"; kubectl apply -f {file} creates what a manifest describes"
     intent = {} if file is None else files.document(file, "an intent (docs/dynadmin.md)", hint)
     return _merged(intent, given)
@@ -38,7 +38,7 @@ async def deploy(
     as_json: bool,
     key: str,
 ) -> None:
-    """Deploy over the API, or let the API server check it, and print the result alone; `remark` gets what there is to know."""
+    """Deploy over the API, or let the API server check it. Prints only the result; `remark` gets warnings."""
     if not (key.isascii() and key.isprintable() and " " not in key and len(key) <= _LONGEST_KEY):
         raise CtlError(
             f"--request: 1 to {_LONGEST_KEY} printable ASCII characters without blanks are expected", ExitCode.USAGE
@@ -68,7 +68,7 @@ async def deploy(
 async def estimate(
     remote: Remote, namespace: str, sent: dict[str, Any], out: Print, *, remark: Print, as_json: bool
 ) -> None:
-    """Print what an intent is expected to do; `remark` gets the progress, and what limits the estimate."""
+    """Print the estimate of an intent. `remark` gets the progress, and the limits of the estimate."""
     last: Any = None
     with Steps(remark) as steps:
         async with remote.stream("POST", path_of(namespace, "estimate"), sent) as events:
@@ -96,9 +96,9 @@ async def estimate(
 async def logs(
     remote: Remote, namespace: str, graph: str, component: str, out: Print, *, remark: Print, follow: bool, tail: int
 ) -> None:
-    """Lines of all pods of a graph, each with its pod; a remark for each log that is not read.
+    """Print the log lines of all pods of a graph, each with its pod. `remark` gets each log that cannot be read.
 
-    CtlError where none can be read.
+    Raises CtlError if no log can be read.
     """
     query = {"component": component, "tail": tail, "follow": "true" if follow else ""}
     path = path_of(namespace, "deployments", graph, "logs", **query)

@@ -1,4 +1,4 @@
-"""Options that are an intent, declared once for the commands that take one."""
+"""The options of an intent, declared once for all commands that accept an intent."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ Sku = Annotated[str | None, typer.Option("--gpu", metavar="KIND", help="Kind of 
 
 @dataclass(frozen=True, slots=True)
 class IntentOptions:
-    """The intent as the command line says it."""
+    """The intent on the command line."""
 
     name: Name = None
     file: File = None
@@ -48,18 +48,18 @@ class IntentOptions:
     gpu: Sku = None
 
     def intent(self, *, name: str | None = None, replicas: int | None = None) -> dict[str, Any]:
-        """The intent: a file's, and what options say in place of it. `name` stands in for none. CtlError."""
+        """The intent of the file, overridden by options. `name`: used if there is no other name. Raises CtlError."""
         from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
         from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
         objective = self.ttft is not None or self.itl is not None
-        # An estimate, which has a name of its own, is also one of every backend.
+        # An estimate, which sets `name`, may also cover every backend.
         chosen = self.backend or objective or name
         required = {"NAME": self.name or name, "--model MODEL": self.model, "--backend NAME (or --ttft MS)": chosen}
         missing = [each for each, value in required.items() if not value]
         if self.file is None and missing:
             raise CtlError(f"missing: {', '.join(missing)}; or give an intent with -f FILE", ExitCode.USAGE)
-        # Without a file it is an objective where times are given.
+        # Without a file, the intent is an objective if latencies are given.
         mode = ("objective" if objective else "graph") if self.file is None or objective else None
         hardware = (
             {"gpuSku": self.gpu, "totalGpus": self.gpus}

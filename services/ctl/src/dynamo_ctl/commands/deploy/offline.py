@@ -1,4 +1,4 @@
-"""`dynamoctl deploy --dry-run client`: what an intent becomes, without any server."""
+"""`dynamoctl deploy --dry-run client`: translates an intent without any server."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ from dynamo_ctl.remote import field_error
 def deploy(
     sent: dict[str, Any], namespace: str, settings: Settings, out: Print, *, remark: Print, as_json: bool
 ) -> None:
-    """Translate without any server, and print the manifest alone; `remark` gets warnings. CtlError for all errors."""
+    """Translate without any server, and print only the manifest. `remark` gets warnings. Raises CtlError."""
     platform = settings.platform
     defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
     try:

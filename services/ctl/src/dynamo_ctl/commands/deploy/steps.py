@@ -1,4 +1,4 @@
-"""Progress on standard error: on a terminal one line that changes, elsewhere a line for each step."""
+"""Progress on standard error: one changing line on a terminal, a line for each step elsewhere."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Steps:
-    """Shows texts; two that differ in numbers alone are of one step. At the end, the line of a terminal is cleared."""
+    """Shows texts. Texts that differ only in numbers belong to one step. Clears a terminal's line at the end."""
 
     def __init__(self, remark: Print) -> None:
         self._remark = remark
@@ -30,7 +30,7 @@ class Steps:
     def say(self, text: str) -> None:
         """Show a text."""
         if self._terminal:
-            # A longer line would stay where it wraps.
+            # A longer line would wrap, and its first part would stay.
             self._write(escaped(text)[: shutil.get_terminal_size().columns - 1])
         elif (step := re.sub(r"\d+", "", text)) not in self._said:
             self._said.add(step)

@@ -1,4 +1,4 @@
-"""`dynamoctl dgdr`: the result of profiling for a request, drawn and applied."""
+"""`dynamoctl dgdr`: draws and applies the result of profiling for a request."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def plot(
     api: OtherWayOptions,
     context: Context = None,
 ) -> None:
-    """Draw the result of profiling: tokens a second of a GPU over those of a request, and each graph's figures.
+    """Draw the result of profiling: tokens per second per GPU against those per request, and a table of points.
 
-    Points have numbers, which `dynamoctl dgdr apply NAME --point N` takes; the selected one is marked with a star.
+    Points have numbers for `dynamoctl dgdr apply NAME --point N`. A star shows the selected point.
     """
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
@@ -76,9 +76,9 @@ def apply(
     api: OtherWayOptions,
     context: Context = None,
 ) -> None:
-    """Create the graph of a point, or change the one that was made for the request into it.
+    """Create the graph of a point. If a graph was created for the request before, replace its spec.
 
-    A graph of the same name that was not made for this request is left alone.
+    A graph of the same name that was not created for this request stays unchanged.
     """
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415

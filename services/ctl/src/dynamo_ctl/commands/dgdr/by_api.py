@@ -1,4 +1,4 @@
-"""`dynamoctl dgdr --server`: the same over the REST API."""
+"""`dynamoctl dgdr --server`: the same commands over the REST API."""
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.yaml_output import to_yaml
@@ -8,13 +8,13 @@ from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
 
 
 async def request_object(remote: Remote, namespace: str, name: str) -> KubeObject:
-    """A DynamoGraphDeploymentRequest."""
+    """Read a DynamoGraphDeploymentRequest."""
     request: KubeObject = await remote.request("GET", path_of(namespace, COLLECTIONS["dgdr"], name))
     return request
 
 
 async def promote(remote: Remote, namespace: str, name: str, number: int | None, out: Print, *, dry_run: bool) -> None:
-    """Deploy a point of a request, without a number the selected one."""
+    """Deploy a point of a request; without a number, the selected point."""
     if number is None:
         candidates = await remote.request("GET", path_of(namespace, COLLECTIONS["dgdr"], name, "candidates"))
         number = next((each["point"] for each in candidates["items"] if each["selected"]), 1)

@@ -1,4 +1,4 @@
-"""A Pareto front as characters, as an image, and as a page. Pure but for `save`, which writes the file."""
+"""Draws a Pareto front as characters, as an image, or as a page. Pure except for `save`, which writes the file."""
 
 from dataclasses import dataclass
 from html import escape
@@ -17,7 +17,7 @@ _HEADER = ("", "BACKEND", "SERVING", "GPUS", "TTFT", "ITL", "TOKENS/S/GPU", "TOK
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What is drawn: a title, and points with config, figures and whether they are selected."""
+    """The content of a drawing: a title, and points with configuration, figures, and whether they are selected."""
 
     title: str
     points: list[KubeObject]
@@ -35,12 +35,12 @@ def terminal(drawn: Drawn, width: int) -> list[str]:
 
 
 def table(points: list[KubeObject]) -> list[str]:
-    """Points, each with figures and whether it is selected, as lines of a table. Times are in milliseconds."""
+    """The points as lines of a table, with figures and whether they are selected. Times are in milliseconds."""
     return columns(_HEADER, [_row(number, point) for number, point in enumerate(points, 1)])
 
 
 def save(drawn: Drawn, file: Path) -> None:
-    """Draw into a .png or .html file. CtlError where nothing is known to draw, or it cannot be written."""
+    """Draw into a .png or .html file. Raises CtlError if the drawing library is missing or the file cannot be written."""
     draw = _png if file.suffix.lower() == ".png" else _html
     if not any(_xy(point) for point in drawn.points):
         raise CtlError("the request has no figures yet, so there is nothing to draw")
@@ -147,9 +147,9 @@ def _html(drawn: Drawn, file: Path) -> None:
             hoverinfo="text",
             showlegend=False,
         )
-    # Nor are they HTML, of which titles may have some.
+    # Titles are escaped because plotly interprets HTML in them.
     figure.update_layout(title=escape(drawn.title), xaxis_title=_X_TITLE, yaxis_title=_Y_TITLE, template="plotly_white")
     figure.update_xaxes(rangemode="tozero")
     figure.update_yaxes(rangemode="tozero")
-    # The page holds all that it needs: it is opened where there is no network, too.
+    # The page contains everything that it needs, so that it works without a network.
     figure.write_html(file, include_plotlyjs=True)

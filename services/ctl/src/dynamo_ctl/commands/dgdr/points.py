@@ -1,4 +1,4 @@
-"""The result of profiling for a request: read from its status, drawn, and deployed."""
+"""Reads the result of profiling from a request's status, draws it, and deploys it."""
 
 from pathlib import Path
 
@@ -23,13 +23,13 @@ from dynamo_ctl.targets import ClusterOptions
 
 
 async def read(where: ClusterOptions, name: str, namespace: str | None) -> KubeObject:
-    """A request. CtlError where it does not exist."""
+    """Read a request. Raises CtlError if it does not exist."""
     async with await where.client() as client:
         return await _request(client, name, namespace)
 
 
 def plot(request: KubeObject, out: Print, *, file: Path | None, width: int) -> None:
-    """Print the front of a request, and draw it into a file where one is named. CtlError where it has no result."""
+    """Print the front of a request, and draw it into `file` if given. Raises CtlError if the request has no result."""
     drawn = Drawn(title=_title(request), points=_points(request))
     for line in terminal(drawn, width):
         out(line)
@@ -41,7 +41,7 @@ def plot(request: KubeObject, out: Print, *, file: Path | None, width: int) -> N
 async def apply(
     where: ClusterOptions, name: str, namespace: str | None, number: int | None, out: Print, *, dry_run: bool
 ) -> None:
-    """Create the graph of a point, or replace the spec of the one that was made for the request."""
+    """Create the graph of a point, or replace the spec of the graph that was created for the request."""
     async with await where.client() as client:
         request = await _request(client, name, namespace)
         graph = graph_of(request, _graph(request, number))
@@ -75,7 +75,7 @@ async def apply(
 
 
 async def _planner_words(client: KubeClient, graph: KubeObject, number: int | None) -> list[str]:
-    """What the user has to know of a planner that was configured for the selected graph."""
+    """Messages for the user about a planner that was configured for the selected graph."""
     config = graph["metadata"]["annotations"].get(PLANNER_CONFIG)
     if config is None:
         return []

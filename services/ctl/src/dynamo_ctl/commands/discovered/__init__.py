@@ -10,7 +10,7 @@ from dynamo_ctl.commands.parameters import AnyNamespace, BusOptions, Output, wit
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredQuery:
-    """Which of them to show, and how."""
+    """Which workers or models to show, and how."""
 
     namespace: AnyNamespace = None
     graph: Annotated[str | None, typer.Option("--graph", "-g", metavar="NAME", help="Only of this graph.")] = None
@@ -19,13 +19,13 @@ class DiscoveredQuery:
 
 @with_options
 def workers(query: DiscoveredQuery, *, bus: BusOptions) -> None:
-    """Show the workers that Dynamo's discovery knows, in etcd or in Kubernetes, and what they serve."""
+    """Show the workers that Dynamo's discovery in etcd or Kubernetes knows, and what they serve."""
     _show("workers", query, bus)
 
 
 @with_options
 def models(query: DiscoveredQuery, *, bus: BusOptions) -> None:
-    """Show the models that workers serve together, and what is missing where requests cannot be answered."""
+    """Show the models that workers serve together, and what is missing if requests cannot be answered."""
     _show("models", query, bus)
 
 

@@ -1,4 +1,4 @@
-"""Workers and models as model-discovery publishes them: what `dynamoctl workers` and `dynamoctl models` do."""
+"""The work of `dynamoctl workers` and `dynamoctl models`: shows what model-discovery publishes."""
 
 import asyncio
 
@@ -21,20 +21,20 @@ HEADERS = {
     "workers": ("NAMESPACE", "NAME", "ROLE", "GRAPH", "POD", "SOURCE", "KV TOKENS", "AGE", "MODELS"),
     "models": ("NAMESPACE", "MODEL", "AVAILABLE", "MISSING", "WORKERS", "GRAPH", "CONTEXT", "AGE"),
 }
-#: Seconds for all of a view to be read.
+#: Time-out for reading a whole view. Seconds.
 READ_WITHIN = 30.0
 _NONE = "-"
 
 
 async def show(what: str, query: DiscoveredQuery, where: Where, out: Print) -> None:
-    """Print the `workers` or the `models` that there are now. CtlError where there is no server, or no model-discovery."""
+    """Print the current `workers` or `models`. Raises CtlError if there is no server, or no model-discovery."""
     async with connected(where) as bus:
         for line in await lines(what, query, bus, where.cluster):
             out(line)
 
 
 async def lines(what: str, query: DiscoveredQuery, bus: Bus, cluster: str) -> list[str]:
-    """What to print. CtlError where these views are not published."""
+    """The lines to print. Raises CtlError if model-discovery does not publish these views."""
     if not await stands(bus, STATE):
         raise CtlError("nothing is published there: the platform has never run with this NATS")
     objects, published = await _read(what, query, bus, cluster)
@@ -49,7 +49,7 @@ async def lines(what: str, query: DiscoveredQuery, bus: Bus, cluster: str) -> li
 
 
 async def _read(what: str, query: DiscoveredQuery, bus: Bus, cluster: str) -> tuple[list[KubeObject], bool]:
-    """The objects, sorted, and whether they are all (their marker is there)."""
+    """The objects, sorted, and whether they are complete (their marker exists)."""
     objects: dict[str, KubeObject] = {}
     published = False
     try:

@@ -11,7 +11,7 @@ from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 @dataclass(frozen=True, slots=True)
 class EventQuery:
-    """Which events, and whether to wait for more. None stands for any."""
+    """Which events to show, and whether to wait for more. None: any."""
 
     namespace: AnyNamespace = None
     kind: Annotated[
@@ -46,10 +46,10 @@ def events(
     bus: BusOptions,
     api: OtherWayOptions,
 ) -> None:
-    """Show the platform's events: the stored ones (a week is kept), oldest first, and with --follow new ones.
+    """Show the platform's stored events (of the last week), oldest first, and with --follow also new events.
 
-    Filters become NATS subject filters, so the server sends only what is asked for. With --server these are the
-    Kubernetes Events of one object, and of all that it owns: name it with --kind dgd, dcd or dgdr, and --name.
+    Filters become NATS subject filters, so the server sends only matching events. --server shows the Kubernetes Events
+    of one object and of all objects that it owns: name the object with --kind dgd, dcd or dgdr, and --name.
     """
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.events import by_api, stream  # noqa: PLC0415
@@ -68,7 +68,7 @@ def events(
             follow=query.follow,
         )
         return
-    # A word that is wrong is reported before a server that is missing.
+    # Report a mistake on the command line before a missing server.
     stream.selected(query)
     settings.quiet(follow=query.follow)
     (interrupts.serve if query.follow else interrupts.run)(

@@ -10,7 +10,7 @@ from dynamo_ctl.kinds import short_name
 from dynamo_ctl.printing import Print, day, one_line
 from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
 
-#: As many as the API gives.
+#: Largest number of events in an answer of the API.
 _MOST = 2000
 
 
@@ -25,7 +25,7 @@ async def events(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Events of an object and of all that it owns, oldest first."""
+    """Print the events of an object and of all objects that it owns, oldest first."""
     if (collection := COLLECTIONS.get(short_name(kind))) is None:
         raise CtlError(f"--kind {kind}: with --server one of {', '.join(COLLECTIONS)}", ExitCode.USAGE)
     earliest = datetime.now(UTC) - since if since is not None else None

@@ -1,4 +1,4 @@
-"""Listening to the platform's events on NATS: what `dynamoctl events` does."""
+"""The work of `dynamoctl events`: listens to the platform's events on NATS."""
 
 import json
 import re
@@ -17,14 +17,14 @@ from dynamo_ctl.nats_targets import Where, connected, stands, until_stands
 from dynamo_ctl.printing import Print, day, one_line
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-#: Ten years: nothing is older. Seconds.
+#: Ten years: no event is older. Seconds.
 LONGEST = 10 * 365 * 86400
-#: Recent events that are kept, so that a repeated event after a reconnect is not shown twice.
+#: Number of remembered recent events, so that an event that repeats after a reconnection is not shown twice.
 REMEMBERED = 10_000
 
 
 def duration(text: str) -> timedelta:
-    """`90s`, `10m`, `2h`, `1d`, or several of them. CtlError for anything else."""
+    """Parse `90s`, `10m`, `2h`, `1d`, or a sequence of them. Raises CtlError for anything else."""
     if not re.fullmatch(r"(\d+[smhd])+", text):
         raise CtlError(f"--since {text}: write a duration such as 90s, 10m, 2h or 1d", ExitCode.USAGE)
     seconds = sum(int(number) * UNITS[unit] for number, unit in re.findall(r"(\d+)([smhd])", text))
@@ -32,7 +32,7 @@ def duration(text: str) -> timedelta:
 
 
 def filters(query: EventQuery, cluster: str) -> list[str]:
-    """NATS subjects of the events that are asked for. CtlError as `selected`."""
+    """NATS subjects of the requested events. Raises CtlError like `selected`."""
     return sorted(
         {
             subjects.event_filter(cluster, namespace=query.namespace, kind=kind, name=query.name, event=event)
@@ -42,7 +42,7 @@ def filters(query: EventQuery, cluster: str) -> list[str]:
 
 
 def selected(query: EventQuery) -> list[tuple[str | None, str | None]]:
-    """Kind and event tokens that are asked for. CtlError for a kind or a type that does not exist."""
+    """The requested kind and event tokens. Raises CtlError for an unknown kind or type."""
     kind = _kind(query.kind) if query.kind else None
     return [_event(each, kind) for each in query.types] or [(kind, None)]
 
@@ -56,16 +56,16 @@ async def listen(
     as_json: bool = False,
     remark: Print = lambda _: None,
 ) -> None:
-    """Print events; returns after the last stored one unless the query follows. CtlError where there is no server.
+    """Print events. Returns after the last stored event unless the query follows. Raises CtlError without a server.
 
-    `remark` gets a line where no stored event matches: what is left out of a query, or mistyped in it, looks the same.
+    `remark` gets a line if no stored event matches, because a typo in a query has the same effect.
     """
     earliest = datetime.now(UTC) - since if since is not None else None
     async with connected(where) as bus:
         if not query.follow and not await stands(bus, EVENTS):
             if await stands(bus, STATE):
                 remark("no event yet")
-                return  # The stream of events is made with the first of them.
+                return  # The first event creates the stream.
             raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there")
         if is_waiting := not await stands(bus, EVENTS):
             remark("no event yet; waiting for the first one")
@@ -108,14 +108,14 @@ def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
         what = f"{about.event:<12} {short_name(about.kind):<8} {place}"
     except ValueError:
         what = f"{event.get('type', '?')} {subject}"
-    # What the end of an object carries is the state that it had: not why it ended.
+    # A deletion event contains the object's last state, not the reason for its deletion.
     data = {} if subject.endswith(".deleted") else event.get("data") or {}
     detail = one_line(": ".join(str(data[name]) for name in ("reason", "message") if data.get(name)))
     return f"{day(moment)}{moment.astimezone():%H:%M:%S.%f}"[:-3] + f"  {what}  {detail}".rstrip()
 
 
 def _kind(name: str) -> str:
-    """Token of a kind, by any of its names. A kind without events would be waited for without end."""
+    """The token of a kind, by any of its names. Refuses kinds without events: a query would wait for them without end."""
     token = full_name(name)
     known = {spec.kind for spec in specifications.EVENTS}
     if token in known:
@@ -125,7 +125,7 @@ def _kind(name: str) -> str:
 
 
 def _event(type_: str, kind: str | None) -> tuple[str | None, str | None]:
-    """Kind and event tokens of a type, written in short or in full."""
+    """Kind and event tokens of a type in its short or full form."""
     known = sorted({spec.event for spec in specifications.EVENTS})
     for spec in specifications.EVENTS:
         if spec.type == type_:

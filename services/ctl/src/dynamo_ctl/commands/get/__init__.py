@@ -41,7 +41,7 @@ def get(
 ) -> None:
     """Show graphs and their components.
 
-    Reads the cluster of the platform that runs in this folder or one above it; else that of your kubeconfig.
+    Reads the cluster of the platform that runs in this folder or above it, otherwise the cluster of your kubeconfig.
     """
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.get import objects, sources  # noqa: PLC0415

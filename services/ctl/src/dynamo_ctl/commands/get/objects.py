@@ -1,4 +1,4 @@
-"""Reading graphs and components: what `dynamoctl get` does."""
+"""The work of `dynamoctl get`: reads graphs and components."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ HEADERS = {
 
 
 def resolved(query: ObjectQuery) -> ObjectQuery:
-    """The same with the short name of its kind, and the name of `KIND/NAME`. CtlError for what cannot be shown."""
+    """The query with the short name of its kind, and the name from `KIND/NAME`. Raises CtlError for an unknown kind."""
     written, slash, name = query.what.partition("/")
     what = short_name(written)
     if what not in (*RESOURCES, ALL):
@@ -33,12 +33,12 @@ def resolved(query: ObjectQuery) -> ObjectQuery:
 
 
 def kinds(query: ObjectQuery) -> list[str]:
-    """Short names of the resources that are asked for."""
+    """Short names of the requested resources."""
     return list(RESOURCES) if query.what == ALL else [query.what]
 
 
 async def show(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
-    """Print what there is now. CtlError where an object that is named is not there."""
+    """Print the current objects. Raises CtlError if a named object does not exist."""
     namespace = _namespace(source, query)
     objects_of = {kind: await _read(source, kind, query) for kind in kinds(query)}
     if query.name and not any(objects_of.values()):
@@ -60,7 +60,7 @@ async def show(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
 
 
 async def watch(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
-    """Print what there is, then a line (or an object) for each change, until cancelled."""
+    """Print the current objects, then a line (or an object) for each change, until cancelled."""
     namespace = _namespace(source, query)
     widths = {kind: await _widths(source, kind, query) for kind in kinds(query)}
     titled: set[str] = set()
@@ -81,7 +81,7 @@ async def watch(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
 
 
 async def _widths(source: ObjectSource, kind: str, query: ObjectQuery) -> list[int]:
-    """How wide columns are for what there is now; later rows may make them wider."""
+    """The widths of columns for the current objects; later rows may need more."""
     header, rows = _table_cells(kind, await _read(source, kind, query), query)
     return [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
 
@@ -127,6 +127,6 @@ def _grow(widths: list[int], row: list[str]) -> None:
 
 
 def _plain(obj: KubeObject) -> KubeObject:
-    """Without what is only of use to the API server; kubectl leaves it out, too."""
+    """The object without fields that only the API server needs; kubectl omits them, too."""
     metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     return {**obj, "metadata": metadata}

@@ -1,4 +1,4 @@
-"""Where `dynamoctl get` reads objects: a cluster with the rights of the kubeconfig, or the REST API."""
+"""Sources of `dynamoctl get`: a cluster with the rights of the kubeconfig, or the REST API."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
@@ -17,7 +17,7 @@ from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.remote import COLLECTIONS, Remote, RequestRefused, path_of
 
 RESOURCES = {"dgd": DYNAMO_GRAPH_DEPLOYMENTS, "dcd": DYNAMO_COMPONENT_DEPLOYMENTS}
-#: Changes that wait to be printed; a slow terminal holds what follows up, not the memory.
+#: Largest number of changes that wait to be printed: a slow terminal then delays the reader instead of filling memory.
 WAITING = 1000
 
 
@@ -33,14 +33,14 @@ Changes: TypeAlias = asyncio.Queue[ObjectEvent | Exception]
 
 
 class ObjectSource(Protocol):
-    """Reads objects of a kind (a key of RESOURCES); an empty namespace stands for all of them."""
+    """Reads objects of a kind (a key of RESOURCES). An empty namespace stands for all namespaces."""
 
     @property
     def namespace(self) -> str:
-        """The namespace where none is named."""
+        """The namespace if the query names none."""
 
     async def read(self, kind: str, namespace: str, name: str | None) -> list[KubeObject]:
-        """Objects; at least the one of the name, where one is given. CtlError where the kind is not served."""
+        """Objects, at least the object of `name` if given. Raises CtlError if the kind is not served."""
 
     def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[ObjectEvent]:
         """Existing objects, then each change, until cancelled."""
@@ -54,11 +54,11 @@ class OfCluster:
 
     @property
     def namespace(self) -> str:
-        """That of the context."""
+        """The namespace of the context."""
         return self._client.namespace
 
     async def read(self, kind: str, namespace: str, name: str | None) -> list[KubeObject]:
-        """Objects, or the one of a name. CtlError where the kind is not served."""
+        """All objects, or the object of `name`. Raises CtlError if the kind is not served."""
         resource = RESOURCES[kind]
         try:
             if name and namespace:
@@ -81,7 +81,7 @@ class OfCluster:
         reflector: Reflector | None = None
 
         def health(ok: bool, message: str) -> None:
-            # Before the first contact a user waits at the terminal and can repair it; later it may come back by itself.
+            # Before the first contact the user waits and can fix the cause; a later failure may pass by itself.
             if not ok and (reflector is None or not reflector.last_contact) and not changes.full():
                 changes.put_nowait(CtlError(f"cannot watch {resource.id}: {message}", ExitCode.UNREACHABLE))
 
@@ -92,7 +92,7 @@ class OfCluster:
 
 
 class OfApi:
-    """The REST API. All namespaces are those in which the caller may list graphs."""
+    """The REST API. "All namespaces" are the namespaces in which the caller may list graphs."""
 
     namespace = "default"
 
@@ -100,7 +100,7 @@ class OfApi:
         self._remote = remote
 
     async def read(self, kind: str, namespace: str, name: str | None) -> list[KubeObject]:
-        """Objects, or the one of a name."""
+        """All objects, or the object of `name`."""
         if name and namespace:
             try:
                 return [await self._remote.request("GET", path_of(namespace, COLLECTIONS[kind], name))]
@@ -112,7 +112,7 @@ class OfApi:
         return [obj for each in namespaces async for obj in self._pages(kind, each)]
 
     async def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[ObjectEvent]:
-        """Existing objects, then each change, until cancelled. Of all namespaces, those that exist at the start."""
+        """Existing objects, then each change, until cancelled. For all namespaces: those that exist at the start."""
         namespaces = await self._namespaces(namespace)
         followers = [partial(self._follow, kind, each) for kind in kinds for each in namespaces]
         async with aclosing(_merged(followers)) as events:
@@ -144,7 +144,9 @@ class OfApi:
 async def _merged(
     followers: Iterable[Callable[[Changes], Coroutine[Any, Any, None]]],
 ) -> AsyncGenerator[ObjectEvent]:
-    """What all followers put into the queue that they are given, until cancelled. An error among it, or of one, is raised."""
+    """Yields all that the followers put into their queue, until cancelled. Raises an error from the queue or a
+    follower.
+    """
     queue: Changes = asyncio.Queue(WAITING)
 
     async def reported(follow: Callable[[Changes], Coroutine[Any, Any, None]]) -> None:

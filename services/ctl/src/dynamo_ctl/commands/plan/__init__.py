@@ -1,4 +1,4 @@
-"""`dynamoctl plan`: what planning would do, without any cluster."""
+"""`dynamoctl plan`: simulates planning without any cluster."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +15,12 @@ TRACES = "sine:LOW,HIGH,PERIOD · ladder:RATExSECONDS,... · bursts:LOW,HIGH,EVE
 
 @plan.callback()
 def about() -> None:
-    """What planning would do, without any cluster."""
+    """Simulate planning, without any cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """What is simulated, and how."""
+    """What to simulate, and how."""
 
     config: Annotated[
         Path,
@@ -78,11 +78,12 @@ class ReplayRequest:
 @plan.command(short_help="Simulate a graph under a trace, planned by policies and static splits.")
 @with_options
 def replay(asked: ReplayRequest) -> None:
-    """Simulate a graph under a trace and print what came of it, for policies and for splits that never change.
+    """Simulate a graph under a trace, and print the results for policies and for fixed splits of prefill and decode.
 
-    Router, queues, chunked prefill, KV transfer, continuous batching, start-up and draining are simulated; iterations take
-    what the profile measured. Times to first token include all waiting. Share within both: of requests whose time to first
-    token and mean time between tokens keep ttft_ms and itl_ms of the configuration.
+    The simulation includes router, queues, chunked prefill, KV transfer, continuous batching, start-up and draining.
+    Iterations take the times of the profile. Times to first token include all waiting. "Share within both" is the share
+    of requests whose time to first token and mean time between tokens are within ttft_ms and itl_ms of the
+    configuration.
     """
     from dynamo_ctl import settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.plan import simulation  # noqa: PLC0415 - quick help

@@ -1,4 +1,4 @@
-"""What `dynamoctl plan replay` does: files and words become a replay, outcomes a table and a report."""
+"""The work of `dynamoctl plan replay`: reads files and options, runs the replay, and writes a table and a report."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -26,17 +26,17 @@ from dynamo_ctl.commands.plan import ReplayRequest
 from dynamo_ctl.errors import CtlError, ExitCode
 
 Generator = Callable[..., list[TraceRequest]]
-"""Makes the requests of a trace, given what each of them is like."""
+"""Generates the requests of a trace. The argument describes one request."""
 GENERATED_SECONDS = 1800.0
-"""Of a generated trace, where --duration says nothing."""
+"""Length of a generated trace without --duration. Seconds."""
 STATIC_BUDGET = 16
-"""GPUs up to which the best static split is looked for, where the configuration has no budget."""
+"""Largest number of GPUs in the search for the best static split, if the configuration has no budget."""
 
 
 def run(asked: ReplayRequest, say: Callable[[str], None], remark: Callable[[str], None]) -> None:
-    """Replay, print the table, and write the report; CtlError says what of the command line cannot be used.
+    """Replay, print the table, and write the report. Raises CtlError for invalid arguments.
 
-    `remark` gets what of the configuration has no effect.
+    `remark` gets the parts of the configuration that have no effect.
     """
     if asked.output is not None and not asked.output.parent.is_dir():
         raise CtlError(f"--output {asked.output}: there is no folder {asked.output.parent}", ExitCode.USAGE)
@@ -104,7 +104,7 @@ def _policy(name: str) -> PolicyName:
 
 
 def _profile(paths: Sequence[Path], config: PlannerConfig) -> Profile:
-    # Engines have one GPU where the configuration does not say it, as the simulation takes them to.
+    # Without a number in the configuration, the simulation assumes engines of one GPU.
     gpus = EngineGpus(prefill=config.prefill_engine_num_gpu or 1, decode=config.decode_engine_num_gpu or 1)
     try:
         return read_profile(paths, gpus).complete()
@@ -137,7 +137,7 @@ def _split(text: str, graph: Graph) -> dict[Pool, int] | None:
 
 
 def _requests(asked: ReplayRequest) -> tuple[list[TraceRequest], float | None]:
-    """Requests of a file, or made, and the seconds that are planned for."""
+    """The requests of a file or of a generator, and the seconds to plan for (None: to the last request)."""
     kind, _, rest = asked.trace.partition(":")
     if kind not in GENERATORS or not rest:
         try:
@@ -191,7 +191,7 @@ def _constant(text: str, seconds: float) -> Generator:
     return partial(traces.constant, rate=rate, seconds=seconds)
 
 
-#: How each kind of generated trace is written, and what makes it.
+#: For each kind of generated trace: its syntax, and its generator.
 GENERATORS: dict[str, tuple[str, Callable[[str, float], Generator]]] = {
     "sine": ("sine:LOW,HIGH,PERIOD", _sine),
     "ladder": ("ladder:RATExSECONDS,RATExSECONDS,...", _ladder),

@@ -28,9 +28,9 @@ def run(
     nats_address: Annotated[str | None, typer.Option("--natsAddr", hidden=True)] = None,
     etcd_address: Annotated[str | None, typer.Option("--etcdAddr", hidden=True)] = None,
 ) -> None:
-    """Run services in the foreground until Ctrl-C, against the cluster and NATS that the settings name.
+    """Run services in the foreground until Ctrl-C, against the cluster and NATS of the settings.
 
-    This is what containers run. It starts no servers and installs no definitions; `dynamoctl up` does.
+    Containers run this command. It starts no servers and installs no definitions; `dynamoctl up` does.
     """
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.run import serving  # noqa: PLC0415 - quick help

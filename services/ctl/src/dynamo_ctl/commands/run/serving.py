@@ -1,4 +1,4 @@
-"""Running services in this process and nothing else: what containers do, so it loads nothing that only people need."""
+"""Runs services in this process. Containers run this, so it imports nothing that only people need."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,9 @@ log = structlog.get_logger("dynamo.ctl")
 
 
 async def serve(chosen: Sequence[Service], settings: Settings) -> None:
-    """Run services until cancelled. CtlError where the admission service is among them and has no address to be called at."""
+    """Run services until cancelled. Raises CtlError if the admission service is among them and the settings have no
+    address for its webhooks.
+    """
     if not webhooks.named(settings) and any(service.name == services.ADMISSION for service in chosen):
         raise CtlError(
             "admission: where does the API server find it? Set server.webhook.serviceName to its Service, or "

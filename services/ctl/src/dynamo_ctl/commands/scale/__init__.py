@@ -11,7 +11,7 @@ from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 @dataclass(frozen=True, slots=True)
 class ScaleOptions:
-    """What is asked for."""
+    """The requested scaling."""
 
     graph: Graph
     targets: Annotated[
@@ -53,11 +53,11 @@ def scale(
     bus: BusOptions,
     api: OtherWayOptions,
 ) -> None:
-    """Ask the platform for other replicas of a graph's components, and print its answer.
+    """Request a new number of replicas for components of a graph, and print the platform's answer.
 
-    Unlike kubectl scale, this keeps to budgets of GPUs and to limits of components, waits for roll-outs, and changes several
-    components together. What is held is carried out later; what is refused gives exit code 1. With --server the API
-    writes the replicas, one component after the other, with your rights.
+    Unlike kubectl scale, this command respects GPU budgets and the limits of components, waits for roll-outs, and
+    changes several components together. The platform carries out a held request later. A refused request gives exit
+    code 1. With --server the API writes the replicas with your rights, one component after the other.
     """
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.scale import by_api, command  # noqa: PLC0415

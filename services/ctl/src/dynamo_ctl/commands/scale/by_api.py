@@ -1,4 +1,4 @@
-"""`dynamoctl scale --server`: the same over the REST API."""
+"""`dynamoctl scale --server`: scales over the REST API."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
 async def scale(
     remote: Remote, asked: ScaleOptions, replicas: Sequence[tuple[str, int]], out: Print, *, as_json: bool
 ) -> None:
-    """Change one component after the other: unlike the scaler's command, the API has no change of several at once."""
+    """Scale one component after the other: unlike the scaler's command, the API cannot change several at once."""
     described = await remote.request("GET", path_of(asked.namespace, COLLECTIONS["dgd"], asked.graph))
     named = [(_component(described, target), count) for target, count in replicas]
     dry_run = "true" if asked.dry_run else ""
@@ -31,7 +31,7 @@ async def scale(
 
 
 def _component(graph: KubeObject, target: str) -> str:
-    """The component of a name, or the only one of a type. CtlError."""
+    """The component with a name, or the only component of a type. Raises CtlError."""
     components = graph["spec"].get("components") or []
     if any(each["name"] == target for each in components):
         return target

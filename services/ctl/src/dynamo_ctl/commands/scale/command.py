@@ -1,4 +1,4 @@
-"""Asking the scaler for other replicas over NATS: what `dynamoctl scale` does."""
+"""The work of `dynamoctl scale`: sends the request to the scaler over NATS."""
 
 import getpass
 import re
@@ -20,7 +20,7 @@ from dynamo_ctl.printing import Print
 
 
 def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
-    """`Decode=3` as component and number. CtlError for anything else."""
+    """Parse `Decode=3` into component and number. Raises CtlError for anything else."""
     pairs = []
     for target in targets:
         match = re.fullmatch(r"([A-Za-z0-9](?:[-A-Za-z0-9]*[A-Za-z0-9])?)=([0-9]{1,9})", target)
@@ -33,7 +33,7 @@ def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
 async def scale(
     query: ScaleOptions, replicas: Sequence[tuple[str, int]], where: Where, out: Print, *, as_json: bool = False
 ) -> None:
-    """Ask, and print the answer. CtlError where it is a refusal, or where no answer comes."""
+    """Send the request and print the answer. Raises CtlError if the answer is a refusal, or if no answer comes."""
     async with connected(where) as bus:
         completed, result = await ask(bus, where.cluster, query, replicas)
     if as_json:
@@ -47,7 +47,7 @@ async def scale(
 async def ask(
     bus: Bus, cluster: str, query: ScaleOptions, replicas: Sequence[tuple[str, int]]
 ) -> tuple[bool, CommandResult]:
-    """Send the command and wait for its answer: whether it was carried out, and what was said."""
+    """Send the command and wait for its answer. Returns whether it was carried out, and the scaler's result."""
     data = ScaleData(
         graph_deployment=query.graph,
         targets=[ScaleTarget(component=name, replicas=count) for name, count in replicas],

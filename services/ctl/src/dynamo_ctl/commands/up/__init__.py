@@ -21,8 +21,8 @@ def up(
 ) -> None:
     """Run the whole platform on this machine against a cluster, until Ctrl-C.
 
-    Starts NATS and etcd here, unless the settings name servers, installs the resource definitions, and runs all
-    services in one process. `dynamoctl get` and `dynamoctl events` find it when called in this folder or one below.
+    Starts NATS and etcd here unless the settings name servers, installs the resource definitions, and runs all services
+    in one process. In this folder and the folders below it, `dynamoctl get` and `dynamoctl events` find this platform.
     """
     if local and (kubeconfig or context):
         raise CtlError("--local brings its own cluster: leave --kubeconfig and --context out", ExitCode.USAGE)

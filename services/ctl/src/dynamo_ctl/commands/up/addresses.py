@@ -1,4 +1,4 @@
-"""Where the parts of a platform that runs on this machine answer, for people."""
+"""The addresses of a platform that runs on this machine, for people."""
 
 from dynamo_shared.runtime import Settings
 
@@ -8,7 +8,7 @@ NO_ADMISSION = "is not run: this cluster cannot call this machine; platform.admi
 
 
 def where_it_answers(settings: Settings, cluster: str, health_port: int, metrics_port: int) -> list[tuple[str, str]]:
-    """Parts and their addresses. `settings` are those that the platform runs with; port 0 of metrics: none are served."""
+    """Parts and their addresses. `settings`: the settings of the running platform. Port 0 of metrics: no metrics."""
     listed = [
         ("cluster", cluster),
         ("NATS", settings.platform.nats.servers[0]),
@@ -25,7 +25,7 @@ def where_it_answers(settings: Settings, cluster: str, health_port: int, metrics
 def page_address(settings: Settings) -> str:
     """URL of the page and of the REST API."""
     api = settings.platform.dynadmin
-    # By this name browsers accept the cookie of a session over http, too.
+    # With this host name, browsers accept the session's cookie over http, too.
     return f"{_scheme(secure=api.cert_dir is not None)}://localhost:{api.port}/"
 
 

@@ -1,4 +1,4 @@
-"""Running the platform in this process, with all that it needs."""
+"""Runs the platform in this process, with all that it needs."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-#: In which the token of a local cluster's page may work.
+#: The namespace in which the page's token of a local cluster may work.
 DEFAULT_NAMESPACE = "default"
 
 
 async def up(settings: Settings, folder: Path, console: Console, *, local: bool) -> None:
-    """Run the whole platform until cancelled, with the servers that the settings do not name."""
+    """Run the whole platform until cancelled, with local servers in place of servers that the settings do not name."""
     async with AsyncExitStack() as stack:
         stack.enter_context(claimed(folder))
         with progress.showing(console) as steps:
@@ -56,7 +56,7 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
                 )
             )
             if not local:
-                # Before servers are obtained, which may take minutes: without a cluster they are of no use.
+                # Before servers are obtained, which may take minutes: without a cluster they are useless.
                 await install_definitions(cluster.kubeconfig, cluster.context)
             settings = await stack.enter_async_context(embedded(settings, folder, programs))
         if local:
@@ -66,7 +66,7 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
             settings = webhooks.on_loopback(settings, _free_or_any(settings.server.webhook.port) or free_port())
             await webhooks.make_namespace(client, settings)
             if not local:
-                # After the services have ended, which would set them right again.
+                # After the services have ended: running services would restore the webhooks.
                 stack.push_async_callback(webhooks.withdraw, client)
         without = () if webhooks.named(settings) else (services.ADMISSION,)
         settings = _on_this_machine(settings)
@@ -75,7 +75,7 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         await platform.ready(READY_WITHIN)
         if is_local_webhook:
             await webhooks.try_out(client)
-        # Ready is also a watcher that stands by until it is elected.
+        # A watcher that stands by for its election is also ready.
         await until_stands(platform.context.bus, STATE)
         console.print("[bold green]Dynamo Platform is up[/]; Ctrl-C stops it.")
         ports = platform.health_port, platform.metrics_port
@@ -92,9 +92,9 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
 
 
 def _on_this_machine(settings: Settings) -> Settings:
-    """Where the settings say nothing about ports: on loopback, and any free port where the usual one is taken."""
+    """The settings with defaults for ports: on loopback, and any free port if the usual port is in use."""
     api = settings.platform.dynadmin
-    # There is no other replica to which callers could go meanwhile.
+    # Without another replica, callers cannot switch during a drain.
     update: dict[str, object] = {} if "drain" in api.model_fields_set else {"drain": 0.0}
     if "dynadmin" not in settings.platform.model_fields_set:
         update |= {"host": webhooks.LOOPBACK, "port": _free_or_any(api.port) or free_port()}
@@ -104,7 +104,7 @@ def _on_this_machine(settings: Settings) -> Settings:
     server = settings.server
     parts = {
         name: part.model_copy(update={"bind_address": webhooks.LOOPBACK, "port": _free_or_any(part.port), **more})
-        # What listens on loopback is read by who may start this process.
+        # Only users of this machine can connect to loopback: these ports need no TLS.
         for name, part, more in (
             ("metrics", server.metrics, {"secure": False}),
             ("health_probe", server.health_probe, {}),

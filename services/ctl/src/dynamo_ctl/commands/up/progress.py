@@ -1,4 +1,4 @@
-"""How long steps (fetching, building, starting) show where they are: a bar on a terminal, lines elsewhere."""
+"""Displays the progress of long steps (download, build, start): a bar on a terminal, lines elsewhere."""
 
 import sys
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 
 class BarProgress(Steps):
-    """Steps as bars; a step that is done becomes a line that stays."""
+    """Steps as bars. A finished step becomes a line that stays."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._tasks: dict[str, TaskID] = {}
 
     def started(self, step: str) -> None:
-        """Show the step; its length is not known yet."""
+        """Show the step. Its length is not known yet."""
         self._tasks[step] = self._progress.add_task(step, total=None, count="")
 
     def advanced(self, step: str, done: int, total: int, unit: str) -> None:
@@ -29,7 +29,7 @@ class BarProgress(Steps):
         self._progress.update(self._tasks[step], completed=done, total=total or None, count=count)
 
     def finished(self, step: str, seconds: float) -> None:
-        """Take the bar away and say how long it took."""
+        """Remove the bar and print the duration."""
         task = self._tasks.pop(step, None)
         if task is not None:
             self._progress.remove_task(task)
@@ -38,7 +38,7 @@ class BarProgress(Steps):
 
 @contextmanager
 def showing(console: Console) -> Iterator[Steps]:
-    """A Progress that shows on a console while this lasts."""
+    """A Progress that displays on a console during this block."""
     if not console.is_terminal:
         yield LineProgress(sys.stderr if console.stderr else sys.stdout)
         return

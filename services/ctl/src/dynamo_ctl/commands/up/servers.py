@@ -1,7 +1,8 @@
-"""The servers that a platform on this machine brings along: NATS and etcd, unless the settings name others.
+"""The servers that a platform on this machine starts: NATS and etcd, unless the settings name others.
 
-Both ask for passwords, since every process of every user of the machine reaches loopback: NATS has one user a service and
-one for integrations (`dynamo_shared.bus.permissions`), etcd has `root`. The passwords are random, in `credentials/`.
+Both require passwords, because every process of every user of the machine can connect to loopback. NATS has one user
+for each service and one for integrations (`dynamo_shared.bus.permissions`), etcd has `root`. The passwords are random,
+in `credentials/`.
 """
 
 import math
@@ -46,7 +47,7 @@ log = structlog.get_logger("dynamo.ctl")
 
 @contextmanager
 def within_reach() -> Iterator[None]:
-    """CtlError where a local server cannot be obtained or does not start."""
+    """Raises CtlError if a local server cannot be obtained or does not start."""
     try:
         yield
     except LocalClusterError as error:
@@ -54,16 +55,16 @@ def within_reach() -> Iterator[None]:
 
 
 def kept_running(*processes: ManagedProcess) -> AbstractAsyncContextManager[None]:
-    """While this lasts, a server that dies is started again, and the log says so. LocalClusterError where one keeps dying."""
-    # An error: `demo` shows no less.
+    """During this block, restart a server that dies, and log it. Raises LocalClusterError if a server keeps dying."""
+    # At level error, because `demo` hides lower levels.
     return kept(processes, log.error)
 
 
 @asynccontextmanager
 async def embedded(settings: Settings, folder: Path, programs: Programs) -> AsyncIterator[Settings]:
-    """Settings that name running servers: those that they name already, else local ones, whose data is kept in `folder`.
+    """Settings with running servers: the servers of `settings`, otherwise local servers with data in `folder`.
 
-    Raises LocalClusterError where a program cannot be obtained or does not start.
+    Raises LocalClusterError if a program cannot be obtained or does not start.
     """
     platform = settings.platform
     async with AsyncExitStack() as stack:
@@ -92,7 +93,7 @@ async def embedded(settings: Settings, folder: Path, programs: Programs) -> Asyn
 
 
 def running_here(settings: Settings, folder: Path, *, has_token: bool) -> RunningPlatform:
-    """The platform that this process runs, with its state in a folder, as the other commands find it."""
+    """The record of the platform that this process runs, with its state in a folder, for other commands."""
     platform, own = settings.platform, (folder / NATS_CREDENTIALS).absolute()
     file = platform.nats.password_file
     is_own = file is not None and file.absolute().parent == own
@@ -112,7 +113,7 @@ async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: Asy
     etcd = EtcdServer(await programs.obtain("etcd"), folder / "etcd")
     file = folder / ETCD_CREDENTIALS / USER
     if not file.exists() and etcd.data.exists():
-        # Of a password that is lost, or of a release without one. It holds what may die with a lease.
+        # The data has a lost password, or none (an old release). It holds only what may expire with a lease.
         shutil.rmtree(etcd.data)
     new = not etcd.data.exists()
     password = credentials.kept(file.parent, [USER])[USER]
@@ -129,9 +130,9 @@ async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: Asy
 
 
 async def _nothing_was_ever_held(settings: Settings) -> None:
-    """Spare a new local etcd the wait for leases that it could have forgotten (leases.epoch).
+    """Spare a new local etcd the wait for leases that it might have lost (leases.epoch).
 
-    Where the prefix were not that of runtime.leasing, the platform would wait, and still be right.
+    If the prefix differed from runtime.leasing's, the platform would wait, and still work correctly.
     """
     etcd = settings.platform.etcd
     prefix = f"{etcd.prefix.rstrip('/')}/{settings.platform.cluster_name}"
