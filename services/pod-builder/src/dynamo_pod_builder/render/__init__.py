@@ -1,8 +1,8 @@
-"""Rendering: what a graph or a component becomes in Kubernetes. Pure: data in, data out, no clock, no server.
+"""Rendering: the Kubernetes objects of a graph or a component. Pure: data in, data out, no clock, no server.
 
-`graph` and `component` call everything else; `config` and `context` are what they are given.
+`graph` and `component` call everything else; `config` and `context` define their inputs.
 
-| room | what it renders |
+| package | what it renders |
 |---|---|
 | `pod` | pods: containers, variables, volumes, probes, the user's template |
 | `backends` | flags of the inference engines |
@@ -11,7 +11,7 @@
 | `access` | accounts, roles, pull secrets |
 | `sharing` | GPU memory that engines share, engines that fail over |
 | `checkpoint` | checkpoints: Jobs, storage, pods that start from one |
-| `legacy` | what only v1alpha1 says |
+| `legacy` | what only v1alpha1 can express |
 """
 
 from dynamo_pod_builder.render.component import component_children, is_shared

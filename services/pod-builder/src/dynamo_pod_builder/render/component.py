@@ -23,9 +23,9 @@ from dynamo_pod_builder.render.workloads.leader_worker_set import leader_worker_
 def component_children(
     component: DynamoComponentDeployment, config: RenderConfig, observed: ObservedComponent = NEW_COMPONENT
 ) -> list[KubeObject]:
-    """All that a component deployment owns, ready to be applied. RenderError where it cannot be run.
+    """All objects that a component deployment owns, ready to be applied. Raises RenderError if it cannot be run.
 
-    The objects share parts with each other and with the input: they are for reading.
+    The objects share parts with each other and with the input, so they are read only.
     """
     context = context_of(component, config, observed)
     check_component(context.component, component.spec, multinode=config.leader_worker_sets)
@@ -37,7 +37,7 @@ def component_children(
     own = component.metadata.labels
     children: list[KubeObject] = []
     if not context.of_graph:
-        # A graph creates these for its components; one on its own would wait for them without end.
+        # A graph creates these for its components; a component without a graph would wait for them without end.
         if context.discovery.kubernetes:
             children += discovery_access(context.graph, context.namespace, owner, templates_of(component.spec))
         children += claim_templates(
@@ -54,8 +54,9 @@ def component_children(
 
 
 def is_shared(child: KubeObject) -> bool:
-    """Whether an object may as well be another component's, and is then left to it: the Service of a model.
+    """Whether an object may also belong to another component, and is then left to it: the Service of a model.
 
-    Every worker of a model asks for the same one. The first one owns it; when that is deleted, another recreates it.
+    Every worker of a model requests the same Service. The first one owns it; when that is deleted, another recreates
+    it.
     """
     return bool(child["kind"] == SERVICES.kind and child["spec"].get("selector", {}).keys() == {labels.BASE_MODEL_HASH})

@@ -1,4 +1,4 @@
-"""One component deployment as its pods need it: everything that the modules of this package read of it, computed once."""
+"""One component deployment, prepared for its pods: everything that this package reads from it, computed once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -38,10 +38,10 @@ class PodContext:
     name: str
     namespace: str
     component: str
-    #: Component type that pods are made as: of the spec, or `worker` for selectors of old; "" where none is given.
+    #: Component type of the pods: from the spec, or `worker` for selectors from v1alpha1; "" without a type.
     type: str
     graph: str
-    #: False for a component deployment that a user made on its own.
+    #: False for a component deployment that a user created directly.
     of_graph: bool
     dynamo_namespace: str
     template: KubeObject
@@ -60,11 +60,11 @@ class PodContext:
 
     @property
     def replicas(self) -> int:
-        """Replicas that the component asks for, where nothing else says how many there are."""
+        """Replicas that the component desires, unless something else decides their number."""
         return DEFAULT_REPLICAS if self.spec.replicas is None else self.spec.replicas
 
     def placed(self, placement: PodPlacement) -> Self:
-        """The same component at one place of its replica, with the template of the role that it has there."""
+        """The same component at one place of its replica, with the template of its role there."""
         own = _template_of_workers(self.spec) if placement.role is PodRole.WORKER else None
         if own is None:
             return replace(self, placement=placement)
@@ -75,17 +75,17 @@ class PodContext:
 
     @property
     def serving_template(self) -> KubeObject:
-        """The template of the pods that serve: its own, but for the workers of a replica whose roles have templates."""
+        """The template of the serving pods: the leader's if that role has its own template, otherwise the component's."""
         return _serving_template(self.spec)
 
     @property
     def has_own_commands(self) -> bool:
-        """Whether the pods of a replica run what their author wrote for each role: no flags for engines are put into it."""
+        """Whether roles have their author's own commands: then no engine flags are added."""
         return has_role_templates(self.spec)
 
     @property
     def claimed(self) -> ClaimedGpus:
-        """GPUs that main claims in the pods of this place, in place of counting them."""
+        """GPUs that main claims in the pods of this place, instead of counting them."""
         of_role = self.observed.claimed
         return of_role.workers if self.placement.role is PodRole.WORKER else of_role.serving
 
@@ -98,7 +98,7 @@ class PodContext:
 
     @property
     def runtime_sidecar(self) -> KubeObject | None:
-        """The init container that runs the Dynamo runtime, as its author wrote it; None where main runs it."""
+        """The init container that runs the Dynamo runtime, as its author wrote it; None if main runs it."""
         return runtime_sidecar(self.template) if self.is_worker else None
 
     @property
@@ -136,7 +136,7 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
 
 
 def namespace_of(obj: DynamoGraphDeployment | DynamoComponentDeployment) -> str:
-    """Namespace of an object: of one that is rendered without a server what no namespace means to kubectl."""
+    """Namespace of an object; without one, as when rendered without a server, kubectl's default."""
     return obj.metadata.namespace or "default"
 
 
@@ -145,23 +145,23 @@ def _serving_template(spec: ComponentSpec) -> KubeObject:
 
 
 def has_role_templates(spec: ComponentSpec) -> bool:
-    """Whether a role of a component has a template of its own."""
+    """Whether a role of a component has its own template."""
     return any(each.pod_template is not None for each in spec.roles or ())
 
 
 def role_template(spec: ComponentSpec, role: str) -> KubeObject | None:
-    """The template that a role of a component has of its own; None where it has none."""
+    """The own template of a component's role, or None."""
     return next((each.pod_template for each in spec.roles or () if each.name == role), None)
 
 
 def templates_of(spec: ComponentSpec) -> list[KubeObject]:
-    """The templates that the pods of a component are made of: of those that serve, and of workers with another one."""
+    """The templates of a component's pods: of those that serve, and of workers if theirs differs."""
     workers = _template_of_workers(spec)
     return [_serving_template(spec), *([] if workers is None else [workers])]
 
 
 def _template_of_workers(spec: ComponentSpec) -> KubeObject | None:
-    """The template of a component's workers; None where its context has it already, which is of the leader."""
+    """The template of a component's workers; None if it is the one in the context, which is the leader's."""
     own = role_template(spec, WORKER)
     if own is None and role_template(spec, LEADER) is not None:
         return spec.pod_template

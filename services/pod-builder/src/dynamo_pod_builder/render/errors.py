@@ -1,11 +1,11 @@
-"""Why something cannot be rendered, in words that a status condition can quote."""
+"""Why something cannot be rendered, in a message that a status condition can quote."""
 
 
 class RenderError(Exception):
-    """A spec cannot become objects, or asks for what this platform or this cluster cannot run.
+    """A spec cannot be rendered, or requests something that this platform or this cluster cannot run.
 
-    `component` is the component at fault ("" for the graph itself), `path` the field within it, `message` what is wrong
-    and `advice` what to do about it.
+    `component` is the component at fault ("" for the graph itself), `path` the field in it, `message` the problem, and
+    `advice` the remedy.
     """
 
     def __init__(self, component: str, path: str, message: str, advice: str = "") -> None:
@@ -15,7 +15,7 @@ class RenderError(Exception):
         super().__init__(f"{text}; {advice}" if advice else text)
 
     def of_pods(self, pods: str) -> "RenderError":
-        """The same, said of some of the component's pods, where it is about their template."""
+        """The same error for some of the component's pods, if it is about their template."""
         component, path, message, advice = self._parts
         if not path.startswith("podTemplate"):
             return self

@@ -1,4 +1,4 @@
-"""What can be asked of a component but not be run here: refused by name, rather than half done."""
+"""Features of components that this platform cannot run: refused by name, not half done."""
 
 from collections.abc import Iterator
 
@@ -15,14 +15,15 @@ from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.template import runtime_sidecar
 from dynamo_pod_builder.render.sharing.spec import fails_over, memory_has_pods, memory_service
 
-#: Of one replica, where each node has cliques of its own, for its GPU memory: the API server stores no PodCliqueSet of many more.
+#: Limit for a replica whose nodes each have their own cliques for GPU memory: the API server stores no PodCliqueSet
+#: with many more.
 MOST_NODES_WITH_CLIQUES = 64
 
 
 def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
-    """RenderError for the first feature of a component that this platform cannot run.
+    """Raise RenderError for the first feature of a component that this platform cannot run.
 
-    `multinode` says whether there is an orchestrator for replicas that span nodes.
+    `multinode`: whether there is an orchestrator for replicas that span nodes.
     """
     if spec.multinode is not None and spec.multinode.node_count > 1 and not multinode:
         raise RenderError(
@@ -57,7 +58,7 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
 
 
 def _check_role_templates(name: str, spec: ComponentSpec) -> None:
-    """RenderError where a role has no template, and another one has: pods of the one would have the template of the other."""
+    """Raise RenderError if one role has a template and another has none: its pods would get the other role's template."""
     if not has_role_templates(spec) or spec.pod_template is not None:
         return
     for role in ROLES:
@@ -71,12 +72,12 @@ def _shares_memory(spec: ComponentSpec) -> bool:
     return memory_service(spec) is not None or fails_over(spec) is not None
 
 
-#: Why an engine that Dynamo does not start cannot have some features.
+#: Why some features need an engine that Dynamo starts.
 CHANGES_ENGINES = "it changes the command of the engine, or the pod around it, and the engine is not Dynamo's then"
 
 
 def _changing_engines(spec: ComponentSpec) -> Iterator[str]:
-    """Fields of a component that ask for other engines than those that its author starts."""
+    """Fields of a component that require other engines than those that its author starts."""
     if spec.multinode is not None and spec.multinode.node_count > 1:
         yield "multinode"
     if memory_service(spec) is not None:
@@ -88,10 +89,10 @@ def _changing_engines(spec: ComponentSpec) -> Iterator[str]:
 
 
 def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, grove: bool) -> None:
-    """RenderError where engines cannot share GPU memory, or fail over, as a component asks.
+    """Raise RenderError if engines cannot share GPU memory, or fail over, as a component requests.
 
-    `engine` is the inference engine, "" where none is known; `claims` says whether GPUs can be claimed in this cluster,
-    `grove` whether Grove runs the component.
+    `engine`: the inference engine, "" if unknown; `claims`: whether GPUs can be claimed in this cluster; `grove`:
+    whether Grove runs the component.
     """
     service, failover = memory_service(spec), fails_over(spec)
     if service is not None:
@@ -132,15 +133,16 @@ def _named(engine: str) -> str:
 
 
 def check_picker(name: str, spec: ComponentSpec, config: RenderConfig) -> None:
-    """RenderError for an endpoint picker without a gateway that would ask it."""
+    """Raise RenderError for an endpoint picker without a gateway that would call it."""
     if spec.type is ComponentType.EPP and not config.inference_pools:
         raise RenderError(name, "type", "no InferencePool can be made for an endpoint picker", "use a frontend instead")
 
 
 def needs_ssh_keys(child: KubeObject, secret: str) -> bool:
-    """Whether the pods of a rendered object reach each other over ssh, by the keys of a Secret: TensorRT-LLM's on several nodes.
+    """Whether the pods of a rendered object reach each other over ssh, with the keys of a Secret: TensorRT-LLM on
+    several nodes.
 
-    What a component deployment asks for says it; of other objects their pods do, which mount the Secret.
+    For a component deployment, its spec decides; for other objects, whether their pods mount the Secret.
     """
     spec = child.get("spec", {})
     if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:

@@ -1,4 +1,4 @@
-"""DynamoGraphDeployment -> access objects, and one DynamoComponentDeployment a component or one PodCliqueSet."""
+"""DynamoGraphDeployment -> access objects, and one DynamoComponentDeployment per component or one PodCliqueSet."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -51,9 +51,9 @@ from dynamo_pod_builder.render.workloads.volcano import in_queue, volcano_queue
 def graph_children(
     graph: DynamoGraphDeployment, config: RenderConfig, observed: ObservedGraph = NEW_GRAPH
 ) -> list[KubeObject]:
-    """All that a graph owns or shares, ready to be applied. RenderError where it cannot be run.
+    """All objects that a graph owns or shares, ready to be applied. Raises RenderError if it cannot be run.
 
-    The objects share parts with each other and with the input: they are for reading.
+    The objects share parts with each other and with the input, so they are read only.
     """
     return [typed(each) for each in children_as_given(graph, config, observed)]
 
@@ -61,7 +61,7 @@ def graph_children(
 def children_as_given(
     graph: DynamoGraphDeployment, config: RenderConfig, observed: ObservedGraph = NEW_GRAPH
 ) -> list[KubeObject]:
-    """The same, with amounts and empty fields as their author wrote them. RenderError."""
+    """`graph_children`, with quantities and empty fields as their author wrote them. Raises RenderError."""
     _check(graph, config)
     owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata.name, graph.metadata.uid)
     namespace = namespace_of(graph)
@@ -71,7 +71,7 @@ def children_as_given(
     grove = on_grove(graph, config)
     for component in graph.spec.components:
         check_sharing(component.name, component, engine, claims=config.device_claims, grove=grove)
-    # Grove replaces the pods of a clique itself; without it each generation of workers has objects of its own.
+    # Grove itself replaces the pods of a clique; otherwise each generation of workers has its own objects.
     named = "" if grove else _generation(graph, specs)
     generation = observed.generation if grove else named
     worker_labels = {labels.WORKER_HASH: generation} if generation else {}
@@ -98,14 +98,14 @@ def children_as_given(
         name = names.component_deployment(graph.metadata.name, component.name, named if is_worker else "")
         added = worker_labels if is_worker else {}
         spec = _each_template(unlabelled, partial(with_labels, label_set=added)) if added else unlabelled
-        # Not before the hash: it is of the workers alone, and no pod is replaced when its checkpoint comes.
+        # After the hash, which covers only the workers, so that no pod is replaced when its checkpoint becomes ready.
         _start_from_checkpoint(spec, component.name, observed, observed.running.get(component.name if grove else name))
         backend = observed.backends.get(name) or engine
         if backend:
             spec["backendFramework"] = backend
         service = legacy.services.get(component.name, NO_SERVICE)
         own = without_metadata(spec, service, _given(graph, component, config)) if service.has_metadata else spec
-        # Those of the graph are in the template alone, as with the reference.
+        # The graph's own are only in the template, as with the reference.
         label_set = {**objects.labels(templates_of(component)[0]), **added}
         components.append(handed_down(_component_deployment(graph, name, own, label_set, owner), service))
         children += claim_templates(
@@ -117,7 +117,9 @@ def children_as_given(
 
 
 def _given(graph: DynamoGraphDeployment, component: Component, config: RenderConfig) -> dict[str, set[str]]:
-    """Names of the labels and annotations that pods of a component have of v1beta1: of the graph, and of its own templates."""
+    """Names of the labels and annotations that pods of a component get from v1beta1: from the graph, and from its own
+    templates.
+    """
     own = [*all_templates(to_dict(component))]
     return {
         "labels": {*graph.spec.labels, *(name for each in own for name in objects.labels(each))},
@@ -129,9 +131,9 @@ def _given(graph: DynamoGraphDeployment, component: Component, config: RenderCon
 
 
 def _start_from_checkpoint(spec: KubeObject, name: str, observed: ObservedGraph, there: RunningPods | None) -> None:
-    """Annotate the pods that may start from a PodSnapshot, and have none start that wait for a checkpoint.
+    """Annotate the pods that may start from a PodSnapshot, and start no new pod of those that wait for a checkpoint.
 
-    Pods that run stay as they are where a checkpoint is lost: to end them would help no one.
+    Running pods stay unchanged if a checkpoint is lost: ending them would help no one.
     """
     candidate, waits = observed.candidates.get(name), name in observed.waiting
     if waits:
@@ -145,14 +147,14 @@ def _start_from_checkpoint(spec: KubeObject, name: str, observed: ObservedGraph,
 
 
 def on_grove(graph: DynamoGraphDeployment, config: RenderConfig) -> bool:
-    """Whether a graph runs as a PodCliqueSet: as its annotation says, else where Grove is, unless it opts out."""
+    """Whether a graph runs as a PodCliqueSet: by its annotation, otherwise if Grove is available, unless it opts out."""
     if provider := graph.metadata.annotations.get(WORKLOAD_PROVIDER):
         return provider == OF_GROVE
     return config.grove and graph.metadata.annotations.get(ENABLE_GROVE, "").lower() != "false"
 
 
 def worker_hash(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
-    """Hash that the workers of a graph carry in their names; "" for a graph without workers."""
+    """Hash that the workers of a graph have in their names; "" for a graph without workers."""
     return _generation(graph, _component_specs(graph, config))
 
 
@@ -174,7 +176,7 @@ def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
 
 
 def _check_provider(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
-    """RenderError where what must run a graph is not there: it falls back to nothing else, which would replace all its pods."""
+    """Raise RenderError if a graph's orchestrator is unavailable: a fallback to another one would replace all its pods."""
     provider = graph.metadata.annotations.get(WORKLOAD_PROVIDER)
     at = f'metadata.annotations["{WORKLOAD_PROVIDER}"]'
     if provider == OF_GROVE and not config.grove:
@@ -194,17 +196,17 @@ def _shared_access(graph: DynamoGraphDeployment, config: RenderConfig) -> list[K
     ):
         if cluster_role and config.restricted_namespace:
             continue
-        # Planners may be added to a graph's namespace by others, so that a named role is bound for every graph.
+        # Others may add planners to a graph's namespace, so a named role is bound for every graph.
         if component_type in types or (always and cluster_role):
             children += shared_access(account, namespace_of(graph), rules, cluster_role)
     return children
 
 
 def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
-    """DCD specs but for engine and worker hash, each a dict of its own at the first level."""
+    """DCD specs without engine and worker hash; each is a new dict at the first level."""
     annotations, legacy = graph_annotations(graph, config), legacy_graph(graph)
     scheduled = _scheduled(graph, config)
-    # A picker serves TLS itself, and its DestinationRule says so: a proxy of its own would speak it a second time.
+    # A picker serves TLS itself, as its DestinationRule says: with a sidecar proxy, TLS would be applied twice.
     of_pickers = {**annotations, ISTIO_INJECT: "false"} if config.mesh.destination_rules else annotations
     return with_routing(
         [
@@ -222,7 +224,7 @@ def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list
 
 
 def _scheduled(graph: DynamoGraphDeployment, config: RenderConfig) -> Callable[[KubeObject], KubeObject]:
-    """What a graph says of how its pods are scheduled, put into a pod template. Grove takes the priority for whole gangs."""
+    """Puts the graph's scheduling settings into a pod template. On Grove the priority belongs to whole gangs."""
     queue = volcano_queue(graph, config)
     priority = "" if on_grove(graph, config) else graph.spec.priority_class_name or ""
     return lambda template: with_priority(in_queue(template, queue), priority)
@@ -253,19 +255,19 @@ def _component_spec(
     spec = _each_template(_with_template_of_leader(spec), in_graph)
     if "eppConfig" in spec:
         spec["eppConfig"] = picker.complete(spec["eppConfig"])
-    # Wrong rollout annotations are said here, before anything is written.
+    # Invalid rollout annotations are reported here, before anything is written.
     strategy(component.name, _annotations(spec))
     service = names.service(names.component_deployment(graph.metadata.name, component.name))
     address = f"http://{service}.{namespace_of(graph)}.svc:{ports.HTTP.number}"
     place = ConfiguredComponent(_dynamo_namespace(graph, spec), address)
-    # Also where the graph names none: a number that is not applied is whatever another client writes.
+    # Also if the graph names none: a number that is not applied would be whatever another client writes.
     return {"replicas": DEFAULT_REPLICAS, **apply_legacy_config(spec, place)}
 
 
 def _with_template_of_leader(spec: KubeObject) -> KubeObject:
-    """A component whose template is that of its leader, where that has one of its own: what serves is what a component is.
+    """A component with its leader's template, if the leader has its own: the serving pods define the component.
 
-    Workers that went by the component's template have it as their own then.
+    Workers that used the component's template then get it as their own.
     """
     leader = own_template(spec, LEADER)
     if leader is None:
@@ -281,7 +283,7 @@ def _with_template_of_leader(spec: KubeObject) -> KubeObject:
 
 
 def _each_template(spec: KubeObject, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
-    """A component with its templates changed; none where that makes an empty one."""
+    """A component with its templates changed; an empty pod template is removed."""
     changed = with_templates({"podTemplate": {}, **spec}, change)
     if not changed["podTemplate"]:
         del changed["podTemplate"]

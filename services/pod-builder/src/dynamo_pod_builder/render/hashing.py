@@ -1,8 +1,8 @@
 """The hash of a graph's workers, which names their generation.
 
-It covers what makes a pod different and nothing else: not the replicas, not who owns them, not the version of the
-platform that the graph began with, and not the order of lists whose entries have names. A runtime version that the author
-states counts where pods get something else by it.
+It covers only what makes a pod different: not replicas, owners, or the version of the platform that created the graph,
+and not the order of lists whose entries have names. A stated runtime version counts only if pods get something else
+because of it.
 """
 
 import hashlib
@@ -16,30 +16,31 @@ from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.role_templates import ROLES, own_template
 from dynamo_shared.api.runtime_version import features_of
 
-#: Fields of a component that say how many pods there are and what places them, not what they are. The roles of a group follow
-#: from its nodes, but for templates of their own.
+#: Fields of a component about the number and placement of pods, not their content. The roles of a group follow from its
+#: nodes, except for their own templates.
 _SCALE = ("replicas", "minAvailable", "scalingAdapter", "roles", "experimental.grove")
-#: Of a checkpoint, what is the same for all pods that start from it.
+#: Fields of a checkpoint that are the same for all pods that start from it.
 _SAME_FOR_ALL = tuple(
     f"experimental.checkpoint.{name}"
     for name in ("enabled", "startupPolicy", "deletionPolicy", "targetContainerName", "job")
 )
-#: Features of the runtime that all workers of a version have. Others few have: a platform that learns one must not replace all
-#: workers whose author states a version.
+#: Runtime features that all workers of a version have. Features that few workers have are not listed: when a platform
+#: learns one, it must not replace all workers whose author states a version.
 _FEATURES = ("canary", "lenient", "compilers")
-#: Lists whose entries are identified by name. Init containers run in their order, and later envFrom win: not these.
+#: Lists whose entries are identified by name. Init containers and envFrom are not included: the former run in their
+#: order, and of the latter the last wins.
 _UNORDERED = frozenset(
     {"env", "volumes", "ports", "imagePullSecrets", "resourceClaims", "volumeMounts", "volumeDevices"}
 )
 
 
 def worker_hash(workers: Iterable[KubeObject]) -> str:
-    """Eight hex digits over the DCD specs of all workers of a graph, before the hash itself is put into them."""
+    """Eight hex digits over the DCD specs of all workers of a graph, before the hash itself is inserted."""
     return digest({spec["name"]: _without_scale(spec) for spec in workers})[:8]
 
 
 def digest(value: Any) -> str:
-    """SHA-256, in hex, of a value in which neither the order of fields counts nor that of lists whose entries have names."""
+    """SHA-256, in hex, of a value; the order of fields, and of lists whose entries have names, does not count."""
     text = json.dumps(canonical(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -68,7 +69,7 @@ def _without_origin(template: KubeObject) -> KubeObject:
 
 
 def _without(spec: KubeObject, fields: Iterable[str]) -> KubeObject:
-    """A copy without these fields; an object that has none left is as good as absent."""
+    """A copy without these fields; an object that becomes empty is removed."""
     kept = {**spec}
     for field in fields:
         name, _, below = field.partition(".")
@@ -82,13 +83,13 @@ def _without(spec: KubeObject, fields: Iterable[str]) -> KubeObject:
 
 
 def canonical(value: Any, key: str = "") -> Any:
-    """A value with the lists whose order does not count in the order of their names."""
+    """A value in which lists whose order does not count are sorted by name."""
     if isinstance(value, dict):
         return {name: canonical(item, name) for name, item in value.items()}
     if isinstance(value, list):
         items = [canonical(item) for item in value]
         if key in _UNORDERED and all(isinstance(item, dict) for item in items):
-            # Stable: of two entries of one name the later still wins.
+            # The sort is stable: of two entries with one name, the later still wins.
             items.sort(key=lambda item: (str(item.get("name", "")), str(item.get("mountPath", ""))))
         return items
     return value

@@ -1,4 +1,4 @@
-"""Labels and annotations of what a component deployment makes."""
+"""Labels and annotations of the objects of a component deployment."""
 
 from collections.abc import Mapping
 
@@ -11,12 +11,14 @@ from dynamo_shared.api.v1beta1 import ComponentType
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
 
-#: Value of managed-by labels; the reference's, since dashboards and users select by it.
+#: Value of managed-by labels: the reference's, because dashboards and users select by it.
 MANAGED_BY = OPERATOR
 
 
 def object_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]:
-    """Labels of Deployment, Service and pods: of the component deployment, the pod template, and the platform, which wins."""
+    """Labels of Deployment, Service and pods: from the component deployment, the pod template, and the platform, which
+    has priority.
+    """
     label_set = {**own, **context.template_labels, labels.COMPONENT: context.component}
     label_set[labels.DYNAMO_NAMESPACE] = context.dynamo_namespace
     if context.of_graph:
@@ -31,7 +33,7 @@ def object_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]
 
 
 def pod_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]:
-    """Labels of pods: those of the objects, and what selects pods."""
+    """Labels of pods: those of the objects, and those by which pods are selected."""
     label_set = {**object_labels(context, own), labels.SELECTOR: context.name, **context.discovery.labels}
     lacking, written = context.observed.lacking, {**own, **context.template_labels}
     if labels.SUB_COMPONENT_TYPE in lacking - written.keys() and not _part_of_type(context):
@@ -50,12 +52,12 @@ def _part_of_type(context: PodContext) -> str:
 
 
 def restore_annotations(context: PodContext) -> dict[str, str]:
-    """Annotations of pods that start from a checkpoint; none for others."""
+    """Annotations of pods that start from a checkpoint; empty for others."""
     return {} if context.observed.restore is None else context.observed.restore.annotations(context.engines)
 
 
 def object_annotations(context: PodContext) -> dict[str, str]:
-    """Annotations of Deployment, Service and pods: the template's, and the model; not where a graph comes from."""
+    """Annotations of Deployment, Service and pods: the template's without the origin version, and the model."""
     annotations = passed_on(context.template_annotations)
     if context.spec.model_ref is not None:
         annotations[BASE_MODEL] = context.spec.model_ref.name
@@ -63,14 +65,14 @@ def object_annotations(context: PodContext) -> dict[str, str]:
 
 
 def passed_on(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Annotations of a pod template that pods have: an upgrade of the platform must not roll them, so not its version."""
+    """Annotations of a pod template that pods get: not the platform's version, because an upgrade must not roll them."""
     return {name: value for name, value in annotations.items() if name != OPERATOR_ORIGIN_VERSION}
 
 
 def object_metadata(
     name: str, namespace: str, label_set: dict[str, str], annotations: dict[str, str], owner: KubeObject | None
 ) -> KubeObject:
-    """`metadata` of an object; empty parts are left out."""
+    """`metadata` of an object; empty parts are omitted."""
     metadata: KubeObject = {"name": name, "namespace": namespace}
     if label_set:
         metadata["labels"] = label_set

@@ -1,4 +1,4 @@
-"""Names of what is made, and the limits that Kubernetes sets them."""
+"""Names of rendered objects, and Kubernetes' limits for them."""
 
 import hashlib
 import re
@@ -9,21 +9,22 @@ from dynamo_shared.api.base_models import base_model_hash
 
 from dynamo_pod_builder.render.errors import RenderError
 
-#: Names of Services (RFC 1035) and values of labels: both end at 63 characters.
+#: Names of Services (RFC 1035) and values of labels: both have at most 63 characters.
 MAX_LABEL = 63
 
-#: Grove's limit for the names of a set, its scaling group and its clique together, and the least that is left for the set.
+#: Grove's limit for the names of a set, its scaling group and its clique together, and the minimum that is left for the
+#: set.
 _GROVE_BUDGET = 45
 _SHORTEST_SET = 8
 
-#: StatefulSets run the pods of a LeaderWorkerSet, one for each group: the name with the group's number, and a hash of ten
-#: characters, are a label of its pods.
+#: StatefulSets run the pods of a LeaderWorkerSet, one for each group: a label of its pods has the name with the group's
+#: number, and a hash of ten characters.
 _LONGEST_GROUPS = MAX_LABEL - len("-999") - len("-0123456789")
 
 PLANNER_ACCOUNT = "planner-serviceaccount"
 EPP_ACCOUNT = "epp-serviceaccount"
 
-#: Other services know these names, too.
+#: Other services use these names, too.
 component_deployment = component_names.component_deployment
 service = component_names.service
 
@@ -32,7 +33,7 @@ _LABEL_EDGE = re.compile(r"[^A-Za-z0-9]+$")
 
 
 def model_label(model: str) -> str:
-    """Name of a model as the value of a label: `Qwen/Qwen3-0.6B` is `Qwen--Qwen3-0.6B`, as in the cache of Hugging Face."""
+    """Name of a model as a label value: `Qwen/Qwen3-0.6B` is `Qwen--Qwen3-0.6B`, as in the Hugging Face cache."""
     value = _NOT_IN_LABELS.sub("-", model.replace("/", "--"))[:MAX_LABEL]
     return value.strip("-_.")
 
@@ -48,33 +49,35 @@ def clique(component: str, role: str = "") -> str:
 
 
 def pod_clique_set(graph: str, parts: Iterable[tuple[str, ...]]) -> str:
-    """Name of a graph's PodCliqueSet: the graph's, shortened where Grove's pod names would grow too long.
+    """Name of a graph's PodCliqueSet: the graph's, shortened if Grove's pod names would become too long.
 
-    `parts` are the names below it that pods are called after: a clique, or a scaling group and its longest clique.
+    `parts`: the names below it from which pod names are built: a clique, or a scaling group and its longest clique.
     """
     budget = max(_SHORTEST_SET, _GROVE_BUDGET - max((sum(map(len, each)) for each in parts), default=0))
     return _shortened(graph, budget)
 
 
 def leader_worker_set(component_deployment: str) -> str:
-    """Name of a component deployment's LeaderWorkerSet: its own, shortened where no pod could have the labels of its groups."""
+    """Name of a component deployment's LeaderWorkerSet: the same, shortened if the labels of its pods would be too
+    long.
+    """
     if len(component_deployment) <= _LONGEST_GROUPS:
         return component_deployment
     return f"{component_deployment[: _LONGEST_GROUPS - 9]}-{_fnv1a(component_deployment):08x}"
 
 
 def leader_worker_set_of_operator(component_deployment: str) -> str:
-    """The same as the reference calls it since 1.3: a name that no Service of the component has."""
+    """The LeaderWorkerSet's name in the reference since 1.3: no Service of the component has it."""
     return f"{component_deployment}-0"
 
 
 def _shortened(name: str, longest: int) -> str:
-    """The name, or its beginning and a hash of it, as the reference shortens names."""
+    """The name, or its beginning and a hash of it, shortened as in the reference."""
     return name if len(name) <= longest else f"{name[: longest - 5]}-{_fnv1a(name) & 0xFFFF:04x}"
 
 
 def _fnv1a(text: str) -> int:
-    """32-bit FNV-1a, as Go's hash/fnv computes it."""
+    """32-bit FNV-1a, like Go's hash/fnv."""
     value = 0x811C9DC5
     for byte in text.encode():
         value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
@@ -82,7 +85,7 @@ def _fnv1a(text: str) -> int:
 
 
 def ray_service(component_deployment: str) -> str:
-    """Name of the headless Service of a component's Ray head, which others derive, too."""
+    """Name of the headless Service of a component's Ray head, which other programs also derive."""
     return _shortened(f"{service(component_deployment)}-ray", MAX_LABEL)
 
 
@@ -107,17 +110,17 @@ def wait_script(graph: str) -> str:
 
 
 def epp_config_map(graph: str) -> str:
-    """ConfigMap of an endpoint picker whose configuration stands in the graph."""
+    """ConfigMap of an endpoint picker whose configuration is in the graph."""
     return f"{graph}-epp-config"
 
 
 def inference_pool(graph: str) -> str:
-    """InferencePool that an endpoint picker chooses from."""
+    """InferencePool from which an endpoint picker chooses."""
     return f"{graph}-pool"
 
 
 def shortened_label(text: str) -> str:
-    """Label value for people to read: cut where it is too long, with a hash so that it stays unique."""
+    """A label value for users to read: truncated if too long, with a hash so that it stays unique."""
     if len(text) <= MAX_LABEL:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -125,7 +128,7 @@ def shortened_label(text: str) -> str:
 
 
 def check(component: str, component_deployment_name: str, dynamo_namespace_name: str) -> None:
-    """RenderError where a derived name would be refused: it becomes a Service and the value of labels."""
+    """Raise RenderError if Kubernetes would refuse a derived name: names become Services and label values."""
     service_name = service(component_deployment_name)
     for what, name in (("Service", service_name), ("Dynamo namespace", dynamo_namespace_name)):
         if len(name) > MAX_LABEL:

@@ -1,8 +1,8 @@
-"""Objects of kinds that the API server keeps as they are given, written as Kubernetes' Go types write them.
+"""Objects of kinds that the API server stores unchanged, normalized like Kubernetes' Go types write them.
 
-The reference passes everything through these types: amounts come out in one form, and a field that is held by value is left
-out where it is empty. What is held by a pointer stays, whatever it has: `replicas: 0`, `runAsUser: 0`, `emptyDir: {}`. So do
-the author's own maps. The hash of workers is over what their author wrote, so no name depends on this.
+The reference passes everything through these types: quantities get one form, and an empty field that is held by value
+is omitted. A field that is held by a pointer stays with every value: `replicas: 0`, `runAsUser: 0`, `emptyDir: {}`. So
+do the author's own maps. The hash of workers covers what the author wrote, so no name depends on this.
 """
 
 from collections.abc import Set
@@ -19,19 +19,19 @@ from dynamo_shared.api.resources import (
 )
 
 _KINDS = {each.kind for each in (DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_CHECKPOINTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS)}
-#: What Go writes where no unit of an amount is given.
+#: What Go writes if a resourceFieldRef has no divisor.
 NO_DIVISOR = "0"
-#: Fields that are an amount, and maps of amounts.
+#: Fields that are a quantity, and maps of quantities.
 _AMOUNT = frozenset({"divisor", "sharedMemorySize", "sizeLimit"})
 _AMOUNTS = frozenset({"limits", "overhead", "requests"})
-#: What is in these is the author's.
+#: Fields whose content belongs to the author.
 _FREE = frozenset(
     {
         *("annotations", "eppConfig", "extraParameters", "labels", "matchLabels", "nodeSelector", "options"),
         *("userAnnotations", "volumeAttributes"),
     }
 )
-#: Fields without a pointer and with omitempty, wherever they are in a PodSpec of k8s.io/api 0.35, and of a component.
+#: Fields without a pointer and with omitempty, everywhere in a PodSpec of k8s.io/api 0.35 and in a component.
 _BY_VALUE = frozenset(
     {
         *("annotations", "labels", "limits", "matchLabels", "nodeSelector", "options", "overhead", "requests"),
@@ -58,7 +58,7 @@ _BY_VALUE = frozenset(
         *("globalDynamoNamespace", "revision", "targetContainerName"),
     }
 )
-#: Other fields of these names are pointers, or written also where they are empty.
+#: Fields whose names are by value only in these parents; elsewhere they are pointers, or written even if empty.
 _BY_VALUE_IN = frozenset(
     {
         *(("env", "value"), ("tolerations", "key"), ("tolerations", "operator"), ("tolerations", "value")),
@@ -66,17 +66,17 @@ _BY_VALUE_IN = frozenset(
         *(("secret", "secretName"), ("spec", "restartPolicy"), ("spec", "volumeName")),
     }
 )
-#: Lists that are written also where they are empty.
+#: Lists that are written even if they are empty.
 _LISTS = frozenset({"containers", "monitors", "nodeSelectorTerms", "sources"})
-#: Sources of volumes with nothing but pointers.
+#: Volume sources that have only pointers.
 _OF_POINTERS = frozenset({"azureDisk", "csi"})
-#: Structs by value, which Go writes also where they are empty, and the types of v1beta1 do not.
+#: Structs by value, which Go writes even if they are empty, but the types of v1beta1 do not.
 _STRUCTS = frozenset({("containers", "resources"), ("initContainers", "resources"), ("podTemplate", "metadata")})
 _NONE: frozenset[tuple[str, str]] = frozenset()
 
 
 def typed(child: KubeObject) -> KubeObject:
-    """An object as it is written; the very object where the API server writes its kind so anyway."""
+    """An object in its written form; the same object if the API server normalizes its kind anyway."""
     if child["kind"] not in _KINDS:
         return child
     if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
@@ -85,16 +85,16 @@ def typed(child: KubeObject) -> KubeObject:
 
 
 def typed_component(spec: KubeObject) -> KubeObject:
-    """The spec of a component deployment as it is written."""
+    """The spec of a component deployment in its written form."""
     written: KubeObject = _written(spec, "spec", _STRUCTS)
     return written
 
 
 def _written(node: Any, field: str, structs: Set[tuple[str, str]]) -> Any:
-    """What a field has."""
+    """The value of a field in its written form."""
     within = partial(_written, structs=structs)
     if isinstance(node, list):
-        # Requests of devices are a list.
+        # Device requests are a list.
         return [within(each, "" if field in _AMOUNTS else field) for each in node]
     if field in _AMOUNT:
         return _amount(node)
@@ -104,7 +104,7 @@ def _written(node: Any, field: str, structs: Set[tuple[str, str]]) -> Any:
         return {name: _amount(value) for name, value in node.items()}
     made = {name: within(value, name) for name, value in node.items()}
     if field == "resourceFieldRef":
-        # A struct by value, which has a form of its own.
+        # A struct by value, which has its own form.
         made.setdefault("divisor", NO_DIVISOR)
     return {
         name: value
@@ -120,7 +120,7 @@ def _is_by_value(parent: str, field: str, value: Any) -> bool:
 
 
 def _amount(value: Any) -> Any:
-    """An amount in its one form; what is not one is for the API server to refuse."""
+    """A quantity in its canonical form; an invalid one is left for the API server to refuse."""
     try:
         return quantity.canonical(value) if isinstance(value, int | float | str) else value
     except quantity.InvalidQuantity:

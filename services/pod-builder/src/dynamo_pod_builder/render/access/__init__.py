@@ -1,1 +1,1 @@
-"""What pods may do and pull: service accounts, roles and pull secrets."""
+"""The access of pods: service accounts, roles and pull secrets."""

@@ -1,8 +1,8 @@
-"""Image pull secrets by registry: who gives an image without a secret's name gets the namespace's secrets of its host.
+"""Image pull secrets by registry: an image without a named secret gets the namespace's secrets for its registry.
 
-Kubernetes' own rules are kept where it decides which credentials it tries (`pkg/credentialprovider/keyring.go`): a key
-of a docker configuration may have a scheme, a path, and `*` for parts of the host's name; a port counts. Paths are left
-to the kubelet: a secret too many is not tried, one too few is an image that cannot be pulled.
+The rules by which Kubernetes chooses credentials apply (`pkg/credentialprovider/keyring.go`): a key of a docker
+configuration may have a scheme, a path, and `*` for parts of the host name; a port counts. Paths are left to the
+kubelet: an unneeded secret does no harm, but a missing one means an image that cannot be pulled.
 """
 
 import base64
@@ -19,31 +19,31 @@ from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
 
 DOCKER_HUB = "docker.io"
-#: Other names of Docker Hub: what `docker login` writes into its file, and where the images really are.
+#: Other names of Docker Hub: the one that `docker login` writes, and the host of the images.
 _DOCKER_HUB_ALIASES = frozenset({"index.docker.io", "registry-1.docker.io"})
-#: Where each type of Secret has its configuration; the older one is what the newer one has under `auths`.
+#: The key of the configuration in each type of Secret. The older format is what the newer one has under `auths`.
 TYPES: Mapping[str, str] = {
     "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
     "kubernetes.io/dockercfg": ".dockercfg",
 }
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
-#: A docker configuration has some hundred bytes for each registry; a Secret may have 1 MiB.
+#: A docker configuration has some hundred bytes per registry; a Secret may have 1 MiB.
 _CONFIGURATION = ReadLimits(1 << 20, 20_000, 16)
-#: Registries of a namespace that count, and those of them that are patterns, to each of which each image is held.
-#: A host's name with a port has 259 characters at most.
+#: Limits of a namespace: registries, and patterns among them, because each image is compared with each pattern. A host
+#: name with a port has at most 259 characters.
 MOST_HOSTS, MOST_PATTERNS, LONGEST_HOST = 1000, 50, 259
-#: Containers of a pod that have images.
+#: The containers of a pod that have images.
 _CONTAINERS = ("containers", "initContainers")
 
 
 @dataclass(frozen=True, slots=True)
 class PullSecrets:
-    """Names of a namespace's secrets by the registry that they open; no credentials."""
+    """Names of a namespace's secrets by the registry that they open; without credentials."""
 
     by_host: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def of_hosts(self, hosts: Set[str]) -> set[str]:
-        """Names of the secrets for some registries."""
+        """Names of the secrets for these registries."""
         patterns = [(pattern, names) for pattern, names in self.by_host.items() if "*" in pattern]
         secret_names = {name for host in hosts for name in self.by_host.get(host, ())}
         for host in hosts:
@@ -57,19 +57,19 @@ NO_PULL_SECRETS = PullSecrets()
 
 
 class _Unreadable(Exception):
-    """A secret holds no credentials; in words for its owner, which quote nothing of it."""
+    """A secret has no readable credentials. The message is for its owner, and quotes nothing of the secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A secret of which something could not be read; what could be read of it counts all the same."""
+    """A secret with unreadable parts; its readable parts are still used."""
 
     name: str
     message: str
 
 
 def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, ...]]:
-    """Secrets of one namespace by host, and what is wrong with those that cannot be read; one never hides another."""
+    """The secrets of one namespace by host, and the errors of unreadable ones; one secret never hides another."""
     hosts: dict[str, set[str]] = {}
     patterns = 0
     malformed: list[Malformed] = []
@@ -93,7 +93,7 @@ def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, 
             else:
                 wrong += 1
         if wrong:
-            # Keys are not repeated: one may hold a user's name and password before the host.
+            # Keys are not repeated, because one may contain a user name and a password before the host.
             counted = f"{wrong} of its {len(entries)} entries"
             malformed.append(
                 Malformed(name, f"{counted} do not map a registry to an object with credentials, or are too many")
@@ -105,19 +105,19 @@ def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, 
 def host_of(image: str) -> str:
     """Registry of an image, in lower case with its port: `docker.io` for short names such as `busybox:1` or `org/img`."""
     first, slash, _ = image.partition("/")
-    # What has neither dot nor port is a user or an organisation on Docker Hub.
+    # A first part without dot and port is a user or an organisation on Docker Hub.
     if not slash or not ("." in first or ":" in first or first.lower() == "localhost"):
         return DOCKER_HUB
     return _canonical(first)
 
 
 def host_of_key(key: str) -> str:
-    """Registry of a key of a docker configuration: `https://index.docker.io/v1/` is Docker Hub."""
+    """Registry of a key in a docker configuration: `https://index.docker.io/v1/` is Docker Hub."""
     return _canonical(_SCHEME.sub("", key.strip().lower()).partition("/")[0].rpartition("@")[2])
 
 
 def add(pod: KubeObject, secrets: PullSecrets, annotations: Mapping[str, str]) -> None:
-    """Put the secrets of the pod's images behind those that the user names, unless an annotation wants none of it."""
+    """Add the secrets for the pod's images after those that the user names, unless an annotation disables this."""
     if annotations.get(DISABLE_IMAGE_PULL_SECRET_DISCOVERY) == "true":
         return
     own = pod.get("imagePullSecrets") or []
@@ -144,9 +144,11 @@ def _canonical(host: str) -> str:
 
 
 def _matches(pattern: str, host: str) -> bool:
-    """Part by part, so that `*.example.com` is not `a.b.example.com`; the last part may have a port.
+    """Whether a pattern matches part by part: `*.example.com` does not match `a.b.example.com`. The last part may have
+    a port.
 
-    Where there are as many dots in both, each of the pattern takes one of the host's, and `*` can take none.
+    If both have the same number of dots, each part of the pattern matches exactly one part of the host, so `*` matches
+    no dot.
     """
     return pattern.count(".") == host.count(".") and fnmatchcase(host, pattern)
 

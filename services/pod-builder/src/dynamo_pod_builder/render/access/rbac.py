@@ -1,4 +1,4 @@
-"""Service accounts of pods and what they may do."""
+"""Service accounts of pods and their rights."""
 
 from collections.abc import Iterable, Sequence
 
@@ -34,10 +34,10 @@ _DISCOVERY_RULES: list[KubeObject] = [
 def discovery_access(
     graph: str, namespace: str, owner: KubeObject, templates: Iterable[KubeObject] = ()
 ) -> list[KubeObject]:
-    """ServiceAccount, Role and RoleBinding of pods that find each other through Kubernetes; they go with their owner.
+    """ServiceAccount, Role and RoleBinding of pods that find each other through Kubernetes; deleted with their owner.
 
-    Accounts that pod templates name, such as those of a cloud's workload identity, get the Role, too: who may name an account
-    there may run any pod as it.
+    Accounts that pod templates name, such as those of a cloud's workload identity, also get the Role: a user who may
+    name an account there may run any pod with it.
     """
     account = names.discovery_account(graph)
     role = f"{account}-role"
@@ -61,7 +61,7 @@ PLANNER_RULES: list[KubeObject] = [
     {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _READ},
     {"apiGroups": [GROUP], "resources": ["dynamoworkermetadatas"], "verbs": _REGISTER},
 ]
-#: What an endpoint picker does: it reads its pool and the pods of it. Reviews of tokens are of the whole cluster, and take a
+#: What an endpoint picker does: it reads its pool and the pool's pods. Token reviews are cluster-wide, and need a
 #: ClusterRole that the configuration names.
 PICKER_RULES: list[KubeObject] = [
     {"apiGroups": [INFERENCE_POOLS.group], "resources": [INFERENCE_POOLS.plural], "verbs": _READ},
@@ -77,9 +77,10 @@ PICKER_RULES: list[KubeObject] = [
 
 
 def shared_access(account: str, namespace: str, rules: list[KubeObject], cluster_role: str) -> list[KubeObject]:
-    """ServiceAccount that all graphs of the namespace share, so it has no owner, with a Role of these rules.
+    """A ServiceAccount that all graphs of the namespace share, and that therefore has no owner, with a Role of these
+    rules.
 
-    With a `cluster_role`, it is bound to that one instead.
+    With a `cluster_role`, the account is bound to that instead.
     """
     shared = _service_account(account, namespace, None)
     if cluster_role:
@@ -110,7 +111,7 @@ def _role(account: str, namespace: str, name: str, rules: list[KubeObject], owne
 def _binding(
     accounts: Sequence[str], namespace: str, role_kind: Resource, role: str, owner: KubeObject | None
 ) -> KubeObject:
-    """Of several accounts the first gives the binding its name."""
+    """A binding of the role to these accounts; the first account gives it its name."""
     account = accounts[0]
     return {
         **ROLE_BINDINGS.type_meta,

@@ -1,4 +1,4 @@
-"""Inference engines, one module each: a new one is a module here and an entry in `_BACKENDS`."""
+"""Inference engines, one module each: to add one, add a module here and an entry in `_BACKENDS`."""
 
 from dynamo_shared.api.containers import main_container
 
@@ -16,14 +16,16 @@ _BACKENDS: dict[str, EngineBackend] = {backend.name: backend for backend in (Noo
 
 
 def backend_named(name: str) -> EngineBackend:
-    """Backend of a word in `backendFramework`, the one without an engine for ""."""
+    """The backend for a value of `backendFramework`; "" is the one without an engine."""
     return _BACKENDS[name]
 
 
 def backend_of(context: PodContext) -> EngineBackend:
-    """Backend of a component: of a worker the one that its command starts or its spec names, of others none.
+    """Backend of a component: for a worker, the engine that its command starts or its spec names; for others, the one
+    without an engine.
 
-    A node that starts none itself, as one on which mpirun of the leader starts the engine, has the backend of those that serve.
+    A node that starts no engine itself, for example because mpirun on the leader does, has the backend of the serving
+    pods.
     """
     if not context.is_worker:
         return backend_named("")

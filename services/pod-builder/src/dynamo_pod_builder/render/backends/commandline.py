@@ -1,7 +1,7 @@
-"""Command lines of engines, in the forms that people write: read for flags, and given more of them.
+"""Command lines of engines, in the forms that users write: searched for flags, and extended with flags.
 
-Python directly (`python3 -m dynamo.vllm --model x`, over `command` and `args`), or in a script for a shell
-(`sh -c "cd /x && python3 -m dynamo.vllm ..."`). Another program cannot be recognized by its flags, and is refused.
+Python directly (`python3 -m dynamo.vllm --model x`, across `command` and `args`), or in a shell script (`sh -c "cd /x
+&& python3 -m dynamo.vllm ..."`). Other programs are refused, because they cannot be recognized by their flags.
 """
 
 import contextlib
@@ -15,47 +15,47 @@ from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
 
-# Characters that no shell takes for anything else.
+# Characters without a special meaning in any shell.
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
-# `$(NAME)` is not a command here: Kubernetes has put a variable in its place before the shell sees it.
+# `$(NAME)` is not a command here: Kubernetes replaces it with a variable before the shell reads it.
 _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
 # A script that is one program with its arguments, which another program can start.
 _ONE_PROGRAM = re.compile(r"(?! *[A-Za-z_]\w*=)[^|&;\n]+")
-# How a line begins that any shell reads alike.
+# Beginnings of a command line that every shell reads in the same way.
 _PLAIN_SHELLS = ([*SHELL], ["sh", "-c"])
-# A flag's number. What is longer is for the engine to report: Python itself does not read thousands of digits.
+# A number as a flag's value. Longer ones are left to the engine to report: Python itself refuses thousands of digits.
 _NUMBER = re.compile(r"[0-9]{1,9}")
-# Of a longer script quotes are not read: that takes time with the square of its length. Characters.
+# Quotes in a longer script are not parsed, because that takes quadratic time. Characters.
 _READ = 16_384
 _PATH = "podTemplate.spec.containers[main]"
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """The main container's `command` and `args`, and at which of `args` (counted over both) a script stands, if any."""
+    """The main container's `command` and `args`; `script_at`: index of a script across both lists, if there is one."""
 
     component: str
     command: tuple[str, ...]
     args: tuple[str, ...]
     script_at: int | None
-    #: Variables of the container whose values a shell does not read as they are, between double quotes.
+    #: Variables of the container whose values a shell would change between double quotes.
     unsafe: frozenset[str] = frozenset()
 
     @property
     def words(self) -> list[str]:
-        """Words of the whole line; those of a script as a shell would read them, as far as that is known."""
+        """The words of the whole line; a script is split like a shell would, if possible."""
         line = [*self.command, *self.args]
         split: list[str] = []
         for index, each in enumerate(line):
             if index == self.script_at:
                 split += _split(each)
             else:
-                # Several words in one argument are a slip, and were meant as several.
+                # Several words in one argument are a mistake; the author meant separate words.
                 split += each.split() if each.startswith("-") and " " in each else [each]
         return split
 
     def flag(self, *names: str) -> str | None:
-        """Value of a flag under any of its names, `--flag value` or `--flag=value`, the last one; None without it."""
+        """The last value of a flag under any of its names, `--flag value` or `--flag=value`; None without it."""
         value: str | None = None
         words = self.words
         for index, word in enumerate(words):
@@ -65,14 +65,15 @@ class CommandLine:
         return value
 
     def number(self, *names: str) -> int:
-        """Value of a flag that counts; 1 without it, or where only the container will know (`$TP`)."""
+        """The value of a numeric flag; 1 without it, or if only the container will know it (`$TP`)."""
         value = self.flag(*names)
         return max(1, int(value)) if value is not None and _NUMBER.fullmatch(value) else 1
 
     def with_flags(self, flags: Sequence[str], engine: str, *, shell: bool = False) -> tuple[list[str], list[str]]:
-        """`command` and `args` with flags for the engine. With `shell` they hold arithmetic for a shell to do.
+        """`command` and `args` with flags for the engine. With `shell`, the flags have arithmetic that a shell must
+        evaluate.
 
-        RenderError where the flags have no place.
+        Raises RenderError if there is no place for the flags.
         """
         if self.script_at is None:
             if not shell:
@@ -83,16 +84,16 @@ class CommandLine:
         return line[: len(self.command)], line[len(self.command) :]
 
     def as_script(self, flags: Sequence[str] = (), engine: str = "") -> str:
-        """The whole line as a script for a shell, with flags for the engine."""
+        """The whole line as a shell script, with flags for the engine."""
         if self.script_at is None:
             return " ".join([self.quoted, *flags])
         script = [*self.command, *self.args][self.script_at]
         return self._inserted(script, " ".join(flags), engine) if flags else script
 
     def behind(self, before: str, flags: Sequence[str] = (), engine: str = "") -> tuple[list[str], list[str]]:
-        """`command` and `args` of a shell that runs something `before` the line, with flags for the engine.
+        """`command` and `args` of a shell that runs `before` and then the line, with flags for the engine.
 
-        A script is read by the shell that its author chose: what Bash reads, another shell may not.
+        A script keeps the shell that its author chose: another shell may not understand what Bash does.
         """
         script, line = f"{before} {self.as_script(flags, engine)}", [*self.command, *self.args]
         if self.script_at is None or line[:-1] in _PLAIN_SHELLS:
@@ -101,7 +102,9 @@ class CommandLine:
         return line[: len(self.command)], line[len(self.command) :]
 
     def launched(self, launcher: str, engine: str) -> str:
-        """The whole line as a script in which a program starts the engine. What a script does before, it does before that."""
+        """The whole line as a script in which `launcher` starts the engine. What a script does before the engine stays
+        before it.
+        """
         if self.script_at is None:
             return f"{launcher} {self.quoted}"
         script = [*self.command, *self.args][self.script_at]
@@ -111,7 +114,7 @@ class CommandLine:
         return f"{launcher} {self.quoted}" if at is None else f"{script[:at]}{launcher} {script[at:]}"
 
     def raised(self, flag: str, by: int) -> tuple[list[str], list[str]] | None:
-        """`command` and `args` with the number that a flag gives raised, wherever it is given; None where it is not."""
+        """`command` and `args` with each number of a flag raised by `by`; None if the flag is not given."""
         given = re.compile(rf"(?<!\S)({re.escape(flag)}[=\s]\s*)({_NUMBER.pattern})(?!\S)")
         line = [
             given.sub(lambda match: f"{match[1]}{int(match[2]) + by}", each) for each in (*self.command, *self.args)
@@ -125,11 +128,11 @@ class CommandLine:
 
     @property
     def quoted(self) -> str:
-        """The line as one would type it."""
+        """The line as a user would type it."""
         return " ".join(quote(each, self.unsafe) for each in (*self.command, *self.args))
 
     def _inserted(self, script: str, flags: str, engine: str) -> str:
-        """Flags right behind the engine's module, where the script starts it."""
+        """The script with the flags directly after the engine's module, if the script starts it."""
         at = flags_at(script, engine)
         if at is not None:
             return f"{script[:at]} {flags}{script[at:]}"
@@ -143,7 +146,7 @@ class CommandLine:
 
 
 def read(component: str, container: KubeObject) -> CommandLine:
-    """Command line of a main container. RenderError where it is neither Python nor a shell with a script."""
+    """Command line of a main container. Raises RenderError if it is neither Python nor a shell with a script."""
     line = line_of(container)
     if takes_flags(line):
         return as_written(component, container)
@@ -156,16 +159,16 @@ def read(component: str, container: KubeObject) -> CommandLine:
 
 
 def as_written(component: str, container: KubeObject) -> CommandLine:
-    """The line of any program, also one whose flags the platform could not add to."""
+    """The line of any program, even if the platform could not add flags to it."""
     command, args = tuple(container.get("command") or ()), tuple(container.get("args") or ())
     unsafe = (each["name"] for each in container.get("env") or () if _is_unsafe(each.get("value")))
     return CommandLine(component, command, args, script_at([*command, *args]), frozenset(unsafe))
 
 
 def quote(word: str, unsafe: Set[str] = frozenset()) -> str:
-    """A word as it stands between double quotes in a shell, where it needs any; `$(VARIABLE)` is Kubernetes' to fill.
+    """A word in double quotes for a shell, if it needs them; Kubernetes replaces `$(VARIABLE)`.
 
-    Of `unsafe` variables, such as those with JSON, the shell puts the value in: it does not read that once more.
+    Variables in `unsafe`, such as those with JSON, are left to the shell, which does not interpret their values again.
     """
     if _PLAIN.fullmatch(word):
         return word

@@ -11,16 +11,16 @@ _PATH = "podTemplate.spec.containers[main].command"
 
 
 def detect(container: KubeObject | None) -> frozenset[str]:
-    """Engines that a main container starts: none, one, or several."""
+    """The engines that a main container starts: none, one, or several."""
     if container is None:
         return frozenset()
     return engines_started([*(container.get("command") or ()), *(container.get("args") or ())])
 
 
 def one_engine(component: str, container: KubeObject | None, explicit: str | None) -> str:
-    """Engine of a worker: the one its command starts, else the one that is named; "" where neither says.
+    """Engine of a worker: the one that its command starts, otherwise the named one; "" if neither is known.
 
-    RenderError where the command starts another engine than the named one, or several and none is named.
+    Raises RenderError if the command starts another engine than the named one, or several and none is named.
     """
     engines = detect(container)
     if len(engines) == 1:
@@ -43,7 +43,7 @@ def one_engine(component: str, container: KubeObject | None, explicit: str | Non
 
 
 def engine_of_graph(workers: Iterable[tuple[str, KubeObject | None]], explicit: str | None) -> str:
-    """Engine that all workers of a graph share, by component name and main container; "" where none is known."""
+    """The engine of all workers of a graph, given by component name and main container; "" if unknown."""
     engines: dict[str, str] = {}
     for component, container in workers:
         engine = one_engine(component, container, explicit)

@@ -10,9 +10,9 @@ _RESOURCES = "podTemplate.spec.containers[main].resources"
 
 
 def gpus_of_node(container: KubeObject, context: PodContext, why: str) -> int:
-    """GPUs of one node, at least one. RenderError where there is none, which says `why` one is needed.
+    """GPUs of one node, at least one. Raises RenderError if there are none; `why` says what they are needed for.
 
-    A number that the container itself says counts before claims, as with the reference.
+    A number in the container's resources has priority over claims, as with the reference.
     """
     if count := gpus.count(container):
         return count

@@ -9,10 +9,12 @@ from dynamo_pod_builder.render.errors import RenderError
 
 
 class Noop(EngineBackend):
-    """Leaves pods as they are."""
+    """Leaves pods unchanged."""
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:  # noqa: ARG002 - of the interface
-        """RenderError where a replica spans nodes, unless its author wrote what each runs: its pods would not know each other."""
+        """Raise RenderError if a replica spans nodes, unless its author wrote each role's command: its pods would not
+        find each other.
+        """
         if context.placement.group is None or context.has_own_commands:
             return
         if context.is_worker:

@@ -1,6 +1,6 @@
-"""Ports of NIXL's telemetry, where an engine runs several ranks in one container and each opens one (dynamo#14284).
+"""Ports of NIXL's telemetry, if an engine runs several ranks in one container and each opens a port (dynamo#14284).
 
-Rank 0 opens the port that the container says, and rank i the i-th after it. PodMonitors ask them by their names.
+Rank 0 opens the port that the container names, rank i the i-th port after it. PodMonitors scrape the ports by name.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from dynamo_shared.api.runtime_version import features_of
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 
-#: Ranks of a container that have a port; the runtime starts no more of them with telemetry.
+#: The number of ranks of a container that have a port; the runtime starts no more with telemetry.
 MOST_RANKS = 8
 _LAST_PORT = 65535
 _CONTAINER = f"podTemplate.spec.containers[{MAIN}]"
@@ -22,7 +22,7 @@ _OFF = f"or set {env.NIXL_TELEMETRY_ENABLE} to n"
 
 
 def declare_ports(container: KubeObject, context: PodContext) -> None:
-    """Declare the port of each rank, in place, where telemetry is on. RenderError where ranks would have none."""
+    """Declare the port of each rank, in place, if telemetry is on. Raises RenderError if ranks would have no port."""
     declared = container.get("ports") or []
     if not features_of(context.spec.runtime_version_override).rank_telemetry:
         return
@@ -35,12 +35,12 @@ def declare_ports(container: KubeObject, context: PodContext) -> None:
     ranks = _ranks(container, context, sure=not any("valueFrom" in each for each in stated))
     port = variables.get(env.NIXL_TELEMETRY_PROMETHEUS_PORT)
     if ranks == 1 and "valueFrom" in (port or {}):
-        # It opens whichever port it reads, and no others are counted from it.
+        # It opens the port that the variable has, and no other ports depend on it.
         return
     first = _first_port(port, ranks, context)
     made = {_name(rank): first + rank for rank in range(ranks)}
     if made.items() <= {each.get("name"): each["containerPort"] for each in declared}.items():
-        # To write the same in another order would replace pods.
+        # The same ports in another order would replace pods.
         return
     others = [each for each in declared if each.get("name") not in made]
     if taken := [each for each in others if each["containerPort"] in made.values()]:
@@ -52,7 +52,9 @@ def declare_ports(container: KubeObject, context: PodContext) -> None:
 
 
 def _may_open(variable: Mapping[str, Any]) -> bool:
-    """Whether a variable lets ports be opened. One that only the container can read may: a port too many does no harm."""
+    """Whether a variable allows ports to be opened. If only the container knows its value, yes: an unused port does no
+    harm.
+    """
     word = "y" if variable["name"] == env.NIXL_TELEMETRY_ENABLE else "prometheus"
     return "valueFrom" in variable or _text(variable).lower() == word
 

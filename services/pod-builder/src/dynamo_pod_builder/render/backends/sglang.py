@@ -13,7 +13,7 @@ from dynamo_pod_builder.render.pod.env import var
 from dynamo_pod_builder.render.pod.placement import Group, PodRole
 from dynamo_pod_builder.render.pod.topology_names import missing_topology_names
 
-# A worker of a model for embeddings.
+# The flag of a worker for an embedding model.
 _EMBEDDINGS = "--embedding-worker"
 
 
@@ -23,7 +23,9 @@ class Sglang(EngineBackend):
     name = "sglang"
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
-        """On several nodes: where the leader is, how many there are, and which one this is (behaviour, section 4.4)."""
+        """On several nodes: the leader's address, the number of nodes, and the rank of this node (behaviour, section
+        4.4).
+        """
         rank_telemetry.declare_ports(container, context)
         _without_canary(container, context)
         placement = context.placement
@@ -45,9 +47,10 @@ class Sglang(EngineBackend):
 
 
 def _without_canary(container: KubeObject, context: PodContext) -> None:
-    """Send no canary requests to embedding workers of a runtime 1.5, in place: they refuse these, and never become ready.
+    """Send no canary requests to embedding workers of a runtime 1.5, in place: they refuse these, and never become
+    ready.
 
-    That runtime asks them for a token, as it asks all others (dynamo#14680). What the author says of canary requests stands.
+    That runtime asks every worker for a token (dynamo#14680). If the author configured canary requests, that stays.
     """
     features = features_of(context.spec.runtime_version_override)
     if not features.canary or features.embedding_canary:

@@ -17,7 +17,7 @@ from dynamo_pod_builder.render.pod.placement import Group, PodRole
 _KEYS = "/ssh-pk"
 _HOME = "$HOME/.ssh"
 _PORT = ports.MPI_SSH.number
-#: What engines read besides the container's own variables; mpirun passes on only what is listed.
+#: Variables that engines read in addition to the container's own; mpirun passes on only listed ones.
 _PASSED_ON = (
     "CUDA_VISIBLE_DEVICES",
     "HF_DATASETS_CACHE",
@@ -39,9 +39,9 @@ _PASSED_ON = (
     "TRTLLM_USE_UCX_KVCACHE",
     "USER",
 )
-#: The same, for runtimes whose images say it.
+#: Further variables, for runtimes whose images set them.
 _COMPILERS = ("CPATH", "TRITON_PTXAS_PATH")
-#: Seconds that workers' names may take to resolve.
+#: How long workers' names may take to resolve. Seconds.
 _NAMES_WITHIN = 300
 _SSHD_ANSWERS = {
     "tcpSocket": {"port": _PORT},
@@ -58,13 +58,13 @@ class TrtLlm(EngineBackend):
     name = "trtllm"
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
-        """The leader runs the engine on all nodes, a worker waits for it behind sshd (behaviour, section 4.5)."""
+        """The leader runs the engine on all nodes; a worker waits for it with sshd (behaviour, section 4.5)."""
         placement = context.placement
         if placement.group is None:
             return
         mount = {"name": context.config.ssh_secret, "mountPath": _KEYS, "readOnly": True}
         container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
-        # A name that mpirun cut at its first dot would mean nothing in the cluster's DNS.
+        # If mpirun cut a name at its first dot, the cluster's DNS would not know it.
         container["env"].append(var(env.OMPI_MCA_ORTE_KEEP_FQDN_HOSTNAMES, "1"))
         if context.has_own_commands:
             if placement.role is PodRole.WORKER:
@@ -80,7 +80,7 @@ class TrtLlm(EngineBackend):
         container["command"], container["args"] = [*SHELL], [script]
 
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:
-        """The keys, from a Secret that the namespace's graphs share."""
+        """Mount the keys, from a Secret that the namespace's graphs share."""
         if context.placement.group is None:
             return
         name = context.config.ssh_secret
@@ -90,14 +90,14 @@ class TrtLlm(EngineBackend):
 
 def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
     nodes, count = context.placement.nodes, gpus_of_node(container, context, "mpirun starts one rank for each")
-    # mpirun starts any program, and gives it no flags.
+    # mpirun starts any program, without adding flags.
     read = commandline.as_written if is_own_launch(line_of(container), TrtLlm.name) else commandline.read
     engine = read(context.component, container).launched("trtllm-llmapi-launch", TrtLlm.name)
     steps = [_keys(_HOME)]
     if group.names_come_late:
         steps.append(_until_names_resolve(group.worker_hosts))
     compilers = _COMPILERS if features_of(context.spec.runtime_version_override).compilers else ()
-    # It is in single quotes, and a single quote within them has to leave and enter them again.
+    # The engine's line is inside single quotes, so a single quote in it must close and reopen them.
     launched = engine.replace("'", "'\"'\"'")
     steps.append(
         'mpirun $([ "$(id -u)" = "0" ] && echo --allow-run-as-root) --oversubscribe '
@@ -109,7 +109,7 @@ def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
 
 
 def _passed_on(container: KubeObject) -> Iterable[str]:
-    """Variables of the leader's container that ranks on other nodes have, too: not its own rank."""
+    """Variables of the leader's container that ranks on other nodes also get: all except its own rank."""
     return (each["name"] for each in container["env"] if each["name"] != env.DYNAMO_RANK)
 
 
@@ -133,7 +133,7 @@ def _worker() -> str:
 
 
 def _keys(folders: str) -> str:
-    """The shared key pair where ssh looks for it, with the modes that ssh demands."""
+    """Commands that put the shared key pair where ssh expects it, with the modes that ssh requires."""
     lines = ["Host *", "IdentityFile '$HOME'/.ssh/id_rsa", "StrictHostKeyChecking no", f"Port {_PORT}"]
     return " && ".join(
         [

@@ -1,6 +1,6 @@
-"""vLLM: one engine over several nodes by its own processes, by Ray, or as data-parallel engines side by side.
+"""vLLM: one engine across several nodes by its own processes or by Ray, or data-parallel engines side by side.
 
-Which way is chosen, and the flags of each, are the reference's (behaviour, section 4.3).
+The choice, and the flags of each mode, are the reference's (behaviour, section 4.3).
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from dynamo_pod_builder.render.pod.topology_names import missing_topology_names
 from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, fails_over_within_pod, memory_has_pods
 from dynamo_pod_builder.render.workloads import waiting
 
-#: Graphs that were made by this version or later use vLLM's own processes, earlier ones Ray.
+#: Graphs that were created by this version or later use vLLM's own processes, earlier ones Ray.
 MULTIPROCESSING_SINCE = "1.0.0"
 
 _TENSOR = ("--tensor-parallel-size", "-tp")
@@ -35,7 +35,7 @@ _ELASTIC = "--enable-elastic-ep"
 _DATA_BACKEND = ("--data-parallel-backend", "-dpb")
 _RAY_HEAD = f"ray start --head --port={ports.VLLM_RAY.number}"
 _EXECUTOR = "--distributed-executor-backend"
-#: How the flags begin that the platform gives to an engine that spreads by its own processes.
+#: The beginning of the flags that the platform gives to an engine that spreads by its own processes.
 _BY_PROCESSES = f"{_EXECUTOR} mp --nnodes "
 _MASTER_PORT, _RPC_PORT = "--master-port", "--data-parallel-rpc-port"
 _LOAD_FORMAT = "--load-format"
@@ -43,7 +43,7 @@ _SHADOW_MODE = var(env.DYN_VLLM_GMS_SHADOW_MODE, "true")
 
 
 class MultinodeMode(StrEnum):
-    """How an engine, or several, use the nodes of a group."""
+    """How one or several engines use the nodes of a group."""
 
     PROCESSES = "mp"
     RAY = "ray"
@@ -54,7 +54,7 @@ class MultinodeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParallelLayout:
-    """The layout that the engine's flags ask for, on GPUs that a node has."""
+    """The parallel layout that the engine's flags request, and the GPUs of a node."""
 
     line: CommandLine
     gpus: int
@@ -75,12 +75,12 @@ class Vllm(EngineBackend):
     name = "vllm"
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
-        """Flags of a group and of shared GPU memory, and where the compilation cache is."""
+        """Add the flags of a group and of shared GPU memory, and the directory of the compilation cache."""
         placement = context.placement
         if placement.memory_rank is not None:
             if placement.role is not PodRole.MEMORY:
                 _load_from_memory(container, context)
-            # With it an engine waits for another one to fail, also where there is none.
+            # With this variable an engine waits for another one to fail, even if there is no other.
             if fails_over_between_pods(context.spec):
                 container["env"] = with_vars(container["env"], _SHADOW_MODE)
         if placement.group is not None and context.has_own_commands:
@@ -105,7 +105,7 @@ class Vllm(EngineBackend):
             container["env"].append(var(env.VLLM_CACHE_ROOT, cache.mount_path or self.traits.compilation_cache_path))
 
     def update_engine(self, engine: KubeObject, number: int, context: PodContext) -> None:
-        """Ports of its own, since the engines of a pod share the pod's address."""
+        """Set separate ports, because the engines of a pod share the pod's address."""
         variables = [
             _SHADOW_MODE,
             var(env.VLLM_NIXL_SIDE_CHANNEL_PORT, str(ports.VLLM_NIXL_SIDE_CHANNEL.number + number)),
@@ -118,9 +118,9 @@ class Vllm(EngineBackend):
             _meet_elsewhere(engine, context.component, number)
 
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:
-        """A worker's processes end when they do not find their leader, so the worker waits for it first.
+        """Make a worker wait for its leader, because its processes end when they do not find the leader.
 
-        They meet at a port of their mode: at any other a worker would wait without end.
+        They meet at the port of their mode: at any other port a worker would wait without end.
         """
         placement = context.placement
         if placement.group is None or placement.role is not PodRole.WORKER or not context.of_graph:
@@ -142,7 +142,7 @@ def _side_channel(context: PodContext) -> list[EnvVar]:
 
 
 def _meet_at_port(container: KubeObject, context: PodContext) -> None:
-    """Say at which port processes meet, where the author of the command leaves it out: workers wait for their leader there."""
+    """Set the port at which processes meet, if the command's author omits it: workers wait for their leader there."""
     line = commandline.as_written(context.component, container)
     if line.flag(_EXECUTOR) == "mp" and line.flag(_MASTER_PORT) is None and takes_flags(line_of(container)):
         port = [_MASTER_PORT, str(ports.VLLM_MASTER.number)]
@@ -155,7 +155,7 @@ def _meets_at_port(container: KubeObject, context: PodContext) -> bool:
 
 
 def multiprocessing(context: PodContext) -> bool:
-    """Whether vLLM spreads by its own processes: as the annotation says, else by the version that made the graph."""
+    """Whether vLLM spreads by its own processes: by the annotation, otherwise by the version that created the graph."""
     annotations = context.template_annotations
     chosen = annotations.get(VLLM_DISTRIBUTED_EXECUTOR_BACKEND, "").lower()
     if chosen in ("mp", "ray"):
@@ -164,14 +164,14 @@ def multiprocessing(context: PodContext) -> bool:
 
 
 def has_ray_head(container: KubeObject, context: PodContext) -> bool:
-    """Whether an engine on one node starts a Ray head first: its experts are elastic, and it spreads them by Ray.
+    """Whether an engine on one node starts a Ray head first: it has elastic experts, which it spreads by Ray.
 
-    Without a command its image has the entry point, in front of which nothing can be put.
+    Without a command, its image has the entry point, and nothing can be started before that.
     """
     if context.nodes > 1 or memory_has_pods(context.spec) or not container.get("command"):
         return False
     if context.runtime_sidecar is not None:
-        # The engine is not Dynamo's, and starts as its author wrote it.
+        # The engine does not belong to Dynamo, and starts as its author wrote it.
         return False
     if not features_of(context.spec.runtime_version_override).ray_head:
         return False
@@ -180,9 +180,9 @@ def has_ray_head(container: KubeObject, context: PodContext) -> bool:
 
 
 def _head_alone(container: KubeObject, context: PodContext) -> None:
-    """Start Ray under the pod's address, and then the engine as the container's own process, so that it is asked to end.
+    """Start Ray under the pod's address, and then the engine as the container's own process, so that it gets SIGTERM.
 
-    With one engine vLLM looks for the head at VLLM_DP_MASTER_IP, and nowhere else.
+    With one engine, vLLM expects the head only at VLLM_DP_MASTER_IP.
     """
     there = {each["name"] for each in container["env"]}
     address = [from_field(name, "status.podIP") for name in (env.POD_IP, env.VLLM_DP_MASTER_IP) if name not in there]
@@ -193,7 +193,7 @@ def _head_alone(container: KubeObject, context: PodContext) -> None:
 
 
 def mode_of(layout: ParallelLayout, context: PodContext) -> MultinodeMode:
-    """How a graph's flags ask for several nodes to be used."""
+    """How a graph's flags use several nodes."""
     if layout.world > layout.gpus:
         return MultinodeMode.PROCESSES if multiprocessing(context) else MultinodeMode.RAY
     if _ELASTIC in layout.line.words:
@@ -222,14 +222,14 @@ def _layout(container: KubeObject, context: PodContext) -> ParallelLayout:
 
 
 def _load_from_memory(container: KubeObject, context: PodContext) -> None:
-    """Take weights from the GPU memory service, unless the flags say where else from."""
+    """Load weights from the GPU memory service, unless the flags name another source."""
     line = commandline.read(context.component, container)
     if line.flag(_LOAD_FORMAT) is None:
         container["command"], container["args"] = line.with_flags([_LOAD_FORMAT, "gms"], Vllm.name)
 
 
 def _meet_elsewhere(engine: KubeObject, component: str, number: int) -> None:
-    """Other ports for the processes of an engine, and for engines side by side, than those of the pod's first engine."""
+    """Give an engine, and engines side by side, other ports than those of the pod's first engine."""
     apart = number * (ports.VLLM_SHADOW_MASTER.number - ports.VLLM_MASTER.number)
     line = commandline.read(component, engine)
     master = [_MASTER_PORT, str(ports.VLLM_MASTER.number + apart)]
@@ -256,7 +256,7 @@ def _distribute(
         case MultinodeMode.RAY:
             container["command"], container["args"] = [*SHELL], [_ray_worker(group)]
         case MultinodeMode.ELASTIC:
-            # A worker that joined before the engine runs would be counted as a node that it may use at once.
+            # If a worker joined before the engine runs, the engine would count it as a node that it may use at once.
             script = f"{_leader_is_live(group)} && {_ray_worker(group)}"
             container["command"], container["args"] = [*SHELL], [script]
 
@@ -285,7 +285,7 @@ def _ray_worker(group: Group) -> str:
 
 
 def _ray_is_up() -> str:
-    """A loop that ends when Ray's head answers on this node, and fails after five minutes."""
+    """A shell loop that ends when Ray's head answers on this node, and fails after five minutes."""
     return (
         f"{{ tries=0; until python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {ports.VLLM_RAY.number}), 2)' "
         "2>/dev/null; do tries=$((tries+1)); [ $tries -lt 150 ] || exit 1; sleep 2; done; }"
@@ -293,7 +293,7 @@ def _ray_is_up() -> str:
 
 
 def _leader_is_live(group: Group) -> str:
-    """A loop that ends when the leader's engine says that it lives, and fails after three hours: loading takes long."""
+    """A shell loop that ends when the leader's engine is live, and fails after three hours, because loading takes long."""
     live = f"http://{group.leader_host}:{ports.SYSTEM.number}/live"
     return (
         f"{{ tries=0; until python3 -c 'import urllib.request; urllib.request.urlopen(\"{live}\", timeout=5)' "

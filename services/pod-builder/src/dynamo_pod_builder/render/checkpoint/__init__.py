@@ -1,1 +1,1 @@
-"""Checkpoints of loaded engines: what takes one, and what starts from one. Pure, as all of rendering."""
+"""Checkpoints of loaded engines: what takes one, and what starts from one. Pure, like all of rendering."""

@@ -1,4 +1,4 @@
-"""What of checkpoints can be asked for and not be had here: refused by name, rather than ignored."""
+"""Checkpoint settings that this platform cannot provide: refused by name, not ignored."""
 
 from dynamo_shared.api.v1alpha1 import DynamoCheckpointSpec
 from dynamo_shared.api.v1beta1 import ComponentSpec, ComponentType
@@ -16,7 +16,7 @@ _SHARED = "a checkpoint does not hold the memory of a GPU memory service"
 
 
 def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefaults) -> None:
-    """RenderError for a component that cannot start from a checkpoint here."""
+    """Raise RenderError for a component that cannot start from a checkpoint here."""
     if spec.experimental is None or spec.experimental.start is None:
         return
     at = "experimental.checkpoint"
@@ -39,7 +39,7 @@ def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefault
 
 
 def refusal(spec: DynamoCheckpointSpec, defaults: CheckpointDefaults) -> tuple[str, str] | None:
-    """Reason and message where a checkpoint may not be taken here."""
+    """Reason and message if a checkpoint may not be taken here."""
     if not defaults.enabled:
         return DISABLED, f"{_OFF}; {_TURN_ON}"
     if spec.gpu_memory_service is not None and spec.gpu_memory_service.enabled and not defaults.gpu_memory:

@@ -34,7 +34,9 @@ def checkpoint_of(
     config: RenderConfig,
     observed: ObservedComponent,
 ) -> KubeObject:
-    """DynamoCheckpoint of a component's engine. It has no owner: others of the same identity start from it, too."""
+    """DynamoCheckpoint of a component's engine. It has no owner, because others of the same identity start from it,
+    too.
+    """
     context = context_of(alone(component, MAIN), config, replace(observed, restore=None))
     digest = identity_hash(identity)
     spec: KubeObject = {
@@ -61,7 +63,7 @@ def checkpoint_of(
 
 
 def alone(component: DynamoComponentDeployment, *names: str) -> DynamoComponentDeployment:
-    """The component with only its engine, the containers of these names, and without the generation of a rolling update."""
+    """The component with only the containers of these names, and without the generation of a rolling update."""
     template = component.spec.pod_template or {}
     metadata = template.get("metadata") or {}
     label_set = {name: value for name, value in (metadata.get("labels") or {}).items() if name != labels.WORKER_HASH}
@@ -71,7 +73,7 @@ def alone(component: DynamoComponentDeployment, *names: str) -> DynamoComponentD
         update={
             "experimental": None,
             "frontend_sidecar": None,
-            # A sidecar that never ends would keep the Job from ending.
+            # A sidecar that never ends would prevent the Job from ending.
             "pod_template": {
                 **template,
                 "metadata": {**metadata, "labels": label_set},
@@ -85,7 +87,7 @@ def alone(component: DynamoComponentDeployment, *names: str) -> DynamoComponentD
 def _engine_alone(context: PodContext) -> KubeObject:
     pod = {**pod_spec(context), "restartPolicy": "Never"}
     if pod.get("serviceAccountName") == discovery_account(context.graph):
-        # It goes with the graph; the checkpoint has one of its own.
+        # This account is deleted with the graph; the checkpoint has its own.
         del pod["serviceAccountName"]
     pod["volumes"] = [each for each in pod.get("volumes", ()) if each["name"] != SHARED_MEMORY]
     if not pod["volumes"]:

@@ -1,9 +1,9 @@
 """The SnapshotJob that captures a component's engine for its graph, and what another pod must have in common with it.
 
-Source: Dynamo 1.5, deploy/operator `internal/controller/dgd_checkpoints_reconciler.go` (`buildCheckpointJobPodTemplate`,
-`buildAutomaticSnapshotJob`), `internal/checkpoint/compatibility.go` and `hash.go`. Snapshot's operator adds to the pod what its
-agent needs. The hash is not the reference's: that is over what its operator renders, field by field of a Go struct, and a
-PodSnapshot that it has taken has another hash.
+Source: Dynamo 1.5, deploy/operator `internal/controller/dgd_checkpoints_reconciler.go`
+(`buildCheckpointJobPodTemplate`, `buildAutomaticSnapshotJob`), `internal/checkpoint/compatibility.go` and `hash.go`.
+The Snapshot operator adds what its agent needs to the pod. The hash differs from the reference's: that covers what its
+operator renders, field by field of a Go struct, so a PodSnapshot that it took has another hash.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ from dynamo_pod_builder.render.pod.pod import pod_spec
 #: For scheduling, loading and capturing. Seconds.
 DEADLINE = 3600
 _AT = "experimental.checkpoint"
-#: Variables that a restored engine takes from its new pod.
+#: Variables that a restored engine gets from its new pod.
 _REFRESHED = frozenset(
     {
         *("CONTAINER_NAME", "DYN_COMPONENT", "DYN_DISCOVERY_BACKEND", "DYN_EVENT_PLANE", "DYN_EVENT_PLANE_HOST"),
@@ -48,7 +48,7 @@ _REFRESHED = frozenset(
         *("NATS_SERVER", "POD_NAME", "POD_NAMESPACE", "POD_UID", "PROMETHEUS_ENDPOINT"),
     }
 )
-#: Of the life of a container, not of its process.
+#: Fields about the life of a container, not about its process.
 _NOT_OF_THE_PROCESS = frozenset(
     {
         *PROBES,
@@ -71,7 +71,7 @@ def capture_of(
 ) -> KubeObject:
     """The SnapshotJob of a component of a graph, whose workers have the hash `generation`.
 
-    RenderError where nothing can be captured of it.
+    Raises RenderError if it cannot be captured.
     """
     start = component.spec.experimental.start if component.spec.experimental is not None else None
     job, name = start.job if start is not None else None, component.spec.name or ""
@@ -86,7 +86,8 @@ def capture_of(
     hash_ = digest({key: value for key, value in _in_common(pod, container, backend).items() if value})
     own = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name, labels.COMPONENT: name}
     own |= {labels.WORKER_HASH: generation} if generation else {}
-    # All that counts pods of a component goes by its label, autoscalers included, and this one serves no request.
+    # Everything that counts pods of a component uses this label, including autoscalers, and this pod serves no
+    # requests.
     of_pod = template["metadata"]["labels"] | own
     template["metadata"]["labels"] = {key: value for key, value in of_pod.items() if key != labels.COMPONENT}
     policy = (start.deletion_policy.value if start is not None and start.deletion_policy else None) or snapshots.DELETE
@@ -106,7 +107,7 @@ def capture_of(
     id_ = _id(context.namespace, graph.metadata.name, uid, name, generation, hash_)
     return {
         **SNAPSHOT_JOBS.type_meta,
-        # One that is retained has no owner: it goes on after the graph.
+        # A retained one has no owner, because it outlives the graph.
         "metadata": object_metadata(
             f"checkpoint-{id_}", context.namespace, own, taken, owner if policy == snapshots.DELETE else None
         ),
@@ -122,7 +123,7 @@ def capture_of(
 
 
 def hash_of(job: KubeObject) -> str:
-    """What a pod must have in common with the one that a SnapshotJob captures; "" where its definition has dropped that."""
+    """The hash of what a pod must share with the captured one; "" if the CRD of the SnapshotJob dropped it."""
     template = mapping(mapping(job.get("spec")).get("podSnapshotTemplate"))
     given = mapping(mapping(template.get("metadata")).get("annotations"))
     return text(given.get(annotations.SNAPSHOT_COMPATIBILITY_HASH))
@@ -138,12 +139,12 @@ def _template(context: PodContext, target: str) -> KubeObject:
     return {"metadata": metadata, "spec": pod}
 
 
-#: Lists of a pod that `checkpoint.job` changes by the names of their entries.
+#: Lists of a pod in which `checkpoint.job` changes entries by name.
 _NAMED = ("containers", "initContainers", "volumes")
 
 
 def _laid_over(template: KubeObject, job: CaptureJob | None) -> KubeObject:
-    """The template with what the user says of the captured pod over it."""
+    """The template, overridden by the user's settings for the captured pod."""
     given = (job.pod_template if job is not None else None) or {}
     metadata, spec = given.get("metadata") or {}, given.get("spec") or {}
     pod = merge(template["spec"], {key: value for key, value in spec.items() if key not in _NAMED})
@@ -169,7 +170,7 @@ def _container(present: KubeObject, given: KubeObject | None) -> KubeObject:
 
 
 def _in_common(pod: KubeObject, container: KubeObject, backend: str) -> KubeObject:
-    """What a pod shares with all that are restored from its PodSnapshot."""
+    """What a pod shares with all pods that are restored from its PodSnapshot."""
     first = pod.get("initContainers") or []
     parts = (container, *first)
     used = {
@@ -191,13 +192,13 @@ def _in_common(pod: KubeObject, container: KubeObject, backend: str) -> KubeObje
 
 
 def _process(container: Mapping[str, Any]) -> KubeObject:
-    """A container as the process in it has it."""
+    """A container, reduced to what its process depends on."""
     kept = {key: value for key, value in container.items() if key not in _NOT_OF_THE_PROCESS}
     return {**kept, "env": [each for each in container.get("env") or () if each["name"] not in _REFRESHED]}
 
 
 def _id(*parts: str) -> str:
-    """Which capture it is: of which graph, component and generation, and what of that is in it."""
+    """The id of a capture: of the graph, component and generation, and of its content."""
     names = ("namespace", "dgdName", "dgdUID", "componentName", "workerHash", "compatibilityHash")
     given: Iterable[tuple[str, str]] = [*zip(names, parts, strict=True), ("compatibilityVersion", snapshots.VERSION)]
     text = json.dumps({name: value for name, value in given if value}, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""What makes two checkpoints the same, as a hash that names them (reference behaviour, section 8)."""
+"""Which checkpoints are the same, as a hash that names them (reference behaviour, section 8)."""
 
 import hashlib
 import json
@@ -8,14 +8,14 @@ from dynamo_shared.api.v1beta1 import CheckpointIdentity
 
 #: Hex digits of the hash. Component and model hashes have eight; this one also names files.
 LENGTH = 16
-# Go's JSON encoder writes these so, and the hash is over its text.
+# Go's JSON encoder escapes these characters, and the hash covers its output.
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def identity_hash(identity: CheckpointIdentity) -> str:
-    """First 16 hex digits of the sha256 of the identity, written as the reference writes it.
+    """First 16 hex digits of the sha256 of the identity, serialized like the reference does.
 
-    Fields stand in a fixed order, those that are not given are left out, and sizes are 1 by default.
+    Fields have a fixed order, missing fields are omitted, and sizes are 1 by default.
     """
     content: dict[str, Any] = {"model": identity.model, "backendFramework": identity.backend_framework.value}
     if identity.dynamo_version:

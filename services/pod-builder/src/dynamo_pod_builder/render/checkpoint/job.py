@@ -1,4 +1,4 @@
-"""The Job that loads an engine for the snapshot agent to take a checkpoint of, and what its pod may do."""
+"""The Job that loads an engine of which the snapshot agent takes a checkpoint, and the rights of its pod."""
 
 from dataclasses import dataclass
 
@@ -40,17 +40,17 @@ from dynamo_pod_builder.render.sharing.claims import claim_templates
 
 #: How long a Job stays after its end, for users to inspect. Seconds.
 KEPT = 300
-#: What the engine is called; its claims are named after that.
+#: The engine's name; its claims are named after it.
 _ENGINE = "worker"
 _TEMPLATE = "spec.job.podTemplateSpec.spec.containers"
-#: The proxy of a service mesh goes on after the engine, and the Job would never end.
+#: The proxy of a service mesh outlives the engine, so the Job would never end.
 _OUTSIDE_MESHES = {ISTIO_INJECT: "false", LINKERD_INJECT: "disabled"}
 _READY = {"exec": {"command": ["cat", names.READY_FOR_CHECKPOINT]}, "periodSeconds": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """A checkpoint that is to be taken: which version of which identity, and where its files go."""
+    """A checkpoint to be taken: the version, the identity, and the location of its files."""
 
     identity_hash: str
     version: str
@@ -70,7 +70,7 @@ class Taking:
 def children(
     checkpoint: DynamoCheckpoint, spec: DynamoCheckpointSpec, taking: Taking, config: RenderConfig
 ) -> list[KubeObject]:
-    """What a DynamoCheckpoint owns while it is taken. RenderError where no pod can be made of it."""
+    """The objects that a DynamoCheckpoint owns while it is taken. Raises RenderError if no pod can be made from it."""
     owner = controller_reference(DYNAMO_CHECKPOINTS, checkpoint.metadata.name, checkpoint.metadata.uid)
     context = _context(checkpoint, spec, taking, config)
     account = discovery_account(checkpoint.metadata.name) if context.discovery.kubernetes else ""
@@ -84,7 +84,7 @@ def children(
 def _context(
     checkpoint: DynamoCheckpoint, spec: DynamoCheckpointSpec, taking: Taking, config: RenderConfig
 ) -> PodContext:
-    """The engine as a worker that stands alone: it must not join those that serve."""
+    """The engine as a standalone worker, because it must not join the workers that serve."""
     component = DynamoComponentDeployment(
         metadata=ObjectMeta(name=names.checkpoint(taking.identity_hash), namespace=checkpoint.metadata.namespace),
         spec=DynamoComponentDeploymentSpec(
@@ -122,7 +122,7 @@ def _job(
     }
     template = {
         "metadata": {
-            # Pods of components are watched; this one's status shows what holds it up.
+            # Pods of components are watched; the status of this pod shows what delays it.
             "labels": {labels.COMPONENT: _ENGINE, **context.template_labels, **own, labels.CHECKPOINT_SOURCE: "true"},
             "annotations": annotations,
         },
@@ -134,7 +134,7 @@ def _job(
             taking.job, context.namespace, own, {SNAPSHOT_ARTIFACT_VERSION: taking.version}, owner
         ),
         "spec": {
-            # Users inspect an engine that could not be loaded or checkpointed once before GPUs are spent again.
+            # Before more GPU time is spent, users inspect an engine that could not be loaded or checkpointed.
             "backoffLimit": 0,
             "activeDeadlineSeconds": spec.job.active_deadline_seconds,
             "ttlSecondsAfterFinished": KEPT,
@@ -152,7 +152,7 @@ def _pod(spec: DynamoCheckpointSpec, taking: Taking, context: PodContext, accoun
     memory = spec.job.shared_memory
     share_memory(main, pod, None if memory is None else 0 if memory.disabled else memory.size)
     connect(pod, main, taking.storage)
-    # It loads and then stands still, so it is never asked whether it lives: only whether the agent may begin.
+    # It loads and then halts, so it has no liveness probe, only the probe that says whether the agent may begin.
     for probe in PROBES:
         main.pop(probe, None)
     main["readinessProbe"] = _READY
@@ -165,7 +165,7 @@ def _pod(spec: DynamoCheckpointSpec, taking: Taking, context: PodContext, accoun
 
 
 def _main(pod: KubeObject) -> KubeObject:
-    """The engine's container. It comes first, and all become dicts of their own."""
+    """The engine's container. It comes first, and all containers become separate dicts."""
     containers: list[KubeObject] = [dict(each) for each in pod.get("containers") or ()]
     pod["containers"] = sorted(containers, key=lambda each: each["name"] != MAIN)
     for container in containers:
@@ -177,7 +177,7 @@ def _main(pod: KubeObject) -> KubeObject:
 
 
 def _launch(main: KubeObject) -> None:
-    """Start an engine of several GPUs by the program that can halt all of its processes together."""
+    """Start an engine with several GPUs by the program that can halt all of its processes together."""
     command = main.get("command") or []
     if not command:
         raise RenderError(

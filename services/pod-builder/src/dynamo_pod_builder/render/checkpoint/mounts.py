@@ -1,4 +1,4 @@
-"""What the pods of checkpoints have in common, whether one is taken of them or they start from one."""
+"""What pods that are checkpointed and pods that start from a checkpoint have in common."""
 
 from typing import Any
 
@@ -33,13 +33,13 @@ _CONTROL_DIR = var(env.DYN_SNAPSHOT_CONTROL_DIR, CONTROL_PATH)
 
 
 def connect(pod: KubeObject, container: KubeObject, storage: Storage) -> None:
-    """Give a container of a pod the storage, the way to talk to the agent, and the identity of its pod.
+    """Give a container of a pod the storage, the channel to the agent, and the identity of its pod.
 
-    Variables do not do for the last: those of a restored process are of the pod that the checkpoint was taken of.
+    Variables cannot give the identity: a restored process has those of the pod of which the checkpoint was taken.
     """
     mounts = (
         {"name": names.STORAGE, "mountPath": storage.base_path},
-        # Each container has a directory of its own.
+        # Each container has its own directory.
         {"name": CONTROL_VOLUME, "mountPath": CONTROL_PATH, "subPath": container["name"]},
         {"name": names.POD_INFO, "mountPath": names.POD_INFO_PATH, "readOnly": True},
     )
@@ -54,7 +54,7 @@ def connect(pod: KubeObject, container: KubeObject, storage: Storage) -> None:
 
 
 def confine(pod: KubeObject, profile: str) -> None:
-    """Run the pod under a seccomp profile of its node: what io_uring has under way cannot be checkpointed."""
+    """Run the pod with a seccomp profile of its node, because pending io_uring operations cannot be checkpointed."""
     if profile:
         context = pod.get("securityContext") or {}
         pod["securityContext"] = {
@@ -64,6 +64,6 @@ def confine(pod: KubeObject, profile: str) -> None:
 
 
 def _with(present: Any, added: tuple[KubeObject, ...]) -> list[KubeObject]:
-    """A list of named entries with `added` last, in place of others of their names."""
+    """A list of named entries with `added` at the end, replacing entries of the same names."""
     taken = {each["name"] for each in added}
     return [each for each in present if each["name"] not in taken] + list(added)

@@ -1,4 +1,4 @@
-"""Names of what belongs to a checkpoint, and what the snapshot agent knows it by."""
+"""Names of the objects of a checkpoint, and names that the snapshot agent knows."""
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -7,11 +7,11 @@ from dynamo_shared.api.snapshots import CONTROL_PATH
 
 FIRST_VERSION = "1"
 
-#: What a container that a checkpoint is taken of leaves for the agent.
+#: The file that a container to be checkpointed creates for the agent.
 READY_FOR_CHECKPOINT = f"{CONTROL_PATH}/ready-for-checkpoint"
 #: Volume of the storage that holds checkpoints.
 STORAGE = "checkpoint-storage"
-#: Volume from which a restored process learns which pod it is in now.
+#: Volume from which a restored process learns in which pod it now runs.
 POD_INFO = "podinfo"
 POD_INFO_PATH = "/etc/podinfo"
 #: The snapshot agent's container and its volume, in its DaemonSet.
@@ -20,15 +20,15 @@ AGENT_VOLUME = "checkpoints"
 
 
 def checkpoint(identity_hash: str) -> str:
-    """DynamoCheckpoint that is made for components that name an identity alone."""
+    """The DynamoCheckpoint that is created for components that name only an identity."""
     return f"checkpoint-{identity_hash}"
 
 
 def job(identity_hash: str, version: str) -> str:
-    """Job that takes a checkpoint; another version of the files is another Job."""
+    """The Job that takes a checkpoint; another version of the files has another Job."""
     return f"checkpoint-job-{identity_hash}-{version}"
 
 
 def version_of(obj: KubeObject) -> str:
-    """Version of a checkpoint's files, by the annotation of its DynamoCheckpoint."""
+    """Version of a checkpoint's files, from the annotation of its DynamoCheckpoint."""
     return objects.annotations(obj).get(SNAPSHOT_ARTIFACT_VERSION, "").strip() or FIRST_VERSION

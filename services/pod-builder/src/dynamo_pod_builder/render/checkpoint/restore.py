@@ -1,4 +1,4 @@
-"""Pods that start from a checkpoint: a container that waits while the snapshot agent puts the engine into it."""
+"""Pods that start from a checkpoint: a container that waits while the snapshot agent restores the engine into it."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,8 @@ from dynamo_shared.api.snapshots import RESTORE_COMPLETE
 from dynamo_pod_builder.render.checkpoint.mounts import confine, connect
 from dynamo_pod_builder.render.checkpoint.target import Restore
 
-#: How often a start may be asked for: the largest number that Kubernetes takes, as only the agent ends the wait.
+#: The failure threshold of the startup probe: the largest that Kubernetes accepts, because only the agent ends the
+#: wait.
 _ALWAYS = 2**31 - 1
 _RESTORED = {"exec": {"command": ["cat", RESTORE_COMPLETE]}, "periodSeconds": 1}
 
@@ -27,7 +28,7 @@ def start_from(pod: KubeObject, restore: Restore, containers: Sequence[str]) -> 
 
 
 def _patient(container: KubeObject) -> KubeObject:
-    """The container's own first question, asked as long as it takes."""
+    """The container's own first probe, repeated for as long as it takes."""
     asked = (container.get(name) for name in ("startupProbe", "livenessProbe", "readinessProbe"))
     probe: KubeObject = next((each for each in asked if each), _RESTORED)
     return {**probe, "failureThreshold": _ALWAYS, "successThreshold": 1}

@@ -1,4 +1,6 @@
-"""Where the files of checkpoints are kept: by the settings, otherwise where the snapshot agent of the namespace has them."""
+"""Where the files of checkpoints are kept: as the settings say, otherwise where the namespace's snapshot agent has
+them.
+"""
 
 from collections.abc import Iterable
 
@@ -13,14 +15,14 @@ from dynamo_pod_builder.render.metadata import object_metadata
 
 
 def storage_of(defaults: CheckpointDefaults, agents: Iterable[KubeObject]) -> Storage | None:
-    """Storage of a namespace with these DaemonSets of snapshot agents; None where nothing names any."""
+    """Storage of a namespace with these DaemonSets of snapshot agents; None if neither defines one."""
     if defaults.claim:
         return Storage(defaults.claim, _directory(defaults.base_path))
     return next((storage for agent in agents if (storage := _of_agent(agent)) is not None), None)
 
 
 def claim_of(defaults: CheckpointDefaults, namespace: str) -> KubeObject | None:
-    """Claim that the settings ask to create; None where another creates it. It has no owner: data stays."""
+    """The claim that the settings create; None if another creates it. It has no owner, so the data stays."""
     if not (defaults.claim and defaults.create):
         return None
     spec: KubeObject = {

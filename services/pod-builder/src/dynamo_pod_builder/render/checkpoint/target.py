@@ -16,7 +16,7 @@ PVC = "pvc"
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A claim and the directory in which pods see it; checkpoints are below."""
+    """A claim and the directory at which pods mount it; checkpoints are in subdirectories."""
 
     claim: str
     base_path: str
@@ -38,7 +38,7 @@ class Restore:
     identity_hash: str
     version: str
     storage: Storage
-    #: Seccomp profile of the node; "" for none.
+    #: Seccomp profile of the node, or "".
     profile: str = ""
 
     @property

@@ -1,1 +1,1 @@
-"""What v1alpha1 says that v1beta1 has no field for."""
+"""What v1alpha1 can express and v1beta1 has no field for."""

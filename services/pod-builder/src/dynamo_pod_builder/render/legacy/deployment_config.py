@@ -1,10 +1,10 @@
-"""DYN_DEPLOYMENT_CONFIG: the variable by which older graphs configure a component, still honoured. JSON or YAML.
+"""DYN_DEPLOYMENT_CONFIG: the variable by which older graphs configure a component, still supported. JSON or YAML.
 
-Two shapes share it. The older one maps component names to settings: the platform sets `port` of a frontend,
-`ServiceArgs.workers` are replicas where the component names none, and `ServiceArgs.resources` (cpu, memory, gpu, custom)
-become requests and limits. The other one says what a component is: `namespace`, `component` and a frontend's `endpoints`
-are set by the platform, and `routing.mode` becomes the router mode of frontends that name none. What is written is JSON, which
-is YAML, too.
+It has two formats. The older one maps component names to settings: the platform sets `port` of a frontend,
+`ServiceArgs.workers` are replicas if the component names none, and `ServiceArgs.resources` (cpu, memory, gpu, custom)
+become requests and limits. The other one identifies a component: the platform sets `namespace`, `component` and a
+frontend's `endpoints`, and `routing.mode` becomes the router mode of frontends that name none. The written value is
+JSON, which is also YAML.
 """
 
 import json
@@ -27,21 +27,21 @@ from dynamo_pod_builder.render.pod.env import var
 
 _PATH = f"podTemplate.spec.containers[{MAIN}].env[{env.DYN_DEPLOYMENT_CONFIG}]"
 _NAMESPACE, _COMPONENT, _ENDPOINTS, _ROUTING = "namespace", "component", "endpoints", "routing"
-#: Keys that make a value one of the second shape; all others are names of components.
+#: Keys of the second format; all other keys are names of components.
 _SHAPE = frozenset({_NAMESPACE, _COMPONENT, _ENDPOINTS, _ROUTING})
 
 
 class ConfiguredComponent(NamedTuple):
-    """What a component is, as its configuration says it."""
+    """What identifies a component in its configuration."""
 
     namespace: str
     """Dynamo namespace."""
     address: str
-    """URL under which its Service is called."""
+    """URL of its Service."""
 
 
 def apply_legacy_config(spec: KubeObject, place: ConfiguredComponent) -> KubeObject:
-    """A DCD spec with what its DYN_DEPLOYMENT_CONFIG says; the very spec where it has none."""
+    """A DCD spec with the settings of its DYN_DEPLOYMENT_CONFIG; the same object if it has none."""
     template = spec.get("podTemplate") or {}
     main = main_container(template)
     text = _value(main) if main is not None else ""
@@ -75,7 +75,7 @@ def apply_legacy_config(spec: KubeObject, place: ConfiguredComponent) -> KubeObj
 
 
 def with_routing(specs: list[KubeObject]) -> list[KubeObject]:
-    """DCD specs of a graph, where frontends route as a configuration says, unless they say so themselves."""
+    """DCD specs of a graph in which frontends route as a configuration says, unless they have their own mode."""
     mode = next(filter(None, map(_mode, specs)), "")
     if not mode:
         return specs
@@ -106,7 +106,7 @@ def _mode(spec: KubeObject) -> str:
 
 
 def _with_place(spec: KubeObject, config: KubeObject, place: ConfiguredComponent) -> KubeObject:
-    """A configuration of the second shape with what its component is; the very one where it is of the older shape."""
+    """A configuration of the second format with its component's identity; the same object if it has the older format."""
     if not _SHAPE & config.keys():
         return config
     made = {**config, _NAMESPACE: place.namespace, _COMPONENT: spec["name"]}
@@ -125,7 +125,7 @@ def _parse(component: str, text: str) -> KubeObject:
         try:
             return _object(component, json_text.decode(text, SETTINGS))
         except json_text.InvalidJson:
-            pass  # YAML may begin so, too.
+            pass  # YAML may begin like this, too.
     try:
         parsed = documents(text, SETTINGS)
     except InvalidManifest as error:
@@ -147,7 +147,7 @@ def _object(component: str, value: Any) -> KubeObject:
 
 
 def _entry(spec: KubeObject, config: KubeObject) -> str:
-    """Name of the entry that is a component's: its own, or `frontend` for a frontend of any name."""
+    """Name of a component's entry: its own, or `frontend` for a frontend of any name."""
     name: str = spec["name"]
     if name in config or spec.get("type") != ComponentType.FRONTEND:
         return name
@@ -155,14 +155,14 @@ def _entry(spec: KubeObject, config: KubeObject) -> str:
 
 
 def _in_any_case(settings: KubeObject, name: str) -> Any:
-    """A value by its name, which the operator reads in any case."""
+    """A value by its name; like the operator, in any case."""
     if name in settings:
         return settings[name]
     return next((value for each, value in settings.items() if each.lower() == name.lower()), None)
 
 
 def _with_port(spec: KubeObject, config: KubeObject) -> KubeObject:
-    """The configuration with the port that probes and Services count on, in the frontend's entry."""
+    """The configuration with the port that probes and Services expect, in the frontend's entry."""
     entry = _entry(spec, config)
     if entry not in config:
         return config

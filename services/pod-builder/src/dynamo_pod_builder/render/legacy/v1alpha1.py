@@ -1,8 +1,8 @@
-"""How what only v1alpha1 can say gets from a graph to its component deployments.
+"""Passes what only v1alpha1 can express from a graph to its component deployments.
 
-It goes into the annotation of conversion, so that a component deployment which a user wrote in v1alpha1 is not a special case.
-Labels and annotations of a service are part of the pod template until the graph is rendered: they decide as those of pods do,
-and the hash of workers is over them.
+It goes into the annotation of conversion, so that a component deployment which a user wrote in v1alpha1 is not a
+special case. Labels and annotations of a service are part of the pod template until the graph is rendered: they have
+the same effect as those of pods, and the hash of workers covers them.
 """
 
 from collections.abc import Mapping, Set
@@ -14,14 +14,14 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, GROUP
 from dynamo_shared.api.role_templates import with_templates
 
-#: What v1alpha1 writes for types that it has as sub-types.
+#: The type that v1alpha1 writes for types that it has as sub-types.
 _WRITTEN = dict.fromkeys(SUBTYPES, "worker")
-#: What decides how pods are replaced is read from the pod template.
+#: Annotations that decide how pods are replaced are read from the pod template.
 _OF_PLATFORM = f"{GROUP}/"
 
 
 def with_metadata(template: KubeObject, service: LegacyService) -> KubeObject:
-    """A pod template with a service's labels and annotations beneath its own."""
+    """A pod template with a service's labels and annotations; its own have priority."""
     metadata = template.get("metadata") or {}
     merged = {
         part: {**beneath, **(metadata.get(part) or {})}
@@ -32,9 +32,9 @@ def with_metadata(template: KubeObject, service: LegacyService) -> KubeObject:
 
 
 def without_metadata(spec: KubeObject, service: LegacyService, kept: Mapping[str, Set[str]]) -> KubeObject:
-    """A component's spec without what `with_metadata` put in.
+    """A component's spec without what `with_metadata` added.
 
-    `kept` are names of labels and annotations that stay: another value of theirs would count, that of the graph, without them.
+    `kept`: names of labels and annotations that stay, because without them the graph's value would apply.
     """
     taken = {
         part: {name for name in beneath if name not in kept[part] and not name.startswith(_OF_PLATFORM)}
@@ -51,7 +51,7 @@ def without_metadata(spec: KubeObject, service: LegacyService, kept: Mapping[str
 
 
 def handed_down(component: KubeObject, service: LegacyService) -> KubeObject:
-    """A component deployment with what its graph's service says beyond v1beta1, in the annotation of conversion."""
+    """A component deployment whose conversion annotation has what its graph's service says beyond v1beta1."""
     kind = component["spec"].get("type") or ""
     missing: KubeObject = {"ingress": service.ingress} if service.ingress is not None else {}
     missing |= {"labels": dict(service.labels)} if service.labels else {}

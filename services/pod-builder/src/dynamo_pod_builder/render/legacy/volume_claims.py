@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims that a graph asks for, as v1alpha1 lets it."""
+"""PersistentVolumeClaims that a graph requests in v1alpha1."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from dynamo_pod_builder.render.metadata import object_metadata
 
 
 def volume_claims(graph: str, namespace: str, claims: Iterable[KubeObject], owner: KubeObject) -> list[KubeObject]:
-    """Claims that are to be made; the others are there, or their pods wait for them."""
+    """Claims to create; pods wait for the others if they do not exist."""
     return [_claim(graph, namespace, claim, owner) for claim in claims if claim.get("create")]
 
 

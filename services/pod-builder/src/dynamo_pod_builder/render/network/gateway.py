@@ -1,4 +1,4 @@
-"""Ways in through a gateway: the HTTPRoute of a graph, and how a mesh talks to its endpoint picker."""
+"""External routes through a gateway: the HTTPRoute of a graph, and how a mesh talks to its endpoint picker."""
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
@@ -10,12 +10,12 @@ from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.context import namespace_of
 from dynamo_pod_builder.render.metadata import object_metadata
 
-#: TLS mode of Istio in which its proxies show a certificate of their own, from files.
+#: TLS mode of Istio in which its proxies present a client certificate from files.
 MUTUAL = "MUTUAL"
 
 
 def gateway_children(graph: DynamoGraphDeployment, config: RenderConfig, owner: KubeObject) -> list[KubeObject]:
-    """HTTPRoute and DestinationRule of a graph, where the installation wants them and the cluster knows them."""
+    """HTTPRoute and DestinationRule of a graph, if the installation enables them and the cluster serves them."""
     picker = _named(graph, ComponentType.EPP)
     children: list[KubeObject] = []
     if config.gateway.name and config.gateway.routes and (backend := _backend(graph, picker)):
@@ -30,7 +30,7 @@ def _named(graph: DynamoGraphDeployment, component_type: ComponentType) -> str:
 
 
 def _backend(graph: DynamoGraphDeployment, picker: str) -> KubeObject | None:
-    """The pool, where a picker chooses a worker for each request; else the frontend."""
+    """The pool, if a picker chooses a worker for each request; otherwise the frontend."""
     if picker:
         pool = names.inference_pool(graph.metadata.name)
         return {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": pool}

@@ -1,4 +1,4 @@
-"""The ways in from outside: an Ingress and a VirtualService of Istio before a frontend."""
+"""External routes: an Ingress, and a VirtualService of Istio, for a frontend."""
 
 from collections.abc import Mapping
 
@@ -14,15 +14,16 @@ from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import object_labels, object_metadata
 
 DEFAULT_SUFFIX = "local"
-#: For Istio not the name of a Gateway, but all of its proxies.
+#: For Istio this is not the name of a Gateway, but means all of its proxies.
 _WHOLE_MESH = "mesh"
 
 
 def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> list[KubeObject]:
-    """Ingress and VirtualService of a component: as v1alpha1 says, or, of a graph's frontend, as the installation does.
+    """Ingress and VirtualService of a component: as v1alpha1 says, or, for a graph's frontend, as the installation
+    does.
 
-    Where there is a VirtualService, an Ingress takes a class of its own; elsewhere one without is the default IngressClass's.
-    RenderError for a VirtualService that v1alpha1 wants for the whole mesh.
+    With a VirtualService, an Ingress needs its own class; otherwise, an Ingress without a class gets the default
+    IngressClass. Raises RenderError for a v1alpha1 VirtualService for the whole mesh.
     """
     defaults = context.config.ingress
     own = context.legacy.ingress

@@ -1,4 +1,4 @@
-"""An endpoint picker's configuration, as the gateway's own types write it, and the InferencePool that asks the picker."""
+"""An endpoint picker's configuration, in the form of the gateway's types, and the InferencePool that calls the picker."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ KIND = "EndpointPickerConfig"
 
 
 def complete(config: KubeObject) -> KubeObject:
-    """`eppConfig` with the type of its inline configuration, and a name in every plugin, which may be empty."""
+    """`eppConfig` with the type of its inline configuration, and a `name` in every plugin, which may be empty."""
     inline = config.get("config")
     if inline is None:
         return config
@@ -29,7 +29,7 @@ def complete(config: KubeObject) -> KubeObject:
 
 
 def config_map(graph: str, namespace: str, component: KubeObject, owner: KubeObject) -> KubeObject | None:
-    """ConfigMap of a picker whose configuration stands in the graph; None where it names a ConfigMap of its own."""
+    """ConfigMap of a picker whose configuration is in the graph; None if the graph names a ConfigMap."""
     inline = (component.get("eppConfig") or {}).get("config")
     if inline is None:
         return None
@@ -47,7 +47,7 @@ def config_map(graph: str, namespace: str, component: KubeObject, owner: KubeObj
 def inference_pool(
     graph: str, namespace: str, component: KubeObject, dynamo_namespace: str, owner: KubeObject
 ) -> KubeObject:
-    """The pool of all workers of a graph; gateways ask the graph's picker which of them takes a request."""
+    """The pool of all workers of a graph; for each request, gateways ask the graph's picker for a worker."""
     picker = names.service(names.component_deployment(graph, component["name"]))
     selector = {
         labels.COMPONENT_CLASS: ComponentType.WORKER.value,
@@ -81,7 +81,7 @@ def _labels(graph: str, component: str) -> dict[str, str]:
 
 
 class _GoDumper(yaml.SafeDumper):
-    """Quotes as Go's YAML does, so that a picker that the reference set up does not restart for nothing."""
+    """Quotes like Go's YAML, so that a picker that the reference created does not restart needlessly."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of PyYAML's interface
         return True

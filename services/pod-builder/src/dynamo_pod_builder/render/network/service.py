@@ -1,4 +1,4 @@
-"""Services: one a component, and one a model for DynamoModels to find its workers by."""
+"""Services: one per component, and one per model, by which DynamoModels find its workers."""
 
 from collections.abc import Mapping
 
@@ -17,23 +17,23 @@ from dynamo_pod_builder.render.pod.template import PROPAGATED
 
 
 def needs_service(context: PodContext) -> bool:
-    """With Kubernetes discovery all components have one, since it reads their EndpointSlices.
+    """With Kubernetes discovery every component has one, because discovery reads their EndpointSlices.
 
-    Frontends always do, and endpoint pickers, whom the InferencePool names.
+    Frontends always have one, and endpoint pickers, because the InferencePool names it.
     """
     return context.discovery.kubernetes or context.spec.type in (ComponentType.FRONTEND, ComponentType.EPP)
 
 
 def component_service(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
-    """Service of a component. The worker hash is not selected: all generations of a rolling update serve it."""
+    """Service of a component. It does not select by worker hash: all generations of a rolling update serve it."""
     label_set = {**object_labels(context, own_labels), **context.discovery.labels}
-    # Of the pods of a LeaderWorkerSet only the leaders serve.
+    # Only the leaders of a LeaderWorkerSet serve.
     selected = {labels.ROLE: PodRole.LEADER.value} if context.nodes > 1 else {}
     return _service(context, label_set, object_annotations(context), owner, selected)
 
 
 def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
-    """Service of a component whose pods Grove makes. Of annotations it has none that the platform passes on to pods."""
+    """Service of a component whose pods Grove makes. It has no annotations that the platform passes on to pods."""
     of_pods = (labels.COMPONENT_CLASS, labels.WORKER_HASH)
     own = {name: value for name, value in context.template_labels.items() if name not in of_pods}
     annotations = {name: value for name, value in context.template_annotations.items() if name not in PROPAGATED}
@@ -41,10 +41,12 @@ def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
 
 
 def ray_service(context: PodContext, owner: KubeObject) -> KubeObject:
-    """Headless Service of a component of one pod that heads a Ray cluster, for pods that join it: also before it is ready."""
+    """Headless Service of a single-pod component that heads a Ray cluster, for pods that join it, even before it is
+    ready.
+    """
     made = clique_service(context, owner)
     of = made["metadata"]
-    # It is not what discovery looks for.
+    # Discovery must not list this Service.
     kept = {name: value for name, value in of.get("labels", {}).items() if name not in context.discovery.labels}
     name = names.ray_service(context.name)
     return {
@@ -85,7 +87,7 @@ def _service(
 
 
 def model_service(model: str, namespace: str, owner: KubeObject) -> KubeObject:
-    """Headless Service over all workers of a model in the namespace, whatever graph they belong to."""
+    """Headless Service over all workers of a model in the namespace, across graphs."""
     digest = base_model_hash(model)
     return {
         **SERVICES.type_meta,

@@ -1,16 +1,16 @@
-"""What a container of the platform takes over of the engine's: who it runs as, and what it may not do."""
+"""What a container of the platform inherits from the engine's: its user, and its restrictions."""
 
 from dynamo_shared.api.objects import KubeObject
 
-#: What gives rights. A container that helps an engine needs none of them.
+#: Fields that grant rights. A container that helps an engine needs none of them.
 _GRANTING = frozenset({"capabilities", "privileged", "procMount"})
 
 
 def confined_like(main: KubeObject) -> KubeObject:
-    """Fields of a container next to `main`, so that a namespace that takes the one takes the other.
+    """Fields of a container next to `main`, so that a namespace that admits one admits the other.
 
-    Pod Security asks every container of a pod the same, and images whose user is root do not start where only the engine's
-    container names another one.
+    Pod Security has the same rules for every container of a pod, and images with user root do not start if only the
+    engine's container sets another user.
     """
     given = main.get("securityContext") or {}
     taken = {name: value for name, value in given.items() if name not in _GRANTING}

@@ -14,14 +14,14 @@ PER_CONTAINER = "container"
 
 @dataclass(frozen=True, slots=True)
 class PodDiscovery:
-    """Backend in force, and whether each container of a pod registers for itself."""
+    """The effective backend, and whether each container of a pod registers separately."""
 
     backend: str
     per_container: bool = False
 
     @property
     def kubernetes(self) -> bool:
-        """Whether pods need access to the Kubernetes API, a Service each, and discovery labels."""
+        """Whether pods need access to the Kubernetes API, a Service for each component, and discovery labels."""
         return self.backend == KUBERNETES
 
     @property
@@ -33,7 +33,7 @@ class PodDiscovery:
 
 
 def discovery_of(annotations: Mapping[str, str], config: RenderConfig) -> PodDiscovery:
-    """Discovery by the annotations of a graph or a pod template, by the installation where they do not say."""
+    """Discovery by the annotations of a graph or a pod template, otherwise by the installation."""
     return PodDiscovery(
         annotations.get(DISCOVERY_BACKEND) or config.discovery_backend,
         annotations.get(KUBE_DISCOVERY_MODE) == PER_CONTAINER,

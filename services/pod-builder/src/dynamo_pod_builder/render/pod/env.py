@@ -1,4 +1,4 @@
-"""Environment variables: where they come from and who wins."""
+"""Environment variables: their sources and priorities."""
 
 import re
 from collections.abc import Iterable
@@ -11,24 +11,25 @@ from dynamo_pod_builder.render.config import RenderConfig
 
 EnvVar = dict[str, Any]
 
-# What Kubernetes puts other variables in for. `$$` is a dollar sign.
+# References that Kubernetes replaces with other variables. `$$` is a dollar sign.
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]+)\))")
 
 
 def var(name: str, value: str) -> EnvVar:
-    """A variable with a value; without the field where it is empty, as the API server stores it."""
+    """A variable with a value; if that is empty, the field is omitted, as the API server stores it."""
     return {"name": name, "value": value} if value else {"name": name}
 
 
 def from_field(name: str, path: str) -> EnvVar:
-    """A variable that takes a field of the pod."""
+    """A variable with the value of a pod field."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def merge_env(*layers: Iterable[EnvVar]) -> list[EnvVar]:
-    """Union by name, later layers win, sorted by name so that the order of writing never rolls a pod.
+    """Union by name; later layers have priority; sorted by name, so that the order of writing never rolls a pod.
 
-    A variable that names another as `$(OTHER)` stands behind it: Kubernetes leaves the text as it is in any other place.
+    A variable that names another as `$(OTHER)` follows it, because Kubernetes replaces only references to earlier
+    variables.
     """
     merged = {variable["name"]: variable for layer in layers for variable in layer}
     placed: dict[str, EnvVar] = {}
@@ -36,7 +37,7 @@ def merge_env(*layers: Iterable[EnvVar]) -> list[EnvVar]:
     waiting = sorted(merged, reverse=True)
     while waiting:
         name = waiting[-1]
-        # Those that name each other stay in the order of their names.
+        # Variables that name each other stay in the order of their names.
         named = () if name in opened else sorted(_named(merged[name]), reverse=True)
         first = [each for each in named if each in merged and each not in opened]
         opened.add(name)
@@ -48,7 +49,7 @@ def merge_env(*layers: Iterable[EnvVar]) -> list[EnvVar]:
 
 
 def _named(variable: EnvVar) -> set[str]:
-    """Variables whose values stand in the value of one."""
+    """Variables that the value of this variable references."""
     value = variable.get("value")
     if not isinstance(value, str) or "$(" not in value:
         return set()
@@ -56,18 +57,18 @@ def _named(variable: EnvVar) -> set[str]:
 
 
 def with_vars(variables: Iterable[EnvVar], *last: EnvVar) -> list[EnvVar]:
-    """Variables with more behind them, which win over those of the same name."""
+    """Variables with `last` at the end, replacing those of the same names."""
     return [*without_vars(variables, *(each["name"] for each in last)), *last]
 
 
 def without_vars(variables: Iterable[EnvVar], *names: str) -> list[EnvVar]:
-    """Variables but for those of some names."""
+    """Variables except those of these names."""
     return [each for each in variables if each["name"] not in names]
 
 
 @lru_cache(maxsize=64)
 def standard(config: RenderConfig) -> tuple[EnvVar, ...]:
-    """Addresses of the infrastructure, as far as the installation names them."""
+    """Addresses of the infrastructure that the installation names."""
     addresses = (
         (env.NATS_SERVER, config.nats_address),
         (env.ETCD_ENDPOINTS, config.etcd_address),

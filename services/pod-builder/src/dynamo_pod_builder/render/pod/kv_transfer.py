@@ -1,7 +1,7 @@
-"""Workers that know their domain of the topology, so that routers keep KV caches within it (the reference's 1.3 to 1.5).
+"""Workers that know their topology domain, so that routers keep KV caches in it (the reference's 1.3 to 1.5).
 
-The node of a pod is known when it is scheduled: its label is copied to the pod then, and the kubelet writes that into the file
-that the worker waits for.
+The node of a pod is known only after scheduling: then its label is copied to the pod, and the kubelet writes it into
+the file for which the worker waits.
 """
 
 from decimal import Decimal
@@ -28,7 +28,7 @@ _NAMES = (
 
 
 def policy_of(graph: DynamoGraphDeployment) -> KvTransferPolicy | None:
-    """The policy of a graph; None without one. RenderError where it names no label of nodes."""
+    """The policy of a graph, or None. Raises RenderError if it names no node label."""
     policy = graph.spec.experimental.kv_transfer_policy if graph.spec.experimental is not None else None
     if policy is not None and not policy.label_key:
         raise RenderError(
@@ -41,7 +41,7 @@ def policy_of(graph: DynamoGraphDeployment) -> KvTransferPolicy | None:
 
 
 def with_topology(template: KubeObject, policy: KvTransferPolicy | None) -> KubeObject:
-    """A worker's pod template with what a policy takes, in place of the user's own of the same names."""
+    """A worker's pod template with what a policy needs, replacing the user's volumes and variables of the same names."""
     if policy is None:
         return template
     pod = template.get("spec") or {}
@@ -53,7 +53,7 @@ def with_topology(template: KubeObject, policy: KvTransferPolicy | None) -> Kube
 
 
 def _of_runtime(pod: KubeObject, policy: KvTransferPolicy) -> KubeObject:
-    """A pod spec of which the container that runs the Dynamo runtime reads the policy."""
+    """A pod spec in which the container with the Dynamo runtime reads the policy."""
     if (changed := with_runtime(pod, lambda runtime: _reading(runtime, policy))) is not pod:
         return changed
     containers = [_reading(each, policy) if is_main(each) else each for each in containers_with_main(pod)]

@@ -1,8 +1,8 @@
-"""How a user's pod template is laid over the defaults.
+"""How a user's pod template overrides the defaults.
 
 The rules are those of a Go struct merge with override, which users know from the reference (behaviour, section 3.2):
-what the user gives wins, maps and nested objects are merged field by field, a list replaces a list whole, and an empty
-value (`""`, `0`, `false`, `[]`, `{}`) is as good as not given where there is a default.
+the user's values have priority, maps and nested objects are merged field by field, a list replaces a whole list, and an
+empty value (`""`, `0`, `false`, `[]`, `{}`) does not override a default.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ from dynamo_shared.api.probes import HANDLERS, PROBES, asks
 
 
 def merge(base: KubeObject, override: Mapping[str, Any]) -> KubeObject:
-    """`override` over `base`. Neither is changed; the result shares their parts, so it is for reading."""
+    """`override` over `base`. Neither is changed; the result shares their parts, so it is read only."""
     merged = dict(base)
     for key, value in override.items():
         default = merged.get(key)
@@ -27,11 +27,11 @@ def merge(base: KubeObject, override: Mapping[str, Any]) -> KubeObject:
 
 
 def merge_container(base: KubeObject, override: Mapping[str, Any]) -> KubeObject:
-    """As `merge`, with probes by their own rule (`merge_probe`). `env` is the caller's to merge."""
+    """Like `merge`, with separate rules for probes (`merge_probe`). The caller merges `env`."""
     merged = merge({key: value for key, value in base.items() if key not in PROBES}, override)
     for probe in PROBES:
         if probe in override and override[probe] is None:
-            # Written as null: not even the default.
+            # An explicit null removes even the default.
             del merged[probe]
             continue
         result = merge_probe(base.get(probe), override.get(probe))
@@ -42,10 +42,10 @@ def merge_container(base: KubeObject, override: Mapping[str, Any]) -> KubeObject
 
 
 def with_probes_over(base: KubeObject, container: KubeObject, kept: Collection[str] = ()) -> KubeObject:
-    """A container whose probes have what they do not say from those of `base`, where both ask in the same way.
+    """A container whose probes get missing fields from those of `base`, if both use the same handler.
 
-    The reference completes a frontend next to the engine so, also where the result asks in two ways. `kept` are
-    probes that stay as they are.
+    The reference completes a frontend sidecar like this, even if the result has two handlers. `kept`: probes that stay
+    unchanged.
     """
     completed = {
         probe: merge(default, given)
@@ -57,7 +57,7 @@ def with_probes_over(base: KubeObject, container: KubeObject, kept: Collection[s
 
 
 def merge_probe(default: KubeObject | None, given: KubeObject | None) -> KubeObject | None:
-    """A probe that asks its own question replaces the default whole; one that asks none changes when it is asked."""
+    """A probe with its own handler replaces the whole default; one without a handler changes only its timing."""
     if not default or not given:
         return given or default
     return given if asks(given) else {**default, **given}

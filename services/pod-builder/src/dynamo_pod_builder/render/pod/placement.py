@@ -1,4 +1,4 @@
-"""Where a pod stands in a replica that spans several nodes, and how the pods of that replica find each other."""
+"""The place of a pod in a replica that spans several nodes, and how the pods of that replica find each other."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,31 +7,32 @@ from dynamo_shared.api.registry import env
 
 
 class PodRole(StrEnum):
-    """What a pod is in its replica."""
+    """The role of a pod in its replica."""
 
     MAIN = "main"
     LEADER = "leader"
     WORKER = "worker"
-    #: Holds the GPU memory of a rank, for the engines of that rank to share.
+    #: Holds the GPU memory of a rank, which the engines of that rank share.
     MEMORY = "gms"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The pods of one replica, by the names that their orchestrator lets them know each other under.
+    """The pods of one replica, by the names that their orchestrator gives them.
 
-    Names hold `$(VARIABLE)`, which Kubernetes puts in; a rank that is computed, and `$(command)`, need a shell.
+    Names contain `$(VARIABLE)`, which Kubernetes replaces; a computed rank and `$(command)` need a shell.
     """
 
     leader_host: str
     worker_hosts: tuple[str, ...]
     worker_rank: str
-    #: The same rank within a shell's `$(( ))`, where Kubernetes puts no variables in.
+    #: The same rank for a shell's `$(( ))`, in which Kubernetes replaces no variables.
     shell_rank: str
     rank_needs_shell: bool
-    #: The same rank as the value of a container's variable, in which Kubernetes puts others, and computes nothing.
+    #: The same rank as the value of a container's variable, in which Kubernetes replaces variables, but computes
+    #: nothing.
     rank_value: str
-    #: Whether names of workers resolve only some time after the leader has started.
+    #: Whether workers' names resolve only some time after the leader has started.
     names_come_late: bool
 
 
@@ -42,22 +43,22 @@ class PodPlacement:
     role: PodRole = PodRole.MAIN
     nodes: int = 1
     group: Group | None = None
-    #: Rank whose GPU memory the pod shares with other pods; None where pods keep theirs to themselves.
+    #: Rank whose GPU memory the pod shares with other pods; None if it does not share.
     memory_rank: int | None = None
 
     @property
     def rank(self) -> str:
-        """Rank of the pod in its group, as its command line writes it."""
+        """Rank of the pod in its group, as used in its command line."""
         return self.group.worker_rank if self.group is not None and self.role is PodRole.WORKER else "0"
 
     @property
     def rank_value(self) -> str:
-        """The same as the value of a variable."""
+        """The rank as the value of a variable."""
         return self.group.rank_value if self.group is not None and self.role is PodRole.WORKER else "0"
 
     @property
     def rank_needs_shell(self) -> bool:
-        """Whether the rank is for a shell to compute."""
+        """Whether a shell must compute the rank."""
         return self.group is not None and self.role is PodRole.WORKER and self.group.rank_needs_shell
 
 
@@ -101,14 +102,14 @@ def grove(component: str, nodes: int) -> Group:
         worker_rank=rank,
         shell_rank=rank,
         rank_needs_shell=True,
-        # Only a later Grove counts over all cliques of a group. A single worker needs no counting.
+        # Only later releases of Grove count across all cliques of a group. A single worker needs no count.
         rank_value="1" if nodes == 2 else f"$({env.GROVE_PCSG_POD_INDEX})",
         names_come_late=False,
     )
 
 
 def grove_by_rank(component: str, nodes: int, rank: int) -> Group:
-    """The same where each rank has a clique of its own, of engines that fail over: those of one index are one group."""
+    """The same for engines that fail over, with a separate clique for each rank: pods of one index form a group."""
     index = f"$({env.GROVE_PCLQ_POD_INDEX})"
     return Group(
         leader_host=_grove_host(component, f"ldr-{index}"),

@@ -1,4 +1,4 @@
-"""The pod spec of a component, assembled in the order that the reference keeps (behaviour, section 3.2)."""
+"""The pod spec of a component, assembled in the reference's order (behaviour, section 3.2)."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -26,21 +26,22 @@ from dynamo_pod_builder.render.sharing import failover, gpu_memory
 FS_GROUP = 1000
 
 
-#: Where names are unique in a pod, init containers first: most of the platform's containers are some.
+#: Fields in which names must be unique in a pod. Init containers come first, because most of the platform's containers
+#: are init containers.
 _NAMED = {
     "container": ("initContainers", "containers"),
     "volume": ("volumes",),
     "claim": ("resourceClaims",),
 }
 
-#: Pods of a replica whose roles may have templates of their own, as messages say it.
+#: How messages name the pods of a replica whose roles may have their own templates.
 _PODS_OF_ROLES = {PodRole.LEADER: "the leader", PodRole.WORKER: "the workers"}
 
 
 def pod_spec(context: PodContext) -> KubeObject:
-    """Pod spec of one component: defaults of its type, the user's template over them, then what the backend needs.
+    """Pod spec of one component: defaults of its type, the user's template over them, then the backend's changes.
 
-    RenderError, which says whose template is wrong where roles have templates.
+    Raises RenderError, which names the role if roles have templates.
     """
     pods = _PODS_OF_ROLES.get(context.placement.role)
     try:
@@ -61,15 +62,15 @@ def _pod_spec(context: PodContext) -> KubeObject:
     cache = volumes.cache_mount(context, backend)
     if cache is not None:
         main["volumeMounts"] = volumes.with_cache(context.component, main.get("volumeMounts", []), cache)
-    # Taken before shared memory comes in: a sidecar shares the data of the engine, not its memory.
+    # Copied before shared memory is added: a sidecar shares the data of the engine, not its memory.
     shared_mounts = list(main.get("volumeMounts", ()))
     backend.update_container(main, context)
 
     pod = merge(defaults.pod(context), {key: value for key, value in user.items() if key != "containers"})
     if context.is_worker:
-        # Beneath what its author wrote of the Dynamo runtime, too, if an init container runs it.
+        # The author's own settings also override these for an init container that runs the Dynamo runtime.
         pod = with_runtime(pod, lambda runtime: _container(context, worker.runtime(context), runtime))
-    # Even an empty security context of the user's is a decision: it takes the default's place.
+    # Even an empty security context is the user's decision, and replaces the default.
     if "securityContext" not in user:
         pod["securityContext"] = {"fsGroup": FS_GROUP}
     if not pod.get("serviceAccountName"):
@@ -100,9 +101,9 @@ def _pod_spec(context: PodContext) -> KubeObject:
 
 
 def _check_names(component: str, pod: KubeObject) -> None:
-    """RenderError where something of the author's is called like what the platform adds.
+    """Raise RenderError if one of the author's names equals a name that the platform adds.
 
-    Grove takes such a template, and makes no pods of it.
+    Grove accepts such a template, but creates no pods from it.
     """
     for what, fields in _NAMED.items():
         count = Counter(each["name"] for field in fields for each in pod.get(field) or ())
@@ -113,7 +114,7 @@ def _check_names(component: str, pod: KubeObject) -> None:
 
 
 def _main(context: PodContext, defaults: Defaults, containers: list[KubeObject]) -> KubeObject:
-    """The engine's container. With the Dynamo runtime next to it, it runs as its image does without Dynamo."""
+    """The engine's container. With the Dynamo runtime as a sidecar, it runs as its image does without Dynamo."""
     user = next((each for each in containers if each["name"] == MAIN), None)
     if context.runtime_sidecar is None:
         main = _container(context, defaults.container(context), user or {})
@@ -129,7 +130,7 @@ def _main(context: PodContext, defaults: Defaults, containers: list[KubeObject])
 
 
 def _as_kubernetes_writes(container: KubeObject) -> KubeObject:
-    """With resources, also empty ones, and without nulls: Grove keeps what it is given."""
+    """The container with `resources`, even if empty, and without nulls: Grove stores what it gets."""
     if "resources" in container and all(container.get(probe, True) is not None for probe in PROBES):
         return container
     kept = {key: value for key, value in container.items() if key not in PROBES or value is not None}
@@ -137,7 +138,7 @@ def _as_kubernetes_writes(container: KubeObject) -> KubeObject:
 
 
 def _with_each_variable_once(container: KubeObject) -> KubeObject:
-    """Of variables of one name the last, which is the one that counts: server-side apply takes no two."""
+    """Only the last of several variables of one name, which is the effective one: server-side apply refuses duplicates."""
     last = {each["name"]: index for index, each in enumerate(container.get("env") or ())}
     if len(last) == len(container.get("env") or ()):
         return container
@@ -145,7 +146,7 @@ def _with_each_variable_once(container: KubeObject) -> KubeObject:
 
 
 def _container(context: PodContext, base: KubeObject, user: KubeObject) -> KubeObject:
-    """`user` over `base`, with the addresses of the infrastructure beneath both environments."""
+    """`user` over `base`; both environments override the addresses of the infrastructure."""
     return _merged(context, {**base, "env": merge_env(standard(context.config), base["env"])}, user)
 
 
@@ -166,7 +167,7 @@ def _merged(context: PodContext, base: KubeObject, user: KubeObject) -> KubeObje
 def _with_frontend(
     context: PodContext, containers: list[KubeObject], shared_mounts: list[KubeObject]
 ) -> list[KubeObject]:
-    """The user's other containers, the frontend sidecar among them rebuilt over the defaults of a frontend."""
+    """The user's other containers; the frontend sidecar is rebuilt over the defaults of a frontend."""
     sidecar = context.spec.frontend_sidecar
     if not sidecar:
         return containers

@@ -1,4 +1,4 @@
-"""Probes: Kubernetes' questions to a container. Times are seconds. Values are the reference's (behaviour, section 3.1)."""
+"""Probes of containers. Times are seconds. Values are the reference's (behaviour, section 3.1)."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def http(path: str, port: str, *, period: int, timeout: int, failures: int, dela
 
 
 def _picker(*, delay: int = 0, failures: int = 0) -> Probe:
-    """Question to the gRPC health service of an endpoint picker; Kubernetes' own thresholds where none is given."""
+    """Probe of an endpoint picker's gRPC health service, with Kubernetes' default thresholds unless given."""
     service = {"port": ports.EPP_HEALTH.number, "service": "inference-extension"}
     probe: Probe = {"grpc": service, "periodSeconds": 10}
     if delay:
@@ -37,23 +37,23 @@ FRONTEND: dict[str, Probe] = {
     "livenessProbe": http("/live", _HTTP, delay=15, period=10, timeout=1, failures=3),
     "readinessProbe": http("/health", _HTTP, delay=10, period=10, timeout=3, failures=3),
 }
-#: NATS and etcd may let a frontend wait for minutes, one after the other.
+#: A frontend may have to wait minutes for NATS and then etcd.
 STARTING_FRONTEND: dict[str, Probe] = {
     **FRONTEND,
     "startupProbe": http("/live", _HTTP, period=10, timeout=1, failures=30),
 }
-#: A worker may load its model for two hours before it first answers.
+#: A worker may load its model for two hours before its first answer.
 WORKER: dict[str, Probe] = {
     "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=1),
     "readinessProbe": http("/health", _SYSTEM, period=10, timeout=4, failures=3),
     "startupProbe": http("/live", _SYSTEM, period=10, timeout=5, failures=720),
 }
-#: A runtime that has stalled for some seconds may come back: one missing answer does not justify loading a model again.
+#: A runtime that stalled for some seconds may recover: one missed probe does not justify loading a model again.
 LENIENT_WORKER: dict[str, Probe] = {
     **WORKER,
     "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=3),
 }
-#: The runtime next to an engine answers at once, and is ready, whatever the engine loads: that takes a probe of its own.
+#: The runtime sidecar answers at once, and is ready independent of the engine's loading, which needs its own probe.
 RUNTIME: dict[str, Probe] = {
     "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=3),
     "readinessProbe": http("/health", _SYSTEM, period=5, timeout=4, failures=3),

@@ -1,4 +1,4 @@
-"""What a graph says for all of its components, pushed into the pod template of each."""
+"""What a graph specifies for all of its components, merged into the pod template of each."""
 
 from collections.abc import Callable, Mapping
 from itertools import starmap
@@ -18,7 +18,7 @@ from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.pod.env import merge_env, var
 
-#: Annotations of a graph that its components' pods are made by.
+#: Annotations of a graph that affect how its components' pods are made.
 PROPAGATED = (
     ENABLE_METRICS,
     DISCOVERY_BACKEND,
@@ -29,7 +29,9 @@ PROPAGATED = (
 
 
 def graph_annotations(graph: DynamoGraphDeployment, config: RenderConfig) -> dict[str, str]:
-    """Annotations for every pod template, weakest first: the graph's spec, its metadata, its origin where it has none."""
+    """Annotations for every pod template, lowest priority first: the graph's spec, its metadata, and a missing origin
+    version.
+    """
     annotations = {**graph.spec.annotations}
     for name in PROPAGATED:
         if name in graph.metadata.annotations:
@@ -46,10 +48,10 @@ def graph_template(
     config: RenderConfig,
     sidecar: str | None = None,
 ) -> KubeObject:
-    """A component's pod template with the graph's annotations, labels and variables beneath its own.
+    """A component's pod template with the graph's annotations, labels and variables; its own have priority.
 
-    Beneath the graph's variables are those of the settings. They reach the containers that run Dynamo: main, and next to it the
-    frontend, where `sidecar` names one, and the runtime.
+    The graph's variables override those of the settings. They are added to the containers that run Dynamo: main, the
+    frontend sidecar if `sidecar` names one, and the runtime.
     """
     metadata = template.get("metadata") or {}
     return {
@@ -60,12 +62,12 @@ def graph_template(
 
 
 def with_labels(template: KubeObject, label_set: Mapping[str, str]) -> KubeObject:
-    """A pod template with these labels, over any of the same name."""
+    """A pod template with these labels, replacing any of the same name."""
     return _over(template, "labels", label_set)
 
 
 def with_annotations(template: KubeObject, annotations: Mapping[str, str]) -> KubeObject:
-    """A pod template with these annotations, over any of the same name."""
+    """A pod template with these annotations, replacing any of the same name."""
     return _over(template, "annotations", annotations)
 
 
@@ -75,7 +77,7 @@ def _over(template: KubeObject, field: str, values: Mapping[str, str]) -> KubeOb
 
 
 def with_priority(template: KubeObject, priority_class: str) -> KubeObject:
-    """A pod template whose pods have a PriorityClass, "" for none, unless it names one of its own."""
+    """A pod template whose pods have a PriorityClass, unless it is "" or the template names its own."""
     pod = template.get("spec") or {}
     if not priority_class or pod.get("priorityClassName"):
         return template
@@ -83,22 +85,23 @@ def with_priority(template: KubeObject, priority_class: str) -> KubeObject:
 
 
 def containers_with_main(pod: KubeObject) -> list[KubeObject]:
-    """The containers of a pod spec, with an empty main container before them where there is none."""
+    """The containers of a pod spec, preceded by an empty main container if there is none."""
     containers: list[KubeObject] = pod.get("containers") or []
     return containers if any(map(is_main, containers)) else [{"name": MAIN}, *containers]
 
 
 def runtime_sidecar(template: KubeObject) -> KubeObject | None:
-    """The init container that runs the Dynamo runtime next to the engine in main; None where main runs both.
+    """The init container that runs the Dynamo runtime next to the engine in main; None if main runs both.
 
-    Only one that does not end can: another of that name prepares something, as its author wrote it before there was this mode.
+    Only a container that does not end can be one: another of that name prepares something, written before this mode
+    existed.
     """
     containers = (template.get("spec") or {}).get("initContainers") or ()
     return next(filter(_runs_runtime, containers), None)
 
 
 def with_runtime(pod: KubeObject, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
-    """A pod spec with the init container that runs the Dynamo runtime changed; as it is where none does."""
+    """A pod spec with the init container that runs the Dynamo runtime changed; the same object if there is none."""
     containers = pod.get("initContainers") or ()
     if not any(map(_runs_runtime, containers)):
         return pod
@@ -135,7 +138,7 @@ def _spec(spec: KubeObject, graph_env: list[KubeObject], sidecar: str | None) ->
 
 
 def _as_stored(spec: KubeObject) -> KubeObject:
-    """The pod spec as Kubernetes would keep it, so that ways of writing the same are the same to the worker hash."""
+    """The pod spec as Kubernetes would store it, so that equivalent forms have the same worker hash."""
     stored: KubeObject = _without_empty_lists(spec)
     spec = stored
     for field in ("containers", "initContainers"):
@@ -147,9 +150,9 @@ def _as_stored(spec: KubeObject) -> KubeObject:
 
 
 def _without_empty_lists(node: Any) -> Any:
-    """The same without empty lists and without an empty nodeSelector, of which Kubernetes stores none.
+    """The same without empty lists and without an empty nodeSelector, because Kubernetes stores neither.
 
-    The very object without any. Empty objects stay: `emptyDir: {}` says something.
+    The same object if there are none. Empty objects stay: `emptyDir: {}` has a meaning.
     """
     if isinstance(node, list):
         kept = [_without_empty_lists(each) for each in node]

@@ -1,6 +1,7 @@
-"""Where an engine's container is among the nodes of its replica, in variables that are called the same under each orchestrator.
+"""The place of an engine's container among the nodes of its replica, in variables with the same names for each
+orchestrator.
 
-Dynamo 1.6 gives them to graphs that are new to it ("Portable Topology Environment Variables").
+Dynamo 1.6 sets them for graphs that are new to it ("Portable Topology Environment Variables").
 """
 
 from collections.abc import Iterator
@@ -20,14 +21,14 @@ _READ = (env.DYNAMO_RANK, env.DYNAMO_LEADER_ADDRESS)
 def topology_names(context: PodContext) -> list[EnvVar]:
     """Rank of the node, and address of the leader, for a container on one of several nodes.
 
-    Only where its template reads one of them, is that of its role alone, or states a runtime that knows them: an upgrade replaces
-    no other pods.
+    Only if its template reads one of them, belongs to its role, or states a runtime that knows them: an upgrade must
+    not replace other pods.
     """
     return _names(context) if context.placement.group is not None and _is_asked_for(context) else []
 
 
 def missing_topology_names(container: KubeObject, context: PodContext) -> list[EnvVar]:
-    """Those of the same that a container lacks, for one whose command has to connect the nodes by itself."""
+    """The topology variables that a container lacks, if its command must connect the nodes itself."""
     there = {each["name"] for each in container["env"]}
     return [each for each in _names(context) if each["name"] not in there]
 
@@ -49,7 +50,7 @@ def _is_asked_for(context: PodContext) -> bool:
 
 
 def _texts(container: KubeObject) -> Iterator[str]:
-    """Texts of a container in which a variable may be read."""
+    """Texts of a container that may reference a variable."""
     values: Iterator[Any] = (each.get("value") for each in container.get("env") or ())
     for text in (*(container.get("command") or ()), *(container.get("args") or ()), *values):
         if isinstance(text, str):

@@ -12,15 +12,16 @@ from dynamo_pod_builder.render.errors import RenderError
 
 SHARED_MEMORY = "shared-memory"
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where programs look for shared memory, not a temporary file
-#: Engines pass tensors between processes there; Kubernetes' own 64 MiB is too little.
+#: Engines pass tensors between processes in it; Kubernetes' default of 64 MiB is too small.
 DEFAULT_SHARED_MEMORY = "8Gi"
-#: What Kubernetes takes for the name of a volume, and of a claim: `qwen2.5-weights` is a claim, and no volume.
+#: Names that Kubernetes accepts for a volume, and for a claim: `qwen2.5-weights` is valid for a claim, but not for a
+#: volume.
 _VOLUME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CLAIM = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 
 
 def check_mounts(component: str, container: KubeObject) -> None:
-    """RenderError for a mount without name or path: it would be taken for a claim without a name."""
+    """Raise RenderError for a mount without name or path: it would imply a claim without a name."""
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         for field in ("name", "mountPath"):
             if not mount.get(field):
@@ -34,7 +35,7 @@ def claim(name: str) -> KubeObject:
 
 
 def cache_mount(context: PodContext, backend: EngineBackend) -> KubeObject | None:
-    """Mount of the compilation cache, where the component asks for one."""
+    """Mount of the compilation cache, if the component requests one."""
     cache = context.spec.compilation_cache
     if cache is None:
         return None
@@ -50,7 +51,9 @@ def cache_mount(context: PodContext, backend: EngineBackend) -> KubeObject | Non
 
 
 def with_cache(component: str, mounts: list[KubeObject], cache: KubeObject) -> list[KubeObject]:
-    """Mounts with the compilation cache, once, where the user mounts it as well: what that mount says of itself counts."""
+    """Mounts with the compilation cache exactly once; if the user mounts it as well, the fields of that mount have
+    priority.
+    """
     there = next((mount for mount in mounts if mount["mountPath"] == cache["mountPath"]), None)
     if there is None:
         return [*mounts, cache]
@@ -67,7 +70,7 @@ def with_cache(component: str, mounts: list[KubeObject], cache: KubeObject) -> l
 
 
 def share_memory(container: KubeObject, pod: KubeObject, size: int | str | None) -> None:
-    """Put /dev/shm last into both lists, in place of any the user had; nothing where its size is 0."""
+    """Add /dev/shm as the last entry of both lists, replacing the user's; nothing is added if its size is 0."""
     if size is not None and quantity.is_zero(size):
         return
     limit = DEFAULT_SHARED_MEMORY if size is None else str(size)
@@ -82,7 +85,9 @@ def share_memory(container: KubeObject, pod: KubeObject, size: int | str | None)
 
 
 def in_mount_order(volumes: list[KubeObject], mounts: list[KubeObject]) -> list[KubeObject]:
-    """Volumes in the order in which the main container mounts them, then the rest; a missing one is a claim of its name."""
+    """Volumes in the order in which the main container mounts them, then the rest; a missing one is a claim of its
+    name.
+    """
     by_name = {volume["name"]: volume for volume in volumes}
     mounted = dict.fromkeys(mount["name"] for mount in mounts)
     first = [by_name.get(name) or claim(name) for name in mounted]
@@ -90,7 +95,7 @@ def in_mount_order(volumes: list[KubeObject], mounts: list[KubeObject]) -> list[
 
 
 def name_as_allowed(pod: KubeObject) -> None:
-    """Give volumes other names that are called as claims are and volumes cannot be, in the pod and in all of its mounts."""
+    """Rename volumes whose names are valid only for claims, in the pod and in all of its mounts."""
     renamed = {
         volume["name"]: _volume_name(volume["name"])
         for volume in pod.get("volumes") or ()

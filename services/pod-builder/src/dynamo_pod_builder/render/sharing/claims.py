@@ -1,4 +1,6 @@
-"""GPUs that containers or pods share, claimed through Dynamic Resource Allocation instead of counted by a device plugin."""
+"""GPUs that containers or pods share, claimed through Dynamic Resource Allocation instead of counted by a device
+plugin.
+"""
 
 from collections.abc import Iterable
 
@@ -13,14 +15,15 @@ from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.sharing.spec import memory_service
 
-#: Names of the one request within a claim; the reference's, by which drivers and tools may refer to it.
+#: Names of the only request in a claim: the reference's, because drivers and tools may refer to them.
 _OF_POD, _OF_RANK = "gpus", "gpu"
-#: Nodes with GPUs are tainted. A device plugin tolerates that for pods that count GPUs, not for pods that claim them.
+#: Nodes with GPUs are tainted. A device plugin tolerates that for pods that count GPUs, but not for pods that claim
+#: them.
 _TOLERATION = {"key": gpus.NVIDIA_GPU, "operator": "Exists", "effect": "NoSchedule"}
 
 
 def gpus_of(component: str, template: KubeObject) -> int:
-    """GPUs that the main container of a pod template asks for. RenderError where it asks for none."""
+    """GPUs that the main container of a pod template requests. Raises RenderError if it requests none."""
     count = gpus.count(main_container(template) or {})
     if not count:
         raise RenderError(
@@ -35,9 +38,9 @@ def gpus_of(component: str, template: KubeObject) -> int:
 def claim_templates(
     graph: str, component: str, namespace: str, spec: ComponentSpec, template: KubeObject, *, owner: KubeObject
 ) -> list[KubeObject]:
-    """ResourceClaimTemplate by which each pod of a component gets its GPUs, where its containers share them.
+    """ResourceClaimTemplate from which each pod of a component gets its GPUs, if its containers share them.
 
-    It is there for pods that share GPUs with other pods as well, as the reference has it; nothing claims by it then.
+    As with the reference, it also exists for pods that share GPUs with other pods, which do not use it.
     """
     service = memory_service(spec)
     if service is None:
@@ -53,7 +56,7 @@ def claim_templates(
 
 
 def rank_template(component: str, rank: int, device_class: str, count: int) -> KubeObject:
-    """Template within a PodCliqueSet: the GPUs of one rank, which the pods of several cliques share."""
+    """Template in a PodCliqueSet: the GPUs of one rank, which the pods of several cliques share."""
     return {
         "name": names.rank_claim(component, rank),
         "templateSpec": {"metadata": {}, "spec": _devices(_OF_RANK, device_class, count)},
@@ -70,7 +73,7 @@ def rank_sharing(component: str, rank: int, cliques: Iterable[str]) -> KubeObjec
 
 
 def without_gpus(container: KubeObject) -> None:
-    """Take GPUs out of a container's resources, in place: what is claimed must not be counted as well."""
+    """Remove GPUs from a container's resources, in place: claimed GPUs must not be counted as well."""
     resources = dict(container.get("resources") or {})
     for side in ("limits", "requests"):
         left = {name: amount for name, amount in (resources.pop(side, None) or {}).items() if not gpus.is_gpu(name)}
@@ -80,7 +83,7 @@ def without_gpus(container: KubeObject) -> None:
 
 
 def tolerate_gpu_nodes(pod: KubeObject) -> None:
-    """Let a pod onto nodes that are tainted for their GPUs, in place."""
+    """Let a pod run on nodes that are tainted for their GPUs, in place."""
     present = pod.get("tolerations") or []
     if _TOLERATION not in present:
         pod["tolerations"] = [*present, {**_TOLERATION}]

@@ -1,6 +1,6 @@
-"""Failover: engines that share their weights through the GPU memory service, of which the one that holds a lock serves.
+"""Failover: engines that share their weights through the GPU memory service; the engine that holds a lock serves.
 
-Within a pod they are containers next to each other, copies of the main one; between pods they are pods of one clique.
+Within a pod, the engines are copies of the main container; between pods, they are pods of one clique.
 """
 
 from dynamo_shared.api.objects import KubeObject
@@ -14,7 +14,7 @@ from dynamo_pod_builder.render.sharing.gpu_memory import LOCK_FILE, SOCKETS_WITH
 from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 
 _LOCK = f"{SOCKETS_WITHIN_POD}/{LOCK_FILE}"
-#: What says of the whole pod what here each engine decides for itself.
+#: Variables that describe the whole pod, but that each engine decides for itself here.
 _OF_ONE_ENGINE = (
     env.DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS,
     env.DYN_HEALTH_CHECK_ENABLED,
@@ -22,7 +22,7 @@ _OF_ONE_ENGINE = (
 
 
 def stand_by(pod: KubeObject, context: PodContext, backend: EngineBackend) -> None:
-    """Put several engines in place of the main container, in place. They share its GPUs and the memory on them."""
+    """Replace the main container with several engines, in place. They share its GPUs and the memory on them."""
     if not fails_over_within_pod(context.spec):
         return
     main, *others = pod["containers"]

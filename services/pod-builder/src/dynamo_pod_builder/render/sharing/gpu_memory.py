@@ -1,8 +1,7 @@
 """The GPU memory service: a process that keeps weights in GPU memory, which engines map instead of loading their own.
 
-Within a pod it is a container that starts before the engine. Between pods it has a pod of its own a rank, on the same
-GPUs and so on the same node as the engines, which reach it through a directory of that node (behaviour, sections 3.2
-and 4.6).
+Within a pod it is a container that starts before the engine. Between pods it has one pod per rank, on the same GPUs and
+so on the same node as the engines, which reach it through a directory of that node (behaviour, sections 3.2 and 4.6).
 """
 
 from collections.abc import Set
@@ -19,26 +18,26 @@ from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.sharing import claims
 from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, memory_has_pods, memory_service
 
-#: Where the containers of a pod find the sockets of the service, and the lock of engines that fail over.
+#: Directory in the containers of a pod with the sockets of the service, and the lock of engines that fail over.
 SOCKETS_WITHIN_POD = "/gms-intrapod-control"
-#: Next to the sockets; the engine that holds it serves.
+#: A file next to the sockets; the engine that holds its lock serves.
 LOCK_FILE = "failover.lock"
 _MODULE = "gpu_memory_service.cli.server"
 _CLAIM = "intrapod-shared-gpu"
 _VOLUME_WITHIN_POD = "gms-intrapod-control"
 
-#: The same between pods: a directory of the node, below which each rank of each replica has its own.
+#: Between pods: a directory of the node, in which each rank of each replica has its own.
 _SOCKETS = "/run/gms/shared"
 _NODE_DIRECTORY = "/run/gms"
 _VOLUME = "gms-shared"
-#: Weights and KV cache have a socket each, for every GPU.
+#: Weights and KV cache each have a socket for every GPU.
 _SOCKETS_A_GPU = 2
-#: Seconds that the service may take to open them: a probe every 2, 150 times.
+#: How long the service may take to open the sockets: a probe every 2 seconds, 150 times.
 _PERIOD, _TRIES = 2, 150
 
 
 def share(pod: KubeObject, context: PodContext) -> None:
-    """Let a pod have part in the service, in place: as its server, as its client, or with both inside."""
+    """Make a pod part of the service, in place: as its server, as its client, or with both inside."""
     if memory_service(context.spec) is None:
         return
     if not memory_has_pods(context.spec):
@@ -60,7 +59,7 @@ def _within_pod(pod: KubeObject, context: PodContext) -> None:
         "env": [_socket_directory()],
         "resources": {**context.config.memory_server.resources(), "claims": [{"name": _CLAIM}]},
         **confined_like(main),
-        # What makes it a sidecar: it starts before the engine, and runs as long as the pod does.
+        # This makes it a sidecar: it starts before the engine, and runs as long as the pod.
         "restartPolicy": "Always",
         "volumeMounts": [_socket_mount()],
     }
@@ -75,7 +74,7 @@ def _within_pod(pod: KubeObject, context: PodContext) -> None:
 
 
 def _other_clients(context: PodContext, there: Set[str]) -> list[str]:
-    """Containers next to the engine's that use the service, too. RenderError where the pod has no such container."""
+    """Other containers that use the service. Raises RenderError if the pod has no such container."""
     service = memory_service(context.spec)
     named = (service.extra_client_containers if service is not None else None) or []
     for index, name in enumerate(named):
@@ -110,7 +109,7 @@ def _socket_mount() -> KubeObject:
 
 
 def _serve(pod: KubeObject, context: PodContext) -> None:
-    """The pod of a server. It holds GPU memory and nothing else, so the user's other containers stay with the engines."""
+    """Make a pod a server. It only holds GPU memory, so the user's other containers stay with the engines."""
     main = pod["containers"][0]
     gpus = claims.gpus_of(context.component, context.template)
     main["command"], main["args"] = ["bash", "-c"], [_SCRIPT]
@@ -129,7 +128,7 @@ def _serve(pod: KubeObject, context: PodContext) -> None:
 
 
 def _use(pod: KubeObject, context: PodContext) -> None:
-    """The pod of an engine: it is ready when it holds the lock, whether or not there is another that could."""
+    """Make a pod an engine's: it is ready when it holds the lock, whether or not another engine exists."""
     main = pod["containers"][0]
     main["env"] = with_vars(
         without_vars(main["env"], env.DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS),
@@ -140,12 +139,12 @@ def _use(pod: KubeObject, context: PodContext) -> None:
     )
     _on_node(pod, context)
     if fails_over_between_pods(context.spec):
-        # The other ranks of a failed engine wait for it without end: the engine is replaced whole, never a container of it.
+        # The other ranks of a failed engine wait for it without end: the whole engine is replaced, never one container.
         pod["restartPolicy"] = "Never"
 
 
 def _on_node(pod: KubeObject, context: PodContext) -> None:
-    """The directory of the rank, and no GPUs of its own: Grove adds the claim that the rank's pods share."""
+    """Mount the directory of the rank, and remove the pod's GPUs: Grove adds the claim that the rank's pods share."""
     main = pod["containers"][0]
     mount = {
         "name": _VOLUME,
@@ -157,7 +156,7 @@ def _on_node(pod: KubeObject, context: PodContext) -> None:
         "image": main["image"],
         "command": ["sh", "-c", f"chmod 1777 {_SOCKETS}"],
         "resources": context.config.init_container.resources(),
-        # The kubelet creates the directory for root alone; engines may run as any user.
+        # The kubelet creates the directory only for root; engines may run as any user.
         "securityContext": {"runAsUser": 0, "runAsNonRoot": False},
         "volumeMounts": [{**mount}],
     }
@@ -173,7 +172,8 @@ def _opened(sockets: int) -> str:
     return f"test $(ls {_SOCKETS}/gms_*.sock 2>/dev/null | wc -l) -ge {sockets}"
 
 
-#: Sockets of a predecessor would count as open. The server's exit code is the container's, and its children end with it.
+#: Sockets of a predecessor would count as open. The server's exit code is the container's, and its children end with
+#: it.
 _SCRIPT = "\n".join(
     (
         f"rm -f {_SOCKETS}/gms_*.sock",

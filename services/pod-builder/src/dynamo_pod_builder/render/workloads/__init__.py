@@ -1,1 +1,1 @@
-"""What runs pods: Deployments, LeaderWorkerSets, PodCliqueSets, and the queues and adapters next to them."""
+"""What runs pods: Deployments, LeaderWorkerSets, PodCliqueSets, and their queues and adapters."""

@@ -22,12 +22,14 @@ from dynamo_pod_builder.render.pod.pod import pod_spec
 
 RECREATE = "Recreate"
 _DEFAULT_MARGIN = "25%"
-#: Kubernetes takes no more than two thousand million.
+#: Kubernetes accepts at most about two thousand million.
 _MARGIN = re.compile(r"[0-9]{1,9}%?")
 
 
 def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
-    """Deployment of the component's name; without replicas where a component deployment has none: an autoscaler owns them."""
+    """Deployment with the component's name; if a component deployment has no replicas, neither has this: an autoscaler
+    owns them.
+    """
     own_annotations = object_annotations(context)
     template: KubeObject = {"metadata": {"labels": pod_labels(context, own_labels)}, "spec": pod_spec(context)}
     if of_pods := {**own_annotations, **restore_annotations(context)}:
@@ -49,18 +51,18 @@ def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeOb
 
 
 def strategy(component: str, annotations: Mapping[str, str]) -> KubeObject:
-    """Rollout strategy by annotations of the pod template: RollingUpdate at 25%/25% unless they say otherwise."""
+    """Rollout strategy from annotations of the pod template: RollingUpdate with 25%/25% by default."""
     if annotations.get(DEPLOYMENT_STRATEGY) == RECREATE:
         return {"type": RECREATE}
     surge = margin(component, DEPLOYMENT_MAX_SURGE, annotations)
     unavailable = margin(component, DEPLOYMENT_MAX_UNAVAILABLE, annotations)
     if surge in (0, "0%") and unavailable in (0, "0%"):
-        surge = 1  # with both zero nothing could ever move
+        surge = 1  # with both zero, no pod could be replaced
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
 
 
 def margin(component: str, annotation: str, annotations: Mapping[str, str]) -> int | str:
-    """Pods or percentage of a rollout annotation, which may be empty. RenderError where it is neither."""
+    """Pods or percentage of a rollout annotation, which may be empty. Raises RenderError if it is neither."""
     text = annotations.get(annotation, "").strip() or _DEFAULT_MARGIN
     if _MARGIN.fullmatch(text) is None:
         raise RenderError(

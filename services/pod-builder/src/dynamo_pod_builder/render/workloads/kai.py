@@ -1,4 +1,4 @@
-"""The KAI scheduler: which queue the pods of a graph on Grove wait in."""
+"""The KAI scheduler: the queue in which the pods of a graph on Grove wait."""
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -14,9 +14,10 @@ DEFAULT_QUEUE = "dynamo"
 
 
 def queue_of(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
-    """Queue that a graph's annotation names, or the usual one; "" without the scheduler, and in a queue of Volcano.
+    """The queue that a graph's annotation names, or the default one; "" without the scheduler, or if a Volcano queue is
+    set.
 
-    RenderError for one that does not exist.
+    Raises RenderError for a queue that does not exist.
     """
     if config.kai_queues is None or volcano_queue(graph, config):
         return ""

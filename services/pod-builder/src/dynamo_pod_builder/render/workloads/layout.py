@@ -1,4 +1,4 @@
-"""Which cliques a component becomes on Grove, and the order in which they start (reference behaviour, section 1.5)."""
+"""The cliques of a component on Grove, and the order in which they start (reference behaviour, section 1.5)."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ LEADER, WORKER, MEMORY = LEADERS, "wkr", "gms"
 
 @dataclass(frozen=True, slots=True)
 class Clique:
-    """Pods of a component that are alike: where they stand, how many there are, and which cliques start before them."""
+    """Identical pods of a component: their place, their number, and the cliques that start before them."""
 
     name: str
     placement: PodPlacement
@@ -26,7 +26,7 @@ class Clique:
 
 
 def is_group(context: PodContext) -> bool:
-    """Whether a component is a scaling group: a replica is several cliques, or is to be placed by itself."""
+    """Whether a component is a scaling group: a replica has several cliques, or must be placed separately."""
     return context.nodes > 1 or memory_has_pods(context.spec) or _is_forced(context)
 
 
@@ -37,7 +37,7 @@ def _is_forced(context: PodContext) -> bool:
 
 
 def least(context: PodContext) -> int:
-    """Replicas that are of use only together: Grove starts them at once, and all again where fewer are left."""
+    """Replicas that are useful only together: Grove starts them at once, and restarts all if fewer are left."""
     return context.spec.min_available or 1
 
 
@@ -49,7 +49,8 @@ def cliques(context: PodContext) -> list[Clique]:
     if context.nodes == 1 and is_group(context):
         return [Clique(names.clique(name), ALONE, 1)]
     if context.nodes == 1:
-        # Replicas are useful without one another, unless the graph says otherwise; a group is useless without all of its pods.
+        # Replicas are useful independently, unless the graph says otherwise; a group is useless without all of its
+        # pods.
         return [Clique(names.clique(name), ALONE, context.replicas, least(context))]
     group, workers = placement.grove(name, context.nodes), context.nodes - 1
     first = Clique(names.clique(name, LEADER), placement.leader(group, context.nodes), 1)
@@ -62,7 +63,7 @@ def _of_rank(context: PodContext, rank: int) -> tuple[Clique, Clique]:
     name, nodes = context.component, context.nodes
     server = Clique(names.clique(name, f"{MEMORY}-{rank}"), placement.memory(nodes, rank), 1)
     engines = pods_a_rank(context.spec, context.legacy.shadows)
-    # With one engine a rank all are needed; with more, those that wait are not.
+    # With one engine per rank, all are needed; with more, the waiting ones are not.
     least = 1 if fails_over_between_pods(context.spec) else engines
     if nodes == 1:
         place, role = replace(ALONE, memory_rank=rank), ""

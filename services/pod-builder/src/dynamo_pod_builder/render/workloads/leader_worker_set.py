@@ -42,12 +42,12 @@ def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner:
 
 
 def addressed(desired: KubeObject, stored: KubeObject) -> KubeObject:
-    """A LeaderWorkerSet whose pods find each other; `stored` is it as admission left it.
+    """A LeaderWorkerSet whose pods find each other; `stored` is it after admission.
 
-    Its controller makes a headless Service for the names of the pods, called as the LeaderWorkerSet, unless there is one of that
-    name: which there is, the Service of the component. Workers then wait for their leader without end. So each replica gets a
-    Service of its own. Where the controller's webhook fills in no policy, no one would make that. One of the reference has a
-    name of its own, and stays as it is.
+    Its controller creates a headless Service for the names of the pods, with the name of the LeaderWorkerSet, unless a
+    Service of that name exists. The Service of the component has that name, so workers would wait for their leader
+    without end. Therefore each replica gets its own Service. If the controller's webhook fills in no policy, it would
+    not create such Services. A LeaderWorkerSet of the reference has a separate name, and stays unchanged.
     """
     owner = objects.controller_of(desired) or {"name": ""}
     of_operator = objects.name(desired) == names.leader_worker_set_of_operator(owner["name"])
@@ -58,11 +58,11 @@ def addressed(desired: KubeObject, stored: KubeObject) -> KubeObject:
 
 def _template(context: PodContext, own_labels: Mapping[str, str], place: PodPlacement) -> KubeObject:
     placed = context.placed(place)
-    # A component deployment of a graph has the labels of its leader's template; a role with a template of its own has not.
+    # A component deployment of a graph has the labels of its leader's template; a role with its own template does not.
     of_others = context.template_labels.keys() - placed.template_labels.keys()
     own = {name: value for name, value in own_labels.items() if name not in of_others}
     label_set = {**pod_labels(placed, own), labels.ROLE: place.role.value}
-    # A LeaderWorkerSet selects its pods by labels of its own.
+    # A LeaderWorkerSet selects its pods by its own labels.
     del label_set[labels.SELECTOR]
     metadata: KubeObject = {"labels": label_set}
     if annotations := object_annotations(placed):

@@ -1,7 +1,7 @@
-"""What a graph writes in the words of Grove: topology constraints, which are put into its PodCliqueSet as they are, and how
-many replicas start together.
+"""What a graph specifies in Grove's format: topology constraints, which are copied into its PodCliqueSet, and how many
+replicas start together.
 
-Nothing else of an override is read, whatever it has: the platform writes the rest of the set.
+Other parts of an override are ignored: the platform writes the rest of the set.
 """
 
 from dynamo_shared.api import min_available
@@ -14,14 +14,14 @@ from dynamo_shared.api.validation.provider_override import CLIQUE, CONSTRAINT, F
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.workloads import layout
 
-#: How the clique of each role is called.
+#: The suffix of the clique of each role.
 _ROLES = {LEADER: layout.LEADER, WORKER: layout.WORKER}
 
 
 def drop_overrides(spec: KubeObject) -> None:
-    """Leave a component, which is changed in place, without overrides: pods do not differ by them, and only Grove reads them.
+    """Remove overrides from a component, in place: pods do not differ by them, and only Grove reads them.
 
-    How many replicas start together is a field of the component from then on.
+    The number of replicas that start together becomes a field of the component.
     """
     if len(min_available.place(spec)) > 1:
         spec[min_available.FIELD] = min_available.min_available(spec)
@@ -31,7 +31,7 @@ def drop_overrides(spec: KubeObject) -> None:
 
 
 def override(template: KubeObject, graph: DynamoGraphDeployment) -> None:
-    """Write the constraints of a graph's overrides into the template of its set, in place of those that are there."""
+    """Write the constraints of a graph's overrides into the template of its set, replacing existing ones."""
     _constrain(template, graph.spec.provider_override, SET)
     cliques = {each["name"]: each for each in template["cliques"]}
     groups = {each["name"]: each for each in template.get("podCliqueScalingGroups", ())}

@@ -1,4 +1,6 @@
-"""The PodCliqueSet of a graph, for Grove: a clique a component, or a scaling group where a replica is several cliques."""
+"""The PodCliqueSet of a graph, for Grove: one clique per component, or a scaling group if a replica has several
+cliques.
+"""
 
 from collections.abc import Sequence, Set
 from dataclasses import replace
@@ -45,9 +47,10 @@ def children(
     observed: ObservedGraph,
     owner: KubeObject,
 ) -> list[KubeObject]:
-    """PodCliqueSet and Services of a graph; `components` are the component deployments that it would have otherwise.
+    """PodCliqueSet and Services of a graph; `components` are the component deployments that it would have without
+    Grove.
 
-    Cliques that are there keep their order: another one would be another graph to Grove.
+    Existing cliques keep their order: for Grove, another order would be another graph.
     """
     contexts: list[PodContext] = []
     for each in components:
@@ -69,7 +72,7 @@ def children(
 
 
 def _is_joined(context: PodContext) -> bool:
-    """Whether a component is one pod that heads a Ray cluster: of several, each would head a cluster of its own."""
+    """Whether a component is a single pod that heads a Ray cluster: several pods would each head their own cluster."""
     if backend_of(context).name != vllm.Vllm.name or context.spec.replicas not in (None, 1):
         return False
     return vllm.has_ray_head({"command": SHELL, **(main_container(context.template) or {})}, context)
@@ -86,7 +89,7 @@ def _pod_clique_set(
     groups: list[KubeObject] = []
     shared: dict[str, list[KubeObject]] = {}
     parts: list[tuple[str, ...]] = []
-    # The platform's own version stands in for an origin that a graph does not have: an upgrade must not roll its pods.
+    # The platform's version replaces a missing origin version of a graph: an upgrade must not roll its pods.
     left_out = {OPERATOR_ORIGIN_VERSION} - graph.metadata.annotations.keys()
     for context in contexts:
         own = layout.cliques(context)
@@ -141,7 +144,9 @@ def _pod_clique_set(
 
 
 def _update_strategy(graph: DynamoGraphDeployment) -> KubeObject:
-    """How Grove replaces pods, where the graph says it. Grove's own default is not written: a later Grove may have another."""
+    """How Grove replaces pods, if the graph specifies it. Grove's default is not written, because a later Grove may
+    change it.
+    """
     value = graph.metadata.annotations.get(GROVE_UPDATE_STRATEGY)
     return {"updateStrategy": {"type": value}} if value in GROVE_UPDATE_STRATEGIES else {}
 
@@ -193,7 +198,7 @@ def _scaling_group(context: PodContext, cliques: Sequence[Clique]) -> KubeObject
 
 
 def _claim_templates(context: PodContext) -> list[KubeObject]:
-    """The GPUs of each rank, where several pods share them."""
+    """The GPUs of each rank, if several pods share them."""
     service = memory_service(context.spec)
     if service is None or not _memory_ranks(context):
         return []
@@ -214,7 +219,7 @@ def _topology(context: PodContext) -> KubeObject:
 
 
 def _duration(seconds: float) -> str:
-    """A duration as Go writes it: `15m0s`, `1h0m0s`, `30s`."""
+    """A duration in Go's format: `15m0s`, `1h0m0s`, `30s`."""
     whole, fraction = divmod(seconds, 1)
     minutes, rest = divmod(int(whole), 60)
     hours, minutes = divmod(minutes, 60)

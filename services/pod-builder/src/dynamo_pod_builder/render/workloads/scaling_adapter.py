@@ -1,4 +1,4 @@
-"""The scaling adapter of a component: what autoscalers write the component's replicas to."""
+"""The scaling adapter of a component, to which autoscalers write the component's replicas."""
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -11,7 +11,9 @@ from dynamo_pod_builder.render.metadata import object_metadata
 
 
 def scaling_adapters(graph: DynamoGraphDeployment, owner: KubeObject) -> list[KubeObject]:
-    """One for each component that asks for it. The replicas are the initial ones: autoscalers or users own them afterwards."""
+    """One for each component that requests it. The replicas are the initial ones; afterwards autoscalers or users own
+    them.
+    """
     name = graph.metadata.name
     return [
         {

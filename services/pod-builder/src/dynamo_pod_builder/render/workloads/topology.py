@@ -1,8 +1,8 @@
-"""How a PodCliqueSet names the domain of a topology that pods are packed in.
+"""How a PodCliqueSet names the topology domain in which pods are packed.
 
-Releases of Grove differ. Up to 0.1.0-alpha.8 a constraint has `packDomain` alone. 0.1.0-alpha.9 adds `topologyName`, which a
-part has from its set where that names it. 0.1.0-alpha.10 adds `pack.required`, and takes `packDomain` only of sets that have
-it already: of these it lets a name be added, with the domain as it was.
+Releases of Grove differ. Up to 0.1.0-alpha.8 a constraint has only `packDomain`. 0.1.0-alpha.9 adds `topologyName`,
+which a part inherits from its set. 0.1.0-alpha.10 adds `pack.required`, and accepts `packDomain` only in sets that
+already have it: to these a name can be added if the domain does not change.
 """
 
 from collections.abc import Iterable, Set
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Set
 from dynamo_shared.api.objects import KubeObject
 
 PACK, PACK_DOMAIN, NAME = "pack", "packDomain", "topologyName"
-#: What is written where no schema can be read: what every release took until 0.1.0-alpha.10.
+#: What is written if no schema can be read: every release before 0.1.0-alpha.10 accepts it.
 DEFAULT_FIELDS = frozenset({PACK_DOMAIN})
 _CONSTRAINT = "topologyConstraint"
 
@@ -18,7 +18,8 @@ _CONSTRAINT = "topologyConstraint"
 def constrain(template: KubeObject, topology: str, whole: str | None, served: Set[str], present: Set[str]) -> None:
     """Write the constraints of a set's template, whose parts have their domains as `packDomain`.
 
-    `whole` is the domain of the graph, if it has one. `served` are the fields of the cluster, `present` those that the set has.
+    `whole`: the domain of the graph, if any; `served`: the fields that the cluster serves; `present`: those that the
+    set has.
     """
     for part in _parts(template):
         if _CONSTRAINT in part:
@@ -29,7 +30,7 @@ def constrain(template: KubeObject, topology: str, whole: str | None, served: Se
 
 
 def fields_of(sets: Iterable[KubeObject]) -> frozenset[str]:
-    """The fields that constraints of existing sets have."""
+    """The fields in the constraints of existing sets."""
     templates = [item.get("spec", {}).get("template", {}) for item in sets]
     parts = [part for template in templates for part in (template, *_parts(template))]
     return frozenset(field for part in parts for field in part.get(_CONSTRAINT) or ())

@@ -1,6 +1,6 @@
 """The Volcano scheduler: pods of a graph wait in the queue that its annotation names.
 
-Volcano itself makes their PodGroups, and Grove those of its pods.
+Volcano itself creates their PodGroups; on Grove, Grove creates them.
 """
 
 from dynamo_shared.api.objects import KubeObject
@@ -14,7 +14,7 @@ SCHEDULER = "volcano"
 
 
 def volcano_queue(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
-    """Queue of Volcano that a graph's annotation names; "" for none. RenderError where it names one of KAI, too."""
+    """The Volcano queue that a graph's annotation names, or "". Raises RenderError if the graph also names a KAI queue."""
     if not config.volcano:
         return ""
     queue = graph.metadata.annotations.get(VOLCANO_QUEUE, "").strip()
@@ -29,7 +29,7 @@ def volcano_queue(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
 
 
 def in_queue(template: KubeObject, queue: str) -> KubeObject:
-    """A pod template whose pods wait in a queue of Volcano, unless it names another scheduler."""
+    """A pod template whose pods wait in a Volcano queue, unless it names another scheduler."""
     pod, metadata = template.get("spec") or {}, template.get("metadata") or {}
     if not queue or (pod.get("schedulerName") or SCHEDULER) != SCHEDULER:
         return template

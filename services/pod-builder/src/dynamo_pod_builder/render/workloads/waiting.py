@@ -1,4 +1,4 @@
-"""Waiting for a group's leader before an engine starts: the script, where it is kept, and the container that runs it."""
+"""Waiting for a group's leader before an engine starts: the script, its ConfigMap, and the container that runs it."""
 
 from importlib import resources as files
 
@@ -21,7 +21,7 @@ _SCRIPT = (
 
 
 def script(graph: str, namespace: str, owner: KubeObject) -> KubeObject:
-    """ConfigMap with the script, one a graph."""
+    """ConfigMap with the script, one per graph."""
     label_set = {labels.GRAPH_DEPLOYMENT_NAME: graph}
     return {
         **CONFIG_MAPS.type_meta,
@@ -33,11 +33,11 @@ def script(graph: str, namespace: str, owner: KubeObject) -> KubeObject:
 def for_leader(
     pod: KubeObject, graph: str, main: KubeObject, group: Group, port: Port, *, how: str, resources: KubeObject
 ) -> None:
-    """Put the container that waits in front of a worker's others; it has Python, since the engine's image has.
+    """Add the waiting container as the last init container of a worker; it uses the engine's image, which has Python.
 
-    `how` the nodes meet at the port is part of the container's name.
+    The name of the container includes `how` the nodes meet at the port.
     """
-    # The shell puts the variables in here, so that they are the container's own, also where Kubernetes knows none.
+    # The shell replaces these variables with the container's own, including those that Kubernetes does not know.
     host = group.leader_host.replace("$(", "${").replace(")", "}")
     command = f'export LEADER_HOST="{host}" LEADER_PORT="{port.number}" && exec python3 {_FOLDER}/{FILE}'
     container = {

@@ -1,4 +1,4 @@
-"""Defaults of the main container and the pod, by component type: one module a type."""
+"""Defaults of the main container and the pod, by component type: one module per type."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from dynamo_pod_builder.render.pod.containers import common, epp, frontend, plan
 
 
 class Defaults(NamedTuple):
-    """What a component type starts from, before the user's pod template is laid over it."""
+    """The defaults of a component type, before the user's pod template overrides them."""
 
     container: Callable[[PodContext], KubeObject]
     pod: Callable[[PodContext], KubeObject]
@@ -30,5 +30,5 @@ _BY_TYPE: dict[str, Defaults] = {
 
 
 def defaults_of(component_type: str) -> Defaults:
-    """Defaults of a component type; those that all share where there is no type."""
+    """Defaults of a component type; the common ones without a type."""
     return _BY_TYPE.get(component_type, _COMMON)

@@ -1,4 +1,4 @@
-"""What every main container has, whatever its component does."""
+"""What every main container has, for all component types."""
 
 from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import MAIN, KubeObject
@@ -28,9 +28,10 @@ def pod(_: PodContext) -> KubeObject:
 
 
 def namespaces(context: PodContext) -> list[EnvVar]:
-    """Which workers a container serves: those of its graph, whatever their generation.
+    """Variables for the workers that a container serves: those of its graph, of all generations.
 
-    Without the second variable also those of a graph whose name begins with that of this one (dynamo#10990).
+    Without the second variable, it would also serve those of a graph whose name begins with this graph's name
+    (dynamo#10990).
     """
     served = [var(env.DYN_NAMESPACE_PREFIX, context.dynamo_namespace)]
     if features_of(context.spec.runtime_version_override).strict_prefix:
@@ -39,7 +40,9 @@ def namespaces(context: PodContext) -> list[EnvVar]:
 
 
 def environment(context: PodContext, component_type: str, name: str = MAIN) -> list[EnvVar]:
-    """Where the process of a container is and how it finds the others. DYN_COMPONENT is the component's type, not its name."""
+    """Where the process of a container runs and how it finds the others. DYN_COMPONENT is the component's type, not its
+    name.
+    """
     variables = [
         var(env.DYN_NAMESPACE, context.dynamo_namespace),
         var(env.DYN_COMPONENT, component_type),

@@ -17,7 +17,7 @@ from dynamo_pod_builder.render.pod.env import var
 CONFIG_FILE = "epp-config-dynamo.yaml"
 _CONFIG_DIRECTORY = "/etc/epp"
 _CONFIG_VOLUME, _CACHE_VOLUME = "epp-config", "hf-cache"
-#: Home directory in the image of the frontend. Where another image has another one, the variable says it.
+#: Home directory in the image of the frontend. If another image has a different one, the variable overrides it.
 _NATIVE_HOME = "/home/dynamo"
 
 
@@ -50,7 +50,9 @@ def container(context: PodContext) -> KubeObject:
 
 
 def _is_native(context: PodContext) -> bool:
-    """Whether it is the picker of 1.5.0 and later. Also there a configuration is of the one before, which its pods keep."""
+    """Whether it is the picker of 1.5.0 and later. A configuration always belongs to the earlier picker, which its pods
+    keep.
+    """
     return context.spec.epp_config is None
 
 
@@ -75,7 +77,9 @@ def _of_configuration(context: PodContext) -> KubeObject:
 
 
 def _native(context: PodContext) -> KubeObject:
-    """The picker in the image of the frontend takes no arguments: its ports are fixed, and variables configure it."""
+    """The picker in the image of the frontend, which accepts no arguments: its ports are fixed, and variables configure
+    it.
+    """
     image = (main_container(context.template) or {}).get("image") or ""
     if not has_native_picker(image, context.spec.runtime_version_override):
         raise RenderError(
@@ -88,7 +92,7 @@ def _native(context: PodContext) -> KubeObject:
 
 
 def pod(context: PodContext) -> KubeObject:
-    """Fields of the pod spec, with the volumes of the configuration and of what is downloaded of models."""
+    """Fields of the pod spec, with volumes for the configuration and for downloaded model files."""
     return {
         **common.pod(context),
         "terminationGracePeriodSeconds": GRACE_PERIOD_OF_PICKER,
@@ -98,7 +102,7 @@ def pod(context: PodContext) -> KubeObject:
 
 
 def _configuration(context: PodContext) -> list[KubeObject]:
-    """Volume of the user's ConfigMap, or of the one made for the graph."""
+    """Volume of the user's ConfigMap, or of the one created for the graph."""
     config = context.spec.epp_config
     if config is None:
         return []

@@ -1,4 +1,4 @@
-"""Frontend: the OpenAI-compatible API, as a component of its own or as a sidecar of an engine."""
+"""Frontend: the OpenAI-compatible API, as a separate component or as a sidecar of an engine."""
 
 from dynamo_shared.api.engines import frontend
 from dynamo_shared.api.objects import MAIN, KubeObject

@@ -1,4 +1,4 @@
-"""Planner: watches the load and scales the workers, so it needs an account that may do so."""
+"""Planner: watches the load and scales the workers, so it needs an account with that right."""
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports

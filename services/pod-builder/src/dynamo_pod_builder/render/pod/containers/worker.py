@@ -28,7 +28,7 @@ _ENGINE = (
 
 
 def container(context: PodContext) -> KubeObject:
-    """Main container of an engine; generations of a rolling update register under different suffixes."""
+    """Main container of an engine; generations of a rolling update register with different suffixes."""
     base = common.container(context)
     features = features_of(context.spec.runtime_version_override)
     variables = [*base["env"], *_engine(features), *_generation(context), *topology_names(context)]
@@ -41,7 +41,7 @@ def container(context: PodContext) -> KubeObject:
 
 
 def runtime(context: PodContext) -> KubeObject:
-    """The Dynamo runtime as a sidecar of an engine that knows nothing of it: it starts first, and ends last."""
+    """The Dynamo runtime as a sidecar of an engine that does not know it: it starts first, and ends last."""
     variables = [*common.environment(context, context.type, RUNTIME), *_SYSTEM, *_generation(context)]
     return {
         "name": RUNTIME,
@@ -53,7 +53,7 @@ def runtime(context: PodContext) -> KubeObject:
 
 
 def _probes(context: PodContext, features: RuntimeFeatures) -> KubeObject:
-    """What is asked of an engine. Workers of one that spans nodes serve nothing: they are asked what their author wrote."""
+    """Probes of an engine. Workers of a multi-node engine serve nothing: they have only their author's probes."""
     if context.has_own_commands and context.placement.role is PodRole.WORKER:
         return {}
     return probes.LENIENT_WORKER if features.lenient else probes.WORKER

@@ -1,1 +1,1 @@
-"""Programs that run in pods, as ConfigMaps bring them there."""
+"""Programs that run in pods, provided by ConfigMaps."""
