@@ -1,7 +1,6 @@
-"""What all asynchronous code here stands on: back-off, jitter, tasks together, work shared by many, work in turns,
-restarts of tasks, programs that it starts.
+"""The basis of all asynchronous code: back-off, jitter, groups of tasks, shared work, fair queues, child processes.
 
-The lowest layer: it imports nothing of the project.
+The lowest layer: it imports nothing else of the project.
 """
 
 from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread

@@ -1,4 +1,4 @@
-"""A bound on how many do something at once, for those who would rather exceed it than wait for long."""
+"""A limit for concurrent work, for callers that would rather exceed it than wait long."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 
 class Gate:
-    """Lets `count` in at once, in the order in which they came. Who has waited for `longest` seconds goes in all the same."""
+    """Lets `count` callers in at once, in order of arrival. After a wait of `longest` seconds a caller enters anyway."""
 
     def __init__(self, count: int, longest: float) -> None:
         self._free = asyncio.Semaphore(count)
@@ -14,7 +14,7 @@ class Gate:
 
     @asynccontextmanager
     async def passed(self) -> AsyncIterator[None]:
-        """Inside, for as long as the block runs."""
+        """Be inside while the block runs."""
         is_counted = False
         with suppress(TimeoutError):
             async with asyncio.timeout(self._longest):

@@ -1,4 +1,4 @@
-"""What several ask for at the same time is asked for once."""
+"""Concurrent requests for the same result share one execution."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,16 +9,17 @@ T = TypeVar("T")
 
 
 class Joined(Generic[K, T]):
-    """Work by key: who asks first does it, and who asks meanwhile gets the same result or error.
+    """Work by key: the first caller does it, and callers that come meanwhile get the same result or error.
 
-    An error is shared, too: where each of many tried again what runs into a time-out, the last would wait for all of them.
+    An error is shared, too: if each of many callers retried work that runs into a time-out, the last would wait for all
+    of them.
     """
 
     def __init__(self) -> None:
         self._doing: dict[K, asyncio.Future[T]] = {}
 
     async def result(self, key: K, work: Callable[[], Awaitable[T]]) -> T:
-        """The work's result, or its error. Where the one who does it is cancelled, the next who waits does it."""
+        """The work's result, or its error. If the caller that does it is cancelled, the next waiting caller does it."""
         while (doing := self._doing.get(key)) is not None:
             try:
                 return await asyncio.shield(doing)
@@ -34,7 +35,7 @@ class Joined(Generic[K, T]):
             raise
         except BaseException as error:
             doing.set_exception(error)
-            # Who did it raises it; whether others wait does not matter.
+            # The caller that did the work raises the error; this avoids asyncio's warning if no other caller waits.
             doing.exception()
             raise
         else:

@@ -12,9 +12,10 @@ U = TypeVar("U")
 
 
 async def merged(first: AsyncGenerator[T, None], second: AsyncGenerator[U, None]) -> AsyncGenerator[T | U, None]:
-    """Items of both as they come, until the first one ends; then the rest of the second. Both are closed at the end.
+    """Items of both in order of arrival, until the first ends; then the rest of the second. Closes both at the end.
 
-    The first one's error is raised at once. The second one's end or error waits until the first one has ended.
+    An error of the first one is raised at once. The end or an error of the second one waits until the first one has
+    ended.
     """
     async with aclosing(first), aclosing(second):
         one: asyncio.Future[T | None] = asyncio.ensure_future(anext(first, None))
@@ -26,7 +27,7 @@ async def merged(first: AsyncGenerator[T, None], second: AsyncGenerator[U, None]
                     if (item := one.result()) is None:
                         break
                     yield item
-                    # What it was may be large, and the next one long in coming.
+                    # The item may be large, and the next one may come much later.
                     del item
                     one = asyncio.ensure_future(anext(first, None))
                 elif not _is_over(other) and (news := other.result()) is not None:

@@ -1,4 +1,4 @@
-"""Work whose time grows with what a user wrote: small inputs at once, large ones in a thread, few of them at a time."""
+"""Work whose time grows with user input: small inputs at once, large ones in a thread, a limited number at a time."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class Offload:
-    """Runs pure work so that it does not keep the event loop.
+    """Runs pure work so that it does not block the event loop.
 
-    A thread takes turns with the loop every few milliseconds, where the loop would wait for the end of the work; it costs
-    a tenth of a millisecond, which small inputs are spared. `above`: the size in bytes from which it is worth that.
+    A thread takes turns with the loop every few milliseconds, so the loop need not wait for the end of the work. It
+    costs a tenth of a millisecond, which small inputs avoid. `above`: the size in bytes above which a thread is used.
     """
 
     def __init__(self, *, above: int, at_once: int) -> None:
@@ -21,9 +21,9 @@ class Offload:
         self._threads = ThreadPoolExecutor(at_once, "offload")
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
-        """The result of the work on an input of a size; its errors are raised.
+        """The result of the work on an input of this size; its errors are raised.
 
-        Work that has begun ends even where the caller is cancelled, and keeps its thread until then.
+        Work that has begun is completed even if the caller is cancelled, and keeps its thread until then.
         """
         if size <= self._above:
             return work()

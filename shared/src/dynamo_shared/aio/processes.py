@@ -1,9 +1,9 @@
-"""Programs that a service starts: without a line of Python in a forked copy of itself.
+"""Child processes that run no Python in a forked copy of the service.
 
-uvloop's `create_subprocess_exec` forks, and calls all that libraries registered with `os.register_at_fork` in the child
-before it becomes the program. OpenTelemetry starts a thread there, in a copy of a process whose other threads, gRPC's
-among them, have stopped wherever they were: such a child may wait or spin without end, and its parent with it.
-`subprocess.Popen` without `preexec_fn` calls nothing in the child (CPython, Modules/_posixsubprocess.c).
+uvloop's `create_subprocess_exec` forks, and in the child it calls everything that libraries registered with
+`os.register_at_fork` before it becomes the program. OpenTelemetry starts a thread there, in a copy of a process whose
+other threads, including gRPC's, have stopped at arbitrary points: such a child may wait or spin without end, and so may
+its parent. `subprocess.Popen` without `preexec_fn` calls nothing in the child (CPython, Modules/_posixsubprocess.c).
 """
 
 import asyncio
@@ -17,24 +17,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 _LINE_LIMIT = 64 * 1024
-"""Bytes of a line, as asyncio's own streams have them."""
+"""Bytes of a line, like the limit of asyncio's own streams."""
 _POLL = 0.01
-"""Seconds. A thread would be one of the few that all share, would outlive who waits, and could learn of the end while `kill`
-believes in the number that another program has by then."""
+"""Seconds between polls. A waiting thread would occupy one of the few shared threads, would outlive its caller, and
+could learn of the end while `kill` still uses a process id that already belongs to another program.
+"""
 
 
 class Process:
-    """A program that runs next to this one, with its streams. Leave `async with`, or call `end`: nothing is left of it."""
+    """A child process with its streams. Leave `async with`, or call `end`, to remove it completely."""
 
     def __init__(self, popen: subprocess.Popen[bytes], *, limit: int, own_session: bool) -> None:
         self._popen = popen
         self._own_session = own_session
         self._ends: list[Any] = [popen.stdout, popen.stderr]
-        """files, and transports once they are connected: both are closed by `close`"""
+        """files, or transports after they are connected: `close` works for both"""
         self.stdout = asyncio.StreamReader(limit)
         self.stderr = asyncio.StreamReader(limit)
         self.stdin: asyncio.StreamWriter | None = None
-        """None unless it was asked for"""
+        """None unless requested"""
 
     @classmethod
     async def start(
@@ -46,11 +47,11 @@ class Process:
         own_session: bool = False,
         limit: int = _LINE_LIMIT,
     ) -> Self:
-        """Start the command; `limit` is the length of a line of its output in bytes.
+        """Start the command; `limit` is the maximum length of an output line in bytes.
 
-        `writes` gives it a standard input of its own, to which `stdin` writes. With `own_session`, signals to this
-        process's group, such as Ctrl-C, do not reach it, it does not read what this process does, and `kill` ends what it
-        has started, too. OSError where it cannot be started.
+        `writes` gives it a standard input, to which `stdin` writes. With `own_session`, it does not get signals to this
+        process's group, such as Ctrl-C, it does not read this process's standard input, and `kill` also ends its child
+        processes. Raises OSError if it cannot be started.
         """
         near_end, far_end = socket.socketpair() if writes else (None, None)
         with contextlib.ExitStack() as undone:
@@ -92,14 +93,14 @@ class Process:
         return self._popen.poll() is None
 
     def kill(self) -> None:
-        """End it at once; nothing where its end is known: its number may be another's by then."""
+        """End it at once; does nothing if its end is known, because its id may belong to another process by then."""
         if self._popen.returncode is None:
-            # A group whose leader has ended, and was not waited for, is refused by some systems.
+            # Some systems refuse to signal a group whose leader has ended but was not waited for.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 (os.killpg if self._own_session else os.kill)(self.pid, signal.SIGKILL)
 
     async def wait(self) -> int:
-        """Its exit code once it has ended; negative for a signal. It asks again and again: call it when the end is near."""
+        """Its exit code after it has ended; negative for a signal. This polls: call it when the end is near."""
         while (code := self._popen.poll()) is None:  # noqa: ASYNC110 - the loop has no event of it
             await asyncio.sleep(_POLL)
         return code
@@ -110,14 +111,14 @@ class Process:
         for end in self._ends:
             end.close()
         if self.stdin is not None:
-            # What is left to write has no reader any more.
+            # The remaining output to it no longer has a reader.
             self.stdin.transport.abort()
         await self.wait()
 
     async def _connect(self, stdin: socket.socket | None) -> None:
         loop = asyncio.get_running_loop()
         if stdin is not None:
-            # A socket, as asyncio itself takes one: a pipe's end to write to cannot be watched everywhere.
+            # A socket, as in asyncio itself: the write end of a pipe cannot be watched on every system.
             _, self.stdin = await asyncio.open_connection(sock=stdin)
         for place, reader in enumerate((self.stdout, self.stderr)):
             protocol = functools.partial(asyncio.StreamReaderProtocol, reader)

@@ -1,31 +1,31 @@
-"""Waits with a time limit, for those who wait very often and seldom in vain: one timer serves many of them."""
+"""Waits with a time limit, for tasks that wait very often and rarely time out: one timer serves many waits."""
 
 import asyncio
 
 
 class Signal:
-    """What one task waits for, at most `seconds` each time; asyncio's event and time-out take twenty calls more a wait."""
+    """One task's signal, with waits of at most `seconds`; asyncio's event and time-out need twenty more calls per wait."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._is_set = False
         self._waiter: asyncio.Future[None] | None = None
         self._due = 0.0
-        """when the wait ends, or the last one would have"""
+        """when the wait ends, or the last one would have ended"""
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self) -> None:
-        """Ends the wait; without one, the next wait ends at once."""
+        """End the wait; if no task waits, the next wait ends at once."""
         self._is_set = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def clear(self) -> None:
-        """The next wait is for what comes from now on."""
+        """Make the next wait ignore earlier signals."""
         self._is_set = False
 
     async def wait(self) -> None:
-        """Returns when it is set; TimeoutError where that takes too long."""
+        """Return when it is set; raises TimeoutError if that takes too long."""
         if self._is_set:
             return
         loop = asyncio.get_running_loop()
@@ -39,7 +39,7 @@ class Signal:
             self._waiter = None
 
     def _ring(self) -> None:
-        """Waits that have ended since the timer was set put it off; without a wait it is over."""
+        """Postpone the timer if waits have ended since it was set; without a wait, do not restart it."""
         self._timer = None
         if self._waiter is None or self._waiter.done():
             return

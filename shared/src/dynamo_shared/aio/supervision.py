@@ -1,4 +1,4 @@
-"""Keeping a part of a process at work: what fails is reported and started again, and the other parts do not notice."""
+"""Keeps a part of a process running: a failed part is reported and restarted, without effect on other parts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from dynamo_shared.aio.backoff import Backoff
 from dynamo_shared.aio.together import ended, endless
 
-#: Pause before a part that failed is started again, in seconds: the first, and the longest.
+#: Pause before a failed part is restarted, in seconds: the first, and the longest.
 FIRST_PAUSE = 0.5
 LAST_PAUSE = 30.0
-#: A part that has run for so long is well: its next failure is a first one again. Seconds.
+#: After this time a part counts as recovered: its next failure counts as the first. Seconds.
 WELL_AFTER = 10.0
 
 
@@ -21,10 +21,10 @@ async def supervised(
     backoff: Backoff | None = None,
     well_after: float = WELL_AFTER,
 ) -> None:
-    """Run work until cancelled: whenever it fails, or returns, it is begun again after a pause that grows.
+    """Run work until cancelled: whenever it fails or returns, it is restarted after a growing pause.
 
-    `failed` takes note of each end, `recovered` of work that went on for a while after one; neither must raise.
-    Only an Exception counts as failure; what is meant to end the process does.
+    `failed` is called at each end, `recovered` when restarted work has run for a while; neither may raise. Only an
+    Exception counts as a failure; an exception that is meant to end the process does end it.
     """
     backoff = backoff if backoff is not None else Backoff(FIRST_PAUSE, LAST_PAUSE)
     while True:

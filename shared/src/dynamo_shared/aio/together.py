@@ -1,4 +1,4 @@
-"""Tasks side by side: each is owned by the function that began it, and has ended when that function returns."""
+"""Concurrent tasks: the function that starts a task owns it, and the task has ended when that function returns."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable
@@ -30,7 +30,7 @@ async def all_of(awaitables: Iterable[Awaitable[T]]) -> list[T]:
 
 
 async def both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
-    """Await two, the first one started first; an error is raised after both have ended."""
+    """Await two, starting the first one first; an error is raised after both have ended."""
     results: list[Any] = await all_of(cast("tuple[Awaitable[Any], ...]", (first, second)))
     return results[0], results[1]
 
@@ -38,7 +38,7 @@ async def both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
 async def either(*works: Coroutine[Any, Any, T]) -> T:
     """Run all until the first ends, cancel the others, and return its result or raise its error.
 
-    Of several that end at once, the one named first counts.
+    If several end at once, the first argument among them counts.
     """
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
@@ -50,10 +50,10 @@ async def either(*works: Coroutine[Any, Any, T]) -> T:
 
 
 async def endless(work: Awaitable[object]) -> NoReturn:
-    """Await what runs until it is cancelled. Raises EndedByItselfError where it returns, or is cancelled from inside.
+    """Await work that runs until it is cancelled. Raises EndedByItselfError if it returns, or is cancelled from inside.
 
-    A TaskGroup passes over both in silence, and its other tasks go on without the one that ended. Libraries do raise
-    CancelledError without a call of `cancel`: gRPC for a closed channel, for example.
+    A TaskGroup ignores both, and its other tasks continue without the ended one. Libraries do raise CancelledError
+    without a call of `cancel`: gRPC for a closed channel, for example.
     """
     try:
         await work
@@ -66,7 +66,7 @@ async def endless(work: Awaitable[object]) -> NoReturn:
 
 
 async def while_held(held: Held, work: Coroutine[Any, Any, None]) -> None:
-    """Run work until it ends or what it depends on is lost. Raises what the work raises, also when it is cut off."""
+    """Run work until it ends or `held` is lost. Raises the errors of the work, including those after its cancellation."""
     task = asyncio.ensure_future(work)
     losing = asyncio.ensure_future(held.wait_lost())
     try:
@@ -78,11 +78,11 @@ async def while_held(held: Held, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def cancellable(work: Awaitable[T]) -> T:
-    """Await, and end as cancelled where that was asked for meanwhile.
+    """Await, and raise CancelledError if this task was cancelled meanwhile.
 
-    asyncio.wait_for of Python 3.11, which nats-py uses, loses a cancellation that comes together with the result or error,
-    and nats-py drops some itself: a task that works in a loop would go on, and what waits for its end would wait without
-    end.
+    In Python 3.11, asyncio.wait_for, which nats-py uses, loses a cancellation that comes together with the result or
+    error, and nats-py itself drops some: a task that works in a loop would continue, and the task that awaits its end
+    would wait without end.
     """
     task = asyncio.current_task()
     assert task is not None, "called outside of a task"
@@ -95,7 +95,7 @@ async def cancellable(work: Awaitable[T]) -> T:
 
 
 async def ended(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel tasks and return when they have ended; their errors stay with them."""
+    """Cancel tasks and return when they have ended; their errors are not raised."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

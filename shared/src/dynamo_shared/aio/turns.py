@@ -1,4 +1,4 @@
-"""Keys that wait, by lane, with the lanes taken in turn: who has many keys waits for them, and others do not.
+"""Waiting keys in lanes that take turns: a lane with many keys delays only itself.
 
 A lane is a namespace. However many keys one lane has, another lane's first key is taken within one round of all lanes.
 """
@@ -12,9 +12,9 @@ Lane: TypeAlias = str
 
 
 class Turns(Generic[K]):
-    """Keys in order of adding within their lane. Of waiting keys only is state kept.
+    """Keys in order of arrival within their lane. State is kept only for waiting keys.
 
-    Every operation takes constant time, but for `last_of_longest`, which takes that of the lanes.
+    Every operation takes constant time, except `last_of_longest`, which is linear in the number of lanes.
     """
 
     def __init__(self, lane: Callable[[K], Lane]) -> None:
@@ -37,11 +37,11 @@ class Turns(Generic[K]):
 
     @property
     def available(self) -> bool:
-        """Whether `pop` has a key: one whose lane is not parked."""
+        """Whether `pop` would return a key: whether a lane that is not parked has keys."""
         return bool(self._order)
 
     def add(self, key: K, at: float) -> None:
-        """A key waits since `at`. It must not be waiting already."""
+        """Add a key that waits since `at`. It must not already be waiting."""
         lane = self._lane(key)
         keys = self._keys.get(lane)
         if keys is None:
@@ -52,7 +52,7 @@ class Turns(Generic[K]):
         self._count += 1
 
     def pop(self) -> tuple[K, float]:
-        """The next lane's first key, and since when it waited; the lane is the last one now. KeyError without one."""
+        """The next lane's first key, and since when it waited; the lane is then last. Raises KeyError without a key."""
         lane, _ = self._order.popitem(last=False)
         keys = self._keys[lane]
         key, at = keys.popitem(last=False)
@@ -64,12 +64,12 @@ class Turns(Generic[K]):
         return key, at
 
     def last_of_longest(self) -> K:
-        """The key that was added last to the lane that has most keys: of what has to go, the first. ValueError without one."""
+        """The last key of the lane with the most keys, which is the first to drop. Raises ValueError without a key."""
         longest = max(self._keys, key=lambda lane: len(self._keys[lane]))
         return next(reversed(self._keys[longest]))
 
     def discard(self, key: K) -> bool:
-        """Forget a key; whether it was waiting."""
+        """Remove a key. Returns whether it was waiting."""
         lane = self._lane(key)
         keys = self._keys.get(lane)
         if keys is None or keys.pop(key, None) is None:
@@ -81,7 +81,7 @@ class Turns(Generic[K]):
         return True
 
     def park(self, lane: Lane, parked: bool) -> None:
-        """Pass over a lane, or no longer."""
+        """Skip a lane, or no longer skip it."""
         if parked:
             self._parked.add(lane)
             self._order.pop(lane, None)

@@ -1,6 +1,6 @@
-"""What may die with a lease: who is there, who leads, and who works on which keys. Kept in etcd.
+"""State that ends with a lease: which replicas exist, which one leads, and which keys each works on. Kept in etcd.
 
-With one replica none of it is needed: `AllKeys` owns everything and `AlwaysLeader` leads.
+A single replica needs none of it: `AllKeys` owns everything and `AlwaysLeader` leads.
 """
 
 from dynamo_shared.leases.ownership import AllKeys, AlwaysLeader, Drainer, GainListener, Leadership, Listener, Ownership

@@ -1,14 +1,15 @@
-"""When a Lease of Kubernetes may be taken: a pure decision, one reading after the other.
+"""When a Kubernetes Lease may be taken: a pure decision from successive readings.
 
-Times written by others do not count: what counts is since when, on our own clock, the Lease says the same. Its holder
-renews it several times within its duration, so that one which has not changed for that long has no holder any more.
+Times that others write do not count. What counts is how long, by this replica's own clock, the Lease has not changed.
+Its holder renews it several times within its duration, so a Lease that has not changed for that long no longer has a
+holder.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-#: A duration that a Lease may ask others to wait, in seconds: more is a mistake, and would keep a service from working.
+#: The longest duration that is accepted from a Lease, in seconds: a longer one is a mistake, and would block a service.
 LONGEST_DURATION = 60.0
 #: Characters of each field that are compared.
 _KEPT = 256
@@ -16,7 +17,7 @@ _KEPT = 256
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """What of a Lease counts: who holds it, for how long after each renewal (seconds), and what changes with these."""
+    """The relevant fields of a Lease: holder, duration after a renewal (seconds), and the fields that renewals change."""
 
     holder: str
     duration: float
@@ -24,7 +25,7 @@ class LeaseRecord:
 
     @classmethod
     def of(cls, lease: Mapping[str, Any]) -> Self:
-        """Of an object as Kubernetes has it. Anything may stand there; what cannot be is taken for nothing."""
+        """The record of a Lease object. Its fields may have any content; invalid content counts as missing."""
         spec = lease.get("spec")
         spec = spec if isinstance(spec, Mapping) else {}
         holder, duration = spec.get("holderIdentity"), spec.get("leaseDurationSeconds")
@@ -37,7 +38,7 @@ class LeaseRecord:
 
 
 class LeaseCandidate:
-    """One replica that would hold a Lease. `ttl` is its own duration, in seconds; times are those of one clock."""
+    """A replica that may take a Lease. `ttl` is its own duration, in seconds; all times are of one clock."""
 
     def __init__(self, replica: str, ttl: float) -> None:
         self._replica = replica
@@ -47,11 +48,11 @@ class LeaseCandidate:
 
     @property
     def holder(self) -> str:
-        """The holder as last read, empty without one."""
+        """The holder in the last reading, or ""."""
         return self._record.holder if self._record is not None else ""
 
     def may_take(self, record: LeaseRecord | None, now: float) -> bool:
-        """Take in a reading (None: there is no Lease); whether it may be written now, as its first holder or the next."""
+        """Process a reading (None: there is no Lease). Returns whether this replica may write the Lease now."""
         if record != self._record:
             self._record, self._since = record, now
         if record is None or record.holder in ("", self._replica):

@@ -1,8 +1,8 @@
 """The gRPC connection to etcd: one member at a time, TLS, client certificates, user and password.
 
-Clients compared: see `client.py`. gRPC's own fail-over needs all endpoints as addresses of one name; the platform's are a list of
-URLs, so the channel to the current one is replaced by one to the next when it does not answer. Files are read when a
-channel is made: rotated certificates and passwords are taken up with the next connection.
+`client.py` compares client libraries. gRPC's own fail-over needs all endpoints as addresses of one name, but the
+platform has a list of URLs, so a channel that does not answer is replaced by one to the next endpoint. Files are read
+when a channel is created: rotated certificates and passwords take effect with the next connection.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ from dynamo_shared.leases.errors import (
 DEFAULT_PORT = 2379
 
 _OPTIONS: tuple[tuple[str, Any], ...] = (
-    # A member that comes back is noticed within a second or two, not after gRPC's default of up to two minutes.
+    # A returning member is noticed within one or two seconds, not after gRPC's default of up to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # Pings detect a connection that was cut without a word (a node that vanished). etcd allows one each 5 s.
+    # Pings detect a connection that broke silently (a node that vanished). etcd allows one ping per 5 s.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 3_000),
-    # This client has its own time-outs and retries, ignores proxies of the web, and does not share connections.
+    # This client has its own time-outs and retries, ignores web proxies, and does not share connections.
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
@@ -53,15 +53,16 @@ _UNAVAILABLE = frozenset(
         grpc.StatusCode.UNKNOWN,
     }
 )
-# etcd's words for a token that it does not know (any more), and for a missing one; api/v3rpc/rpctypes/error.go.
+# etcd's messages for an unknown or expired token, and for a missing one; api/v3rpc/rpctypes/error.go.
 _TOKEN_REFUSED = ("invalid auth token", "user name is empty", "revision of auth store is old")
 _LOGIN_REFUSED = ("authentication failed", "permission denied")
 _AUTH_IS_OFF = "authentication is not enabled"
 
-# etcd's word for a stream that ends where its member has lost the leader: it would be silent for as long, and seem well.
+# Metadata that makes etcd end a stream when its member loses the leader: otherwise the stream would be silent
+# meanwhile, and appear healthy.
 _WITH_LEADER = ("hasleader", "true")
 
-# A call on a channel that another task has closed ends as if our own task had been cancelled; `_translate` distinguishes the two.
+# If another task closes a call's channel, the call ends as if its own task were cancelled; `_translate` checks that.
 _ENDED = (grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError)
 
 Stub: TypeAlias = Callable[..., Any]
@@ -69,7 +70,7 @@ Stub: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdOptions:
-    """Where etcd is and how to log in. `password` is called at each log-in, because passwords rotate."""
+    """The address of etcd, and how to log in. `password` is called at each log-in, because passwords rotate."""
 
     endpoints: Sequence[str]
     ca_file: Path | None = None
@@ -78,11 +79,11 @@ class EtcdOptions:
     user: str = ""
     password: Callable[[], str] = field(default=lambda: "", repr=False)
     timeout: float = 3.0
-    """Seconds that one request may take."""
+    """Time limit of one request, in seconds."""
 
 
 class Channel:
-    """Calls to the member that answers. All methods belong to one event loop."""
+    """Calls to the member that answers. All methods must be called in the same event loop."""
 
     def __init__(self, options: EtcdOptions) -> None:
         if not options.endpoints:
@@ -127,7 +128,7 @@ class Channel:
 
     @asynccontextmanager
     async def stream(self, stub: Stub, method: str, request: Any) -> AsyncIterator[AsyncIterator[Any]]:
-        """Answers of a streaming method, endless, for as long as the block runs; both may raise EtcdError."""
+        """The endless answers of a streaming method, while the block runs; both may raise EtcdError."""
         await self._authenticate()
         channel = self._open()
         call = getattr(stub(channel), method)(metadata=(_WITH_LEADER, *self._metadata()))
@@ -169,7 +170,7 @@ class Channel:
         raise AssertionError("unreachable")
 
     async def _authenticate(self) -> None:
-        """Get a token where user and password are configured and it has no token yet."""
+        """Get a token if user and password are configured and there is no token yet."""
         options = self._options
         if not options.user or self._token is not None:
             return
@@ -184,7 +185,7 @@ class Channel:
             except OSError as error:
                 raise CertificateFileError(f"{error.filename}: {error.strerror or error}") from error
             except UnicodeDecodeError:
-                # Not from that error, which has the password.
+                # Not chained to that error, which contains the password.
                 raise CertificateFileError(f"the password of etcd's user {options.user} is not UTF-8") from None
             except _ENDED as error:
                 if _says(error, (_AUTH_IS_OFF,)):
@@ -236,12 +237,12 @@ class Channel:
         return EtcdError(message)
 
     def _turn(self, broken: grpc.aio.Channel) -> None:
-        """The next call goes to the next member, over a new connection."""
+        """Use the next member, over a new connection, for the next call."""
         if self._channel is not broken:
             return
         self._channel, self._token = None, None
         self._current += 1
-        # With a grace: calls that other tasks have under way on it may still be answered.
+        # With a grace period, because calls of other tasks on it may still be answered.
         task = asyncio.get_running_loop().create_task(broken.close(self._options.timeout))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -253,6 +254,6 @@ def _says(error: BaseException, words: tuple[str, ...]) -> bool:
 
 
 def _target(endpoint: str) -> tuple[str, bool]:
-    """Address of an endpoint as gRPC writes it, and whether it wants TLS."""
+    """Address of an endpoint in gRPC's form, and whether it needs TLS."""
     parts = urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
     return f"{in_url(parts.hostname or '')}:{parts.port or DEFAULT_PORT}", parts.scheme == "https"

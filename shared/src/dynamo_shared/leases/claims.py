@@ -1,10 +1,10 @@
-"""Which partitions to claim, to stop working on and to let go: a pure decision, one reading of etcd after the other.
+"""Which partitions to claim, to stop working on and to release: a pure decision from successive readings of etcd.
 
 A partition that this replica holds goes through these phases:
 
-    HELD       we may work on it, as long as the lease that claims it is alive
-    DRAINING   another member should have it: no new work, what is under way ends; may become HELD again
-    RELEASING  the claim is being deleted: never held again, since a deletion whose answer got lost may still come true
+    HELD       work is allowed while the lease that claims it is alive
+    DRAINING   another member should have it: no new work, running work ends; may become HELD again
+    RELEASING  the claim is being deleted: never held again, because a deletion whose answer was lost may still happen
 """
 
 import enum
@@ -16,7 +16,7 @@ from dynamo_shared.leases.rendezvous import best_member
 
 
 class Claim(NamedTuple):
-    """A claim as etcd has it: under which lease, and since which revision."""
+    """A claim in etcd: its lease, and the revision of its creation."""
 
     lease: int
     created: int
@@ -46,7 +46,7 @@ class Drain(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClaimDecision:
-    """What a reading of etcd leads to."""
+    """The actions that follow from a reading of etcd."""
 
     gained: frozenset[int]
     lost: frozenset[int]
@@ -74,7 +74,7 @@ class Claims:
         return frozenset(partition for partition in self._entries if self.holds(partition, lease))
 
     def kept(self, lease: int) -> frozenset[int]:
-        """All partitions on which work may begin or be under way."""
+        """All partitions on which work may begin or be running."""
         return frozenset(
             partition
             for partition, entry in self._entries.items()
@@ -88,21 +88,21 @@ class Claims:
         claims: Mapping[int, Claim],
         candidates: Collection[str] | None = None,
     ) -> ClaimDecision:
-        """Take in what etcd has, `lease` being the one that is alive now (0: none).
+        """Process the content of etcd; `lease` is the one that is alive now (0: none).
 
-        `candidates` are the members that partitions go to, where these are not all of them.
+        `candidates`: the members to which partitions are assigned, if not all members.
         """
         candidates = members if candidates is None else candidates
         before = {partition for partition, entry in self._entries.items() if entry.phase is Phase.HELD}
         mine = {partition: claim for partition, claim in claims.items() if lease and claim.lease == lease}
         self._entries = {n: entry for n, entry in self._entries.items() if mine.get(n) == entry.claim}
         for partition, claim in mine.items():
-            # Also finds the claims whose transaction was never answered.
+            # Also finds claims whose transaction was never answered.
             if partition not in self._entries:
                 self._entries[partition] = _Entry(claim, Phase.HELD)
         claim_now: list[int] = []
         drain: list[Drain] = []
-        # A replica that is not registered (yet, or any more) neither takes nor gives.
+        # A replica that is not registered, or not any more, neither claims nor releases.
         if lease and self._replica in members:
             for partition in range(self._count):
                 assigned = best_member(partition, candidates) == self._replica
@@ -123,13 +123,13 @@ class Claims:
         )
 
     def drop(self) -> frozenset[int]:
-        """The lease is lost and all with it; returns the partitions on which work may be under way."""
+        """Handle the loss of the lease, and so of all claims. Returns the partitions on which work may be running."""
         working = {n for n, entry in self._entries.items() if entry.phase is not Phase.RELEASING}
         self._entries.clear()
         return frozenset(working)
 
     def drained(self, drain: Drain) -> bool:
-        """Nothing is under way on a partition any more; whether its claim is to be deleted now."""
+        """Record that no work runs on a partition any more. Returns whether its claim must be deleted now."""
         entry = self._entries.get(drain.partition)
         if entry is None or entry.phase is not Phase.DRAINING or entry.round != drain.round:
             return False

@@ -1,12 +1,12 @@
-"""What the platform asks of etcd, and nothing more: keys that live with a lease, transactions, a watch as a hint.
+"""The part of etcd's API that the platform needs: keys that live with a lease, transactions, a watch as a hint.
 
-Why the generated stubs of `cslab-etcd3` (`import etcd3`) on grpc.aio: its own client is synchronous and would need a
-thread for each watch and keepalive. The asyncio clients lack what matters here: aetcd has no TLS and
-takes a dead lease for a living one, etcd3aio skips events at a reconnect, hangs on a compacted watch and calls a lease
-alive after its time, etcd-client-py has no TLS. The API is small, so the stubs plus these few methods cost less than
-working around any of them.
+It uses the generated stubs of `cslab-etcd3` (`import etcd3`) with grpc.aio, because that package's own client is
+synchronous and would need a thread for each watch and keepalive. The asyncio clients lack essential features: aetcd has
+no TLS and treats a dead lease as alive, etcd3aio skips events at a reconnect, hangs on a compacted watch and reports a
+lease as alive after its time, etcd-client-py has no TLS. The API is small, so these few methods on the stubs cost less
+than working around any of them.
 
-Nothing here repeats a request: whether a write that timed out was done is for the caller to find out by reading.
+Nothing here repeats a request: the caller must read to learn whether a write that timed out was done.
 """
 
 from collections.abc import AsyncIterator
@@ -18,12 +18,12 @@ from etcd3 import etcdrpc
 from dynamo_shared.leases.channel import Channel, EtcdOptions
 from dynamo_shared.leases.errors import CompactedError, EtcdUnavailableError
 
-#: The revision at which a key that does not exist was created.
+#: The create revision of a key that does not exist.
 _ABSENT = 0
 
 
 class KeyValue(NamedTuple):
-    """A key as etcd has it. `created` is a revision; `lease` is 0 where none holds it."""
+    """A key in etcd. `created` is a revision; `lease` is 0 if no lease holds it."""
 
     key: str
     value: bytes
@@ -32,21 +32,21 @@ class KeyValue(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """All keys under a prefix, as they were at one revision."""
+    """All keys under a prefix, at one revision."""
 
     revision: int
     keys: dict[str, KeyValue]
 
 
 class Grant(NamedTuple):
-    """A new lease; the server may have made its lifetime (seconds) longer than was asked for."""
+    """A new lease; the server may have granted a longer lifetime (seconds) than requested."""
 
     lease: int
     ttl: float
 
 
 class EtcdClient:
-    """One connection to etcd, shared by all that a process keeps there. Every method may raise EtcdError."""
+    """One connection to etcd, shared by all users in a process. Every method may raise EtcdError."""
 
     def __init__(self, options: EtcdOptions) -> None:
         self._channel = Channel(options)
@@ -62,7 +62,7 @@ class EtcdClient:
         await self._channel.close()
 
     async def get(self, key: str) -> KeyValue | None:
-        """A key as a majority of the members has it now."""
+        """A key, as a majority of the members has it now."""
         answer = await self._channel.call(etcdrpc.KVStub, "Range", etcdrpc.RangeRequest(key=key.encode()))
         return _key_value(answer.kvs[0]) if answer.kvs else None
 
@@ -74,17 +74,17 @@ class EtcdClient:
         return Snapshot(answer.header.revision, {kv.key: kv for kv in map(_key_value, answer.kvs)})
 
     async def put(self, key: str, value: bytes, *, lease: int = 0) -> None:
-        """Write a key. LeaseNotFoundError where its lease is gone."""
+        """Write a key. Raises LeaseNotFoundError if its lease has ended."""
         request = etcdrpc.PutRequest(key=key.encode(), value=value, lease=lease)
         await self._channel.call(etcdrpc.KVStub, "Put", request)
 
     async def create(
         self, key: str, value: bytes, *, lease: int = 0, present: tuple[str, ...] = (), absent: tuple[str, ...] = ()
     ) -> bool:
-        """Write a key only if it does not exist, in one transaction; whether it was written.
+        """Write a key only if it does not exist, in one transaction. Returns whether it was written.
 
-        With `present` and `absent`, only if those keys do, or do not, exist as well. LeaseNotFoundError where its lease
-        is gone.
+        With `present` and `absent`, only if those keys also do, or do not, exist. Raises LeaseNotFoundError if its
+        lease has ended.
         """
         conditions = [_exists(other, True) for other in present]
         conditions += [_exists(other, False) for other in (key, *absent)]
@@ -92,7 +92,7 @@ class EtcdClient:
         return await self._transaction(conditions, [put])
 
     async def create_both(self, first: tuple[str, bytes, int], second: tuple[str, bytes, int]) -> bool:
-        """Write two keys (name, value, lease) only if neither exists; whether they were written."""
+        """Write two keys (name, value, lease) only if neither exists. Returns whether they were written."""
         pairs = (first, second)
         puts = [
             etcdrpc.RequestOp(request_put=etcdrpc.PutRequest(key=key.encode(), value=value, lease=lease))
@@ -103,7 +103,7 @@ class EtcdClient:
     async def delete_held(self, key: str, *, created: int, lease: int) -> None:
         """Delete a key, only if it is still the one that was created at that revision under that lease.
 
-        Both, because a server that has lost its data counts revisions from the beginning.
+        Both are compared, because a server that has lost its data counts revisions from the beginning.
         """
         conditions = [
             etcdrpc.Compare(
@@ -121,25 +121,25 @@ class EtcdClient:
         return Grant(answer.ID, float(answer.TTL))
 
     async def keepalive(self, lease: int, *, timeout: float | None = None) -> float:
-        """Renew a lease; its lifetime from now in seconds, 0 where it does not exist any more.
+        """Renew a lease. Returns its lifetime from now in seconds, 0 if it no longer exists.
 
-        A stream for each keepalive costs 0.3 ms and gives it a time-out of its own; a lasting stream that hangs seems
-        alive.
+        A separate stream for each keepalive costs 0.3 ms and has its own time-out; a permanent stream that hangs
+        appears alive.
         """
         request = etcdrpc.LeaseKeepAliveRequest(ID=lease)
         answer = await self._channel.exchange(etcdrpc.LeaseStub, "LeaseKeepAlive", request, timeout=timeout)
         return max(0.0, float(answer.TTL))
 
     async def revoke(self, lease: int) -> None:
-        """End a lease, and delete all its keys. LeaseNotFoundError where it has ended already."""
+        """End a lease, and delete all its keys. Raises LeaseNotFoundError if it has already ended."""
         await self._channel.call(etcdrpc.LeaseStub, "LeaseRevoke", etcdrpc.LeaseRevokeRequest(ID=lease))
 
     @asynccontextmanager
     async def watch(self, prefix: str, start: int) -> AsyncIterator[AsyncIterator[int]]:
-        """For as long as the block runs: the revision of each batch of changes under a prefix, from revision `start` on.
+        """While the block runs: the revision of each batch of changes under a prefix, from revision `start` on.
 
-        Yields 0 once when the watch stands. Raises CompactedError where `start` is gone, EtcdUnavailableError when cut
-        off.
+        Yields 0 once when the watch is established. Raises CompactedError if `start` was compacted,
+        EtcdUnavailableError when disconnected.
         """
         async with watching(self._channel, prefix, start) as answers:
             yield _revisions(answers)
@@ -152,7 +152,7 @@ class EtcdClient:
 
 @asynccontextmanager
 async def watching(channel: Channel, prefix: str, start: int) -> AsyncIterator[AsyncIterator[Any]]:
-    """For as long as the block runs: the answers of a watch of a prefix; raises what `EtcdClient.watch` does."""
+    """While the block runs: the answers of a watch of a prefix. Raises the same errors as `EtcdClient.watch`."""
     key = prefix.encode()
     create = etcdrpc.WatchCreateRequest(key=key, range_end=end_of(key), start_revision=start, progress_notify=True)
     request = etcdrpc.WatchRequest(create_request=create)

@@ -1,4 +1,4 @@
-"""The active replica: its lease holds a key, which is created only where it does not exist."""
+"""The active replica: its lease holds a key, which is created only if it does not exist."""
 
 import asyncio
 from typing import NamedTuple
@@ -12,14 +12,14 @@ log = structlog.get_logger("dynamo.leases")
 
 
 class _Seat(NamedTuple):
-    """That we lead: under which lease, since which revision."""
+    """The leadership of this replica: its lease, and the revision of the key."""
 
     lease: int
     created: int
 
 
 class Election:
-    """Leadership through etcd. `run` must run, and stands for election; all methods belong to its event loop."""
+    """Leadership through etcd. `run` must run, and takes part in the election; all methods belong to its event loop."""
 
     def __init__(self, session: Session, name: str) -> None:
         self._client = client = session.client
@@ -51,11 +51,11 @@ class Election:
             await self._lost.wait()
 
     async def run(self) -> None:
-        """Stand for election until cancelled."""
+        """Take part in the election until cancelled."""
         await self._view.keep_synced(self._lease, self._sync)
 
     async def _sync(self, _: asyncio.TaskGroup) -> float:
-        """Read, decide, act; returns the seconds until the next sync."""
+        """Read, decide, act. Returns the seconds until the next sync."""
         holder = await self._client.get(self._key)
         lease = self._lease.id
         seat = _Seat(holder.lease, holder.created) if holder is not None and lease and holder.lease == lease else None

@@ -1,9 +1,9 @@
-"""Waiting after an etcd has lost its data: it no longer knows who still works under a lease that went with it.
+"""Waiting after etcd has lost its data: it no longer knows which replicas still work under a lease that was lost, too.
 
-Claims are safe because etcd knows all living leases. One that starts without its data knows none, while replicas go on
-until their own deadline, up to a lifetime later. So the data carries a marker. A replica that misses it
-writes it together with a key under a fresh lease of one lifetime, which is not renewed. No claim is granted while that
-key exists. The very first start waits as well: once in the life of an etcd.
+Claims are safe because etcd knows all living leases. An etcd that starts without its data knows none, while replicas
+continue until their own deadline, up to a lifetime later. So the data contains a marker. A replica that misses the
+marker writes it together with a key under a fresh lease of one lifetime, which is not renewed. No claim is granted
+while that key exists. The very first start also waits: once in the life of an etcd.
 """
 
 import structlog
@@ -23,7 +23,7 @@ class Epoch:
         self.settling = f"{prefix}/settling"
 
     async def claim(self, key: str, value: bytes, lease: int) -> bool:
-        """Write a key only where it does not exist and no replica can still believe to hold it; whether it was written.
+        """Write a key only if it does not exist and no replica can believe to hold it. Returns whether it was written.
 
         Raises EtcdError.
         """
@@ -33,7 +33,7 @@ class Epoch:
         return written
 
     async def _begin(self) -> None:
-        """Mark the data, where it has no marker."""
+        """Mark the data, if it has no marker."""
         if await self._client.get(self.marker) is not None:
             return
         grant = await self._client.grant(self._ttl)

@@ -1,24 +1,24 @@
-"""What can go wrong between us and etcd, as the decisions that callers take on it."""
+"""Errors of communication with etcd, one class for each decision that callers make."""
 
 
 class EtcdError(Exception):
-    """An answer of etcd that is not success. Messages hold no secrets."""
+    """An answer of etcd that is not success. Messages contain no secrets."""
 
 
 class EtcdUnavailableError(EtcdError):
-    """No answer, or none that counts: refused, cut off, timed out, no leader. Whether a write was done is unknown."""
+    """No valid answer: refused, disconnected, timed out, no leader. Whether a write was done is unknown."""
 
 
 class LeaseNotFoundError(EtcdError):
-    """The lease has expired, was revoked, or went with the server's data."""
+    """The lease has expired, was revoked, or was lost with the server's data."""
 
 
 class EtcdLoginError(EtcdError):
-    """User and password, or the client certificate, were refused."""
+    """etcd refused user and password, or the client certificate."""
 
 
 class CompactedError(EtcdError):
-    """A watch asked for revisions that are gone; read again."""
+    """A watch requested revisions that were compacted; read again."""
 
 
 class CertificateFileError(EtcdError):

@@ -1,8 +1,8 @@
-"""A prefix of another owner's etcd, read only: its content in memory, kept fresh by a watch.
+"""A read-only copy of a prefix in another owner's etcd: its content in memory, kept current by a watch.
 
-`view.PrefixView` is for our own few dozen keys, read again at each hint. Here there may be thousands with values of
-kilobytes: they are read in pages, changes are taken from the watch, and all is read again whenever the watch broke, was
-compacted, and now and then. Values that are longer than any of use are kept as empty ones.
+`view.PrefixView` is for a few dozen keys of the platform, read again at each hint. Here there may be thousands of keys
+with values of kilobytes: they are read in pages, changes come from the watch, and everything is read again when the
+watch broke or was compacted, and periodically. A value above the limit is stored as empty.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from dynamo_shared.leases.errors import CompactedError, EtcdError, EtcdUnavailab
 
 __all__ = ["EtcdOptions", "PrefixFollower"]
 
-#: Seconds after which all is read again although nothing broke.
+#: Everything is read again after this time even without an error. Seconds.
 REREAD_EVERY = 60.0
-#: Keys of one request; fewer where values are so large that a page does not fit into a message of gRPC (4 MiB).
+#: Keys per request; fewer if values are so large that a page does not fit into a gRPC message (4 MiB).
 PAGE = 256
-#: Keys that are held at most. More are a mistake in the prefix, or of a writer there.
+#: The maximum number of keys. More are a mistake in the prefix, or of a writer.
 MOST_KEYS = 50_000
-#: Bytes of a value that are kept, and of all values together. Tenants may write what is followed.
+#: The maximum size of a value that is kept, and of all values together, in bytes. Tenants may write what is followed.
 LARGEST_VALUE = 256 * 1024
 MOST_BYTES = 256 * 1024 * 1024
-#: Pause before a watch that broke is made again, in seconds, with jitter; doubled each time up to the second.
+#: Pause before a broken watch is started again, in seconds, with jitter; doubled each time up to the second value.
 RECONNECT_PAUSE = 0.5
 LONGEST_PAUSE = 5.0
 
@@ -36,7 +36,7 @@ log = structlog.get_logger("dynamo.leases")
 
 
 class PrefixFollower:
-    """Follows a prefix. `run` must run; `listener` is called after each change with the keys that differ."""
+    """Follows a prefix. `run` must run; `listener` is called after each change with the changed keys."""
 
     def __init__(
         self,
@@ -55,13 +55,13 @@ class PrefixFollower:
         self._content: dict[str, bytes] = {}
         self._bytes = 0
         self.complete = False
-        """Whether the content has been read; it stays so while etcd is away, being what is known."""
+        """Whether the content has been read; stays true while etcd is unavailable, with the last known content."""
         self.trouble = ""
-        """Why the content is not fresh, in words without secrets."""
+        """Why the content is not current, without secrets."""
 
     @property
     def content(self) -> Mapping[str, bytes]:
-        """Keys and values, as last read."""
+        """Keys and values of the last reading."""
         return self._content
 
     async def run(self) -> None:
@@ -74,7 +74,7 @@ class PrefixFollower:
                     revision, content = await self._read(channel)
                     self._replace(content)
                     backoff.reset()
-                    # From the revision after the reading, so that nothing in between is missed.
+                    # From the revision after the reading, so that no change in between is missed.
                     await self._watch(channel, revision + 1)
                 except CompactedError:
                     continue
@@ -85,7 +85,7 @@ class PrefixFollower:
             await channel.close()
 
     async def _read(self, channel: Channel) -> tuple[int, dict[str, bytes]]:
-        """Everything, as of one revision."""
+        """Everything, at one revision."""
         start, end = self.prefix.encode(), end_of(self.prefix.encode())
         revision, limit, content, size = 0, self._page, dict[str, bytes](), 0
         while True:
@@ -106,7 +106,7 @@ class PrefixFollower:
             start = answer.kvs[-1].key + b"\0"
 
     async def _watch(self, channel: Channel, start: int) -> None:
-        """Take in changes until it is time to read again."""
+        """Apply changes until it is time to read again."""
         try:
             async with asyncio.timeout(self._reread_every), watching(channel, self.prefix, start) as answers:
                 async for answer in answers:
@@ -147,7 +147,7 @@ class PrefixFollower:
             self._listener({})
 
 
-#: gRPC's words for a page that does not fit into a message.
+#: gRPC's message for a page that does not fit into a gRPC message.
 _TOO_LARGE = "larger than max"
 #: mvccpb.Event.EventType.DELETE
 _DELETE = 1

@@ -1,4 +1,4 @@
-"""One line of the log for the partitions that services of a process gain together, as they do when it starts."""
+"""One log line for partitions that several services of a process gain together, for example at its start."""
 
 import asyncio
 from collections.abc import Iterable
@@ -6,27 +6,27 @@ from contextvars import Context
 
 import structlog
 
-#: In which further gains join the line. Seconds.
+#: Further gains within this time join the line. Seconds.
 WITHIN = 1.0
 log = structlog.get_logger("dynamo.leases")
 
 
 class GainLog:
-    """Collects what the services of one process gain, and writes it a second after the first of it."""
+    """Collects what the services of one process gain, and logs it one second after the first gain."""
 
     def __init__(self) -> None:
         self._gained: dict[str, set[int]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, service: str, partitions: Iterable[int]) -> None:
-        """Write these partitions of a service soon."""
+        """Log these partitions of a service soon."""
         if self._timer is None:
-            # Without the fields that lines of the first service have.
+            # In an empty context, without the log fields of the first service.
             self._timer = asyncio.get_running_loop().call_later(WITHIN, self.write, context=Context())
         self._gained.setdefault(service, set()).update(partitions)
 
     def write(self) -> None:
-        """Write what was not written yet: a line for the services that gained the same."""
+        """Log what was not logged yet: one line for all services that gained the same."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -39,7 +39,7 @@ class GainLog:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers as people write them: `0-3, 7`."""
+    """Numbers in readable form: `0-3, 7`."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:

@@ -1,8 +1,8 @@
 """The lease of a process, kept alive and replaced when lost: it binds all keys that the process holds in etcd.
 
-The server's word is not waited for to stop: `alive()` compares the clock with a deadline of our own (`term.py`) each
-time it is asked, so that it is right also when the server is unreachable, the loop was blocked, or the process was
-paused.
+The process does not wait for the server to learn that the lease has ended: each call of `alive()` compares the clock
+with the process's own deadline (`term.py`), so it is right even if the server is unreachable, the loop was blocked, or
+the process was paused.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from dynamo_shared.leases.term import Term, lease_clock
 #: Pause after a failed attempt, in seconds: the first, and the longest. Doubles, with jitter.
 FIRST_PAUSE = 0.1
 LAST_PAUSE = 2.0
-#: How long an orderly end waits for the server to take the lease back, in seconds.
+#: How long an orderly end waits for the server to revoke the lease. Seconds.
 REVOKE_WITHIN = 2.0
 
 log = structlog.get_logger("dynamo.leases")
@@ -29,7 +29,7 @@ class Lease:
     """At most one living lease at a time. `run` must run; all methods belong to its event loop.
 
     `on_change` listeners are called, in order, when a lease was lost (before the server can have ended it, or when it
-    says that it has) and when a new one was granted.
+    reports that it has) and when a new one was granted.
     """
 
     def __init__(self, client: EtcdClient, ttl: int, *, clock: Callable[[], float] = lease_clock) -> None:
@@ -41,12 +41,12 @@ class Lease:
         self._trouble = ""
         self._checks = asyncio.Event()
         self._desired = asyncio.Event()
-        """cleared while this process is to hold none"""
+        """cleared while this process must hold none"""
         self._desired.set()
 
     @property
     def id(self) -> int:
-        """The lease while it is alive, 0 otherwise."""
+        """The lease while it is alive, otherwise 0."""
         term = self._term
         return term.lease if term is not None and term.alive(self._clock()) else 0
 
@@ -56,19 +56,19 @@ class Lease:
 
     @property
     def trouble(self) -> str:
-        """Why the last request for it failed; empty while they succeed."""
+        """Why the last request for it failed; "" while requests succeed."""
         return self._trouble
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call back when the lease was lost or granted, or requests for it begin or cease to fail."""
+        """Call back when the lease was lost or granted, or when requests for it begin or cease to fail."""
         self._listeners.append(listener)
 
     def check(self) -> None:
-        """Something suggests that the lease is gone: ask the server now instead of at the next keepalive."""
+        """Ask the server now instead of at the next keepalive, because the lease may have ended."""
         self._checks.set()
 
     def give_up(self, why: str) -> None:
-        """Let the lease run out, and take none until `take_again`: others can do what this process cannot."""
+        """Let the lease run out, and take none until `take_again`: other replicas can do what this process cannot."""
         if self._desired.is_set():
             self._desired.clear()
             self._trouble = why
@@ -76,7 +76,7 @@ class Lease:
             self.check()
 
     def take_again(self) -> None:
-        """Hold a lease again, where it was given up."""
+        """Hold a lease again, if it was given up."""
         self._desired.set()
 
     async def run(self) -> None:
@@ -91,7 +91,7 @@ class Lease:
             try:
                 await self._keep(term.lease)
             except Exception:
-                # `run` is begun again, with another lease: nothing may be done under this one meanwhile.
+                # `run` is restarted, with another lease: meanwhile no work may be done under this one.
                 self._term = None
                 self._notify()
                 raise
@@ -100,7 +100,7 @@ class Lease:
             self._notify()
 
     async def close(self) -> None:
-        """Give the lease back, and with it all that it holds; call after `run` was cancelled."""
+        """Give the lease back, and with it all that it holds; call this after `run` was cancelled."""
         term, self._term = self._term, None
         if term is None:
             return
@@ -140,7 +140,7 @@ class Lease:
             if (left := term.deadline - sent) <= 0:
                 return
             try:
-                # The request's own time-out does not bound a log-in before it.
+                # The request's own time-out does not include a log-in before it.
                 async with asyncio.timeout(left):
                     ttl = await self._client.keepalive(lease, timeout=min(term.keepalive_every, left))
             except TimeoutError:
@@ -155,8 +155,8 @@ class Lease:
                 continue
             self._note("")
             if ttl <= 0 or not term.alive(self._clock()):
-                # An answer after the deadline revives nothing: meanwhile the lease was over for all that asked,
-                # and their work waits for what listeners do next.
+                # An answer after the deadline does not revive the lease: meanwhile `alive()` was false, and work waits
+                # for what the listeners do next.
                 return
             self._term = term = term.renewed(ttl, sent)
             backoff.reset()
@@ -171,7 +171,7 @@ class Lease:
         self._checks.clear()
 
     async def _take_back(self, abandoned: set[int], within: float) -> None:
-        """End leases that we stopped to trust but the server may still have: what they hold keeps others waiting."""
+        """End leases that this process no longer trusts but the server may still have: others wait for their keys."""
         try:
             async with asyncio.timeout(within):
                 for lease in list(abandoned):
@@ -184,7 +184,7 @@ class Lease:
 
     def _note(self, trouble: str) -> None:
         if not self._desired.is_set():
-            # A request that was under way says nothing about why the lease was given up.
+            # A request that was running does not explain why the lease was given up.
             return
         changed = bool(trouble) != bool(self._trouble)
         if trouble and changed:

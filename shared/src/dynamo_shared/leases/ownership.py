@@ -1,4 +1,4 @@
-"""The two questions that a replica asks before it works: is this key mine, and am I the active one?"""
+"""The two questions of a replica before it works: does it own this key, and is it the active replica?"""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -10,13 +10,13 @@ from dynamo_shared.leases.rendezvous import ALL
 
 Listener: TypeAlias = Callable[[], None]
 GainListener: TypeAlias = Callable[[frozenset[int]], None]
-"""Given the partitions that were gained, reconciles their keys."""
+"""Called with the gained partitions; reconciles their keys."""
 Drainer: TypeAlias = Callable[[Callable[[ObjectKey], bool]], Awaitable[None]]
-"""Given which keys are to be given away, returns when no work on them is under way (and none begins by itself)."""
+"""Called with a predicate of the keys to give away; returns when no work on them is running (and none can begin)."""
 
 
 class Ownership(ABC):
-    """Which keys this replica may work on. The answer can change at any moment, and is right when it is asked."""
+    """Which keys this replica may work on. The answer can change at any moment, and is right when it is given."""
 
     def __init__(self) -> None:
         self.detach()
@@ -27,26 +27,26 @@ class Ownership(ABC):
 
     @abstractmethod
     def keeps(self) -> frozenset[int]:
-        """Partitions whose objects this replica has to know: of keys that it works on, or may own without further notice."""
+        """Partitions whose objects this replica must know: of keys that it works on, or may own without further notice."""
 
     @abstractmethod
     def may_write(self) -> bool:
-        """Whether what this replica works on can still be its own; asked right before each write is sent."""
+        """Whether this replica can still own what it works on; called directly before each write is sent."""
 
     def on_gain(self, listener: GainListener) -> None:
-        """Call back when partitions were gained, whose keys the listener then has to reconcile."""
+        """Call back when partitions were gained; the listener must then reconcile their keys."""
         self._gain.append(listener)
 
     def on_loss(self, listener: Listener) -> None:
-        """Call back when keys were lost at once: work on what is not owned any more must end now."""
+        """Call back when keys were lost at once: work on keys that are no longer owned must end now."""
         self._loss.append(listener)
 
     def before_release(self, drainer: Drainer) -> None:
-        """Await this before keys are given away to another replica: `WorkQueue.drain` is made for it."""
+        """Await this before keys are given away to another replica, for example `WorkQueue.drain`."""
         self._drainers.append(drainer)
 
     def detach(self) -> None:
-        """Forget all listeners and drainers: their owners are gone."""
+        """Remove all listeners and drainers, because their owners have ended."""
         self._gain: list[GainListener] = []
         self._loss: list[Listener] = []
         self._drainers: list[Drainer] = []
@@ -64,11 +64,11 @@ class Leadership(Protocol):
     """Whether this replica is the active one of its service."""
 
     async def wait_elected(self) -> None:
-        """Return as soon as it is."""
+        """Return as soon as it is active."""
         ...
 
     async def wait_lost(self) -> None:
-        """Return as soon as it is no longer."""
+        """Return as soon as it is no longer active."""
         ...
 
 
@@ -76,16 +76,16 @@ class AllKeys(Ownership):
     """Ownership of a single replica: nothing is ever gained, lost or given away."""
 
     def owns(self, key: ObjectKey) -> bool:
-        """Always."""
+        """Always True."""
         del key
         return True
 
     def keeps(self) -> frozenset[int]:
-        """All of them."""
+        """All partitions."""
         return ALL
 
     def may_write(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
 
@@ -93,8 +93,8 @@ class AlwaysLeader:
     """Leadership of a single replica."""
 
     async def wait_elected(self) -> None:
-        """At once."""
+        """Return at once."""
 
     async def wait_lost(self) -> None:
-        """Never."""
+        """Never return."""
         await asyncio.Event().wait()

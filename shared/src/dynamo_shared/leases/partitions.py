@@ -1,7 +1,7 @@
 """Which keys this replica works on: 32 partitions, each claimed in etcd by one replica's lease.
 
-`claims.py` decides, this does. A claim is a key that is created only where it does not exist (`epoch.py`), bound to our lease;
-it is deleted only after the work on it has ended, and only if it is still the one we made.
+`claims.py` decides, this module acts. A claim is a key that is created only if it does not exist (`epoch.py`), bound to
+this replica's lease. It is deleted only after the work on it has ended, and only if it is still the same key.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from dynamo_shared.leases.rendezvous import PARTITIONS, candidates, partition_of
 from dynamo_shared.leases.session import Session
 from dynamo_shared.leases.view import SETTLING_PAUSE, SYNC_INTERVAL, PrefixView
 
-#: How long work under way may hold up giving a partition away, in seconds. Then listeners of `on_loss` must end it.
+#: How long running work may delay the release of a partition, in seconds. Then listeners of `on_loss` must end it.
 DRAIN_WITHIN = 30.0
 
 log = structlog.get_logger("dynamo.leases")
@@ -48,11 +48,11 @@ class Partitions(Ownership):
         return self._claims.holds(partition_of(key), self._lease.id)
 
     def keeps(self) -> frozenset[int]:
-        """Those of this replica, and those that it gives away until work on them has ended."""
+        """Partitions of this replica, including those being given away until work on them has ended."""
         return self._claims.kept(self._lease.id)
 
     def may_write(self) -> bool:
-        """Whether the lease that all claims are bound to is alive."""
+        """Whether the lease that binds all claims is alive."""
         return self._lease.alive()
 
     @property
@@ -61,12 +61,12 @@ class Partitions(Ownership):
         return self._claims.held(self._lease.id)
 
     async def run(self) -> None:
-        """Hold the partitions that are this replica's share, until cancelled."""
+        """Hold this replica's share of the partitions, until cancelled."""
         self._running = True
         try:
             await self._view.keep_synced(self._lease, self._sync)
         except Exception:
-            # It is begun again, and finds the claims that are there: until then nothing is worked on, or given away.
+            # `run` is restarted, and finds the existing claims: until then nothing is worked on, or given away.
             if self._claims.drop():
                 self._report_loss()
             raise
@@ -74,7 +74,7 @@ class Partitions(Ownership):
             self._running = False
 
     async def _sync(self, tasks: asyncio.TaskGroup) -> float:
-        """Read, decide, act; returns the seconds until the next sync."""
+        """Read, decide, act. Returns the seconds until the next sync."""
         wait, snapshot = SYNC_INTERVAL, await self._view.read()
         lease = self._lease.id
         members = self._registry.members()
@@ -83,7 +83,7 @@ class Partitions(Ownership):
             self._gains.write()
             log.info("partitions lost", service=self._service, partitions=ranges(decision.lost))
             if decision.lost - {drain.partition for drain in decision.drain}:
-                # Not given away but gone: deleted by someone, or with the server's data.
+                # Not given away but lost: deleted by another client, or with the server's data.
                 self._lease.check()
                 self._report_loss()
         if decision.gained:
@@ -113,11 +113,11 @@ class Partitions(Ownership):
         return True
 
     async def _drain(self, drains: tuple[Drain, ...]) -> None:
-        """Wait until work under way on partitions has ended, then have their claims deleted."""
+        """Wait until running work on partitions has ended, then have their claims deleted."""
         leaving = {drain.partition for drain in drains}
 
         def concerns(key: ObjectKey) -> bool:
-            # Of one that is this replica's again, all keys wait once more: none of them may be forgotten.
+            # If this replica owns a partition again, all its keys wait again: none of them may be dropped.
             return partition_of(key) in leaving and not self.owns(key)
 
         try:
@@ -135,7 +135,7 @@ class Partitions(Ownership):
             dropped = self._claims.drop()
             if dropped:
                 self._gains.write()
-                # At an orderly end the lease goes after the work.
+                # At an orderly end, the lease ends after the work.
                 say = log.warning if self._running else log.debug
                 say("partitions lost with the lease", service=self._service, count=len(dropped))
                 self._report_loss()

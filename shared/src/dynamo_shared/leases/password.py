@@ -1,4 +1,4 @@
-"""Making an etcd ask for a password: for one that the platform brings along itself."""
+"""Makes the etcd that the platform's chart includes require a password."""
 
 from urllib.parse import urlsplit
 
@@ -9,16 +9,16 @@ from etcd3 import etcdrpc
 from dynamo_shared.leases.errors import EtcdUnavailableError
 
 USER = "root"
-"""etcd's user of all rights, without whom it asks for no password."""
+"""etcd's user with all rights; without this user, etcd cannot require a password."""
 
 _TIMEOUT = 10.0
 _DONE_ALREADY = ("already exists", "user name is empty", "already granted")
 
 
 async def require_password(url: str, password: str) -> None:
-    """Let only `root`, with this password, use an etcd at a plain `http://` address. Done before, it stays.
+    """Let only `root`, with this password, use an etcd at a plain `http://` address. A repeated call changes nothing.
 
-    EtcdUnavailableError where it does not answer, or refuses.
+    Raises EtcdUnavailableError if it does not answer, or refuses.
     """
     async with grpc.aio.insecure_channel(urlsplit(url).netloc) as channel:
         auth = etcdrpc.AuthStub(channel)

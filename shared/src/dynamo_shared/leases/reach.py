@@ -1,8 +1,8 @@
-"""Giving the lease up where this replica does not reach the API server, or NATS, and another one reaches both.
+"""Gives the lease up if this replica cannot reach the API server or NATS, but another replica reaches both.
 
-A node may lose its way to them alone. Its replicas reach etcd all the same, and would hold what they cannot work on, while
-others that could stand by. Where no replica reaches them, each keeps what it has: changing hands would help no one, and all
-would be read again.
+A node may lose its connection only to these. Its replicas still reach etcd, and would hold keys that they cannot work
+on, while other replicas that could stand by. If no replica reaches them, each keeps what it has: a change of owners
+would help no one, and everything would be read again.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from dynamo_shared.leases.session import Session
 
 #: Seconds between two probes, with jitter.
 PROBE_EVERY = 10.0
-#: Seconds out of reach after which a replica gives way. An API server that restarts needs less.
+#: Seconds without a connection after which a replica gives way. An API server that restarts needs less.
 GIVE_UP_AFTER = 60.0
 _REACHES, _DOES_NOT = b"reaches", b""
 _WORDS = "this replica does not reach the API server, or NATS, and another one reaches both, which takes over"
@@ -26,7 +26,7 @@ log = structlog.get_logger("dynamo.leases")
 
 
 class Reach:
-    """What replicas of one kind say of what they need. `run` must run."""
+    """Publishes whether this replica reaches what its kind needs, and reads the same of others. `run` must run."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Reach:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`kind`: what the replicas work on together; `probe` says whether what they need answers, and bounds its own time."""
+        """`kind`: what the replicas work on together; `probe`: whether what they need answers, with its own time limit."""
         self._client, self._lease, self._probe, self._clock = session.client, session.lease, probe, clock
         self._prefix = f"{session.prefix}/reach/{kind}/"
         self._key = self._prefix + session.replica
@@ -51,7 +51,7 @@ class Reach:
             await asyncio.sleep(spread(PROBE_EVERY))
 
     async def check(self) -> None:
-        """Probe once, say what came of it, and give the lease up, or take one again, where that follows."""
+        """Probe once, publish the result, and give the lease up or take one again if that follows."""
         reaches, now = await self._probe(), self._clock()
         if reaches:
             self._since = None
@@ -61,7 +61,7 @@ class Reach:
         try:
             await self._say(_REACHES if reaches else _DOES_NOT)
             is_overdue = self._since is not None and now - self._since >= GIVE_UP_AFTER
-            # Asked once more: where it has just come back for all, one replica notices first.
+            # Probed again: if the servers have just returned for all replicas, one of them notices first.
             if is_overdue and await self._is_reached_elsewhere() and not await self._probe():
                 self._lease.give_up(_WORDS)
         except EtcdError as error:

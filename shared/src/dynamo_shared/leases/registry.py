@@ -1,4 +1,4 @@
-"""Who is there: each replica of a service has a key that lives as long as its lease."""
+"""Which replicas exist: each replica of a service has a key that lives as long as its lease."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from dynamo_shared.leases.view import SYNC_INTERVAL, PrefixView
 
 
 class Registry:
-    """The replicas of one service, this one among them. `run` must run."""
+    """The replicas of one service, including this one. `run` must run."""
 
     def __init__(self, session: Session, service: str, about: Mapping[str, str]) -> None:
         self.replica = session.replica
@@ -25,11 +25,11 @@ class Registry:
         lease.on_change(self._view.wake)
 
     def members(self) -> dict[str, dict[str, str]]:
-        """What each replica reports about itself, by replica id, as last read."""
+        """What each replica reports about itself, by replica id, in the last reading."""
         return dict(self._members)
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call back when a replica came or went."""
+        """Call back when a replica was added or removed."""
         self._listeners.append(listener)
 
     async def run(self) -> None:
@@ -54,5 +54,5 @@ class Registry:
 def _about(value: bytes) -> dict[str, str]:
     try:
         return msgspec.json.decode(value, type=dict[str, str])
-    except msgspec.DecodeError:  # written by another version: it is there, whatever it says
+    except msgspec.DecodeError:  # written by another version: the replica exists, even if its report is unreadable
         return {}

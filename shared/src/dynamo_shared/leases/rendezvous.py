@@ -1,7 +1,7 @@
-"""Which partition a key is in, and which member a partition is best at: the same answer in every process.
+"""The partition of a key, and the member for a partition: the same answer in every process.
 
-Rendezvous hashing: each member has a score for each partition, the highest wins. A member that goes leaves the others'
-partitions where they are; one that comes takes only those where it wins.
+Rendezvous hashing: each member has a score for each partition, and the highest wins. When a member leaves, the
+partitions of the others stay; a new member takes only those that it wins.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 from dynamo_shared.api.resources import ObjectKey
 
-#: Partitions of a service. Fixed for good: another number would put the same key into two partitions during an update.
+#: Partitions of a service. Never change this: during an update, one key would be in two partitions.
 PARTITIONS = 32
 ALL = frozenset(range(PARTITIONS))
 """All partitions."""
@@ -19,9 +19,9 @@ SCHEME = {"partitioned": "by namespace"}
 
 
 def partition_of(key: ObjectKey) -> int:
-    """Partition of a key, from 0: that of its namespace, which is also the one of `("", namespace)`.
+    """Partition of a key, from 0: that of its namespace, which is also the partition of `("", namespace)`.
 
-    What belongs together is in one namespace, so a replica needs no objects but those of its partitions.
+    Related objects are in one namespace, so a replica needs only the objects of its partitions.
     """
     return _partition(key.namespace or key.name)
 
@@ -33,17 +33,18 @@ def _partition(namespace: str) -> int:
 
 
 def candidates(members: Mapping[str, Mapping[str, str]]) -> Collection[str]:
-    """The members that partitions go to, of all with what they report about themselves.
+    """The members to which partitions are assigned; `members`: all members with what they report about themselves.
 
-    Members of a release that has other keys in a partition (0.1.0: by namespace and name) have them alone: next to them,
-    a key would have two owners. So an update has no work done twice; what such a member gives away waits for its end.
+    If members of a release with another key scheme exist (0.1.0: by namespace and name), partitions go only to them:
+    otherwise a key would have two owners. So an update does no work twice; partitions that such a member releases wait
+    for its end.
     """
     others = [member for member, about in members.items() if not SCHEME.items() <= about.items()]
     return others or members.keys()
 
 
 def best_member(partition: int, members: Iterable[str]) -> str | None:
-    """The member that should own a partition, None where there is no member."""
+    """The member that should own a partition, or None without members."""
     return max(members, key=lambda member: (_score(partition, member), member), default=None)
 
 

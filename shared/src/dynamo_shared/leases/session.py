@@ -1,4 +1,4 @@
-"""What everything that a process keeps in etcd has in common."""
+"""The shared context of everything that a process keeps in etcd."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,7 +10,7 @@ from dynamo_shared.leases.lease import Lease
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One replica's place in etcd: its lease, its name, and where the keys begin."""
+    """One replica's place in etcd: its lease, its name, and the prefix of the keys."""
 
     client: EtcdClient
     lease: Lease
@@ -20,5 +20,5 @@ class Session:
 
     @classmethod
     def begin(cls, client: EtcdClient, *, prefix: str, replica: str, ttl: int) -> Self:
-        """A session under a new lease, whose `run` must run. `ttl` (seconds) is the same for all replicas."""
+        """A session with a new lease, whose `run` must run. `ttl` (seconds) is the same for all replicas."""
         return cls(client, Lease(client, ttl), Epoch(client, prefix, ttl), prefix, replica)

@@ -1,8 +1,8 @@
 """How long a replica may trust its lease: a pure calculation, without clock or server.
 
-The server counts a lease's lifetime from when it handled the grant or keepalive, which is after we sent it. So
-`sent + lifetime` is never later than what the server counts, whatever the answer's way back took; the margin covers
-clocks that run at different speeds and writes that are under way when time runs out.
+The server counts a lease's lifetime from when it handled the grant or keepalive, which is after the request was sent.
+So `sent + lifetime` is never later than the server's end of the lease, however long the answer took. The margin covers
+clocks that run at different speeds, and writes that are running when time runs out.
 """
 
 import time
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
-#: Margin as a share of the lifetime, and its least, in seconds.
+#: Margin as a share of the lifetime, and the least margin in seconds.
 MARGIN_SHARE = 0.2
 LEAST_MARGIN = 1.0
-#: Keepalives to a lifetime: two may fail before the lease is lost.
+#: Keepalives per lifetime: two may fail before the lease is lost.
 KEEPALIVES = 3
 
 
@@ -27,20 +27,20 @@ class Term:
 
     @classmethod
     def granted(cls, lease: int, ttl: float, sent: float) -> Self:
-        """The lease that a request sent at `sent` was answered with."""
+        """The lease that was granted for a request sent at `sent`."""
         return cls(lease, ttl, sent + ttl - margin(ttl))
 
     def renewed(self, ttl: float, sent: float) -> Self:
-        """After a keepalive that was sent at `sent`; answers may come out of order."""
+        """The term after a keepalive that was sent at `sent`; answers may arrive out of order."""
         return replace(self, ttl=ttl, deadline=max(self.deadline, sent + ttl - margin(ttl)))
 
     def alive(self, now: float) -> bool:
-        """Whether the server cannot have ended the lease yet by its lifetime."""
+        """Whether the server cannot have ended the lease yet."""
         return now < self.deadline
 
     @property
     def keepalive_every(self) -> float:
-        """Seconds from one keepalive to the next."""
+        """Seconds between keepalives."""
         return self.ttl / KEEPALIVES
 
 
@@ -52,8 +52,8 @@ def margin(ttl: float) -> float:
 class FastestClock:
     """Seconds that pass at least as fast as on each of several clocks, and never go back.
 
-    A clock of the machine may stand still while the machine is suspended or its virtual machine is paused, where the time
-    of day is set right afterwards. What has lost time by any of them is over.
+    The monotonic clock of a machine may stop while the machine is suspended or its virtual machine is paused, and the
+    time of day is corrected afterwards. A lease is over when its time has passed on any of the clocks.
     """
 
     def __init__(self, *clocks: Callable[[], float]) -> None:
@@ -62,7 +62,7 @@ class FastestClock:
         self._passed = 0.0
 
     def __call__(self) -> float:
-        """Seconds since it was made."""
+        """Seconds since its creation."""
         now = [clock() for clock in self._clocks]
         self._passed += max(0.0, *(after - before for after, before in zip(now, self._last, strict=True)))
         self._last = now
@@ -74,5 +74,5 @@ def _boot_time() -> float:
     return time.clock_gettime(clock) if clock is not None else time.monotonic()
 
 
-#: Seconds that pass also while the machine sleeps or is paused, where it can count them: a process that wakes up holds nothing.
+#: Seconds that also pass while the machine sleeps or is paused, if it can count them: after that, no lease is held.
 lease_clock = FastestClock(_boot_time, time.time)

@@ -1,7 +1,7 @@
-"""What etcd has under a prefix, kept fresh: a watch says when to read, reading says what is there.
+"""The content of etcd under a prefix, kept current: a watch says when to read, a reading says what exists.
 
-A watch can skip, hang and be compacted; what was read is right. So each batch of changes, each (re)connect, each
-compaction and a period lead to one more reading of the prefix. It holds a few dozen keys.
+A watch can skip events, hang and be compacted; a reading is right. So each batch of changes, each (re)connect, each
+compaction and each period causes another reading of the prefix, which holds a few dozen keys.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from dynamo_shared.leases.lease import Lease
 REREAD_EVERY = 10.0
 #: Seconds until the next sync without a hint.
 SYNC_INTERVAL = 10.0
-#: Pause while an etcd without data lets old leases run out, in seconds.
+#: Pause while an etcd without data lets old leases run out. Seconds.
 SETTLING_PAUSE = 0.5
-#: Pause after etcd did not answer, in seconds, with jitter.
+#: Pause after etcd did not answer. Seconds, with jitter.
 RETRY_PAUSE = 0.5
-#: Pause before a watch that broke is made again, in seconds, with jitter.
+#: Pause before a broken watch is started again. Seconds, with jitter.
 RECONNECT_PAUSE = 0.5
 
 log = structlog.get_logger("dynamo.leases")
@@ -38,17 +38,18 @@ class PrefixView:
         self._awake = asyncio.Event()
 
     def wake(self) -> None:
-        """Sync now, or once more after the sync that is under way, however often this is called."""
+        """Sync now, or once more after the running sync, however often this is called."""
         self._awake.set()
 
     async def read(self) -> Snapshot:
-        """The content as it is now. Raises EtcdError."""
+        """The present content. Raises EtcdError."""
         return await self._client.read(self.prefix)
 
     async def keep_synced(self, lease: Lease, sync: Callable[[asyncio.TaskGroup], Awaitable[float]]) -> None:
-        """Read, decide and act whenever it is time, until cancelled: `sync` does so, and returns the seconds until the next time.
+        """Call `sync` repeatedly, until cancelled: it reads, decides, acts, and returns the seconds until the next
+        call.
 
-        It may begin tasks in the group that it is given.
+        It may start tasks in the group that it gets.
         """
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(endless(self._watch()))
@@ -71,8 +72,8 @@ class PrefixView:
             tasks.create_task(endless(self._tick()))
             while True:
                 try:
-                    # From the revision after the last reading, so that nothing in between is missed; a server that has
-                    # lost its data has a lower revision, and would be silent until it has caught up with the last one.
+                    # From the revision after the last reading, so that no change in between is missed. A server that
+                    # has lost its data has a lower revision, and its watch would be silent until it has caught up.
                     snapshot = await self.read()
                     async with self._client.watch(self.prefix, snapshot.revision + 1) as changes:
                         async for _ in changes:
