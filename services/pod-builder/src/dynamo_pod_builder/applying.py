@@ -70,11 +70,9 @@ class Applier:
     def __init__(self, kube: KubeClient, cache: ObjectCache) -> None:
         self._kube = kube
         self._cache = cache
-        #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they do not have
-        #: as an annotation.
+        #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they lack.
         self._adopted: dict[str, str] = cache.memory()
-        #: The last desired replicas of scaled objects, by uid. If the same number is desired again, another client
-        #: changed it.
+        #: The last desired replicas of scaled objects, by uid. If they are desired again, another client changed them.
         self._numbers: dict[str, int] = cache.memory()
         #: Uids of objects whose deletion was requested, while the cache shows no deletion: an answer may be lost, and
         #: objects with finalizers end later.
@@ -94,9 +92,7 @@ class Applier:
         return present
 
     async def as_stored(self, desired: KubeObject) -> KubeObject:
-        """The existing object of that name, or the result of a dry run: what admission fills in says which controllers
-        will manage it.
-        """
+        """The existing object of that name, or a dry run's result: admission's changes say which controllers manage it."""
         resource, key = resources.of(desired), resources.key_of(desired)
         if (observed := self._cache.get(resource, key)) is not None:
             return observed
@@ -106,8 +102,7 @@ class Applier:
             return await self._kube.get(resource, key)
 
     async def ensure(self, desired: KubeObject, family: Collection[str] = ()) -> Ensured:
-        """Apply `desired`. Raises NameTaken (also PredecessorRemains), and KubeError if the API server refuses or is
-        unavailable.
+        """Apply `desired`. Raises NameTaken (or PredecessorRemains), or KubeError if the API server refuses or is away.
 
         An object whose controller is one of `family` (uids) is taken over from it.
         """
@@ -149,17 +144,15 @@ class Applier:
                     observed = await self._there(resource, key)
 
     async def _apply(self, resource: Resource, of: Apply) -> KubeObject | None:
-        """Apply to this object only. None if it was deleted or replaced by another of its name: that one is read before
-        any write.
-        """
+        """Apply to this object only. None if it was deleted or replaced by another, which is read before any write."""
         observed, body, uid = of.observed, of.body, objects.uid(of.observed)
         try:
             await claim_fields(self._kube, resource, resources.key_of(observed), of_predecessor=LAST_APPLIED_GENERATION)
             result = await self._kube.apply(resource, objects.of_uid(body, uid))
         except (Conflict, NotFound):
             if await self.exists(observed):
-                # Another writer was faster. The cache keeps the object: if the cache removed it, only STATE could bring
-                # it back.
+                # Another writer was faster. The cache keeps the object, because after a removal only STATE could return
+                # it.
                 raise
             return None
         if coverage.missing(body, result):
@@ -169,9 +162,7 @@ class Applier:
         return result
 
     async def create_once(self, resource: Resource, desired: KubeObject) -> bool:
-        """Create an object that other owners may also create and that is never changed. Returns whether it was created
-        now.
-        """
+        """Create an object that other owners may also create, and that never changes. Returns whether it was created."""
         if self._cache.get(resource, resources.key_of(desired)) is not None:
             return False
         # Another owner may have been faster; the result is the same.
@@ -192,13 +183,11 @@ class Applier:
         with contextlib.suppress(NotFound, Conflict):
             await self._kube.delete(resource, key, uid=uid)
         if not observed["metadata"].get("finalizers"):
-            # Removed at once: events about its children's end may come before its own, and would bring the children
-            # back.
+            # Removed at once: events about its children's end may come first, and would bring the children back.
             self._cache.remove(resource, key, uid)
 
     async def _there(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
-        """The existing object, as far as is known. If its deletion was requested and the cache does not show it yet, it
-        is read again.
+        """The existing object. If its deletion was requested and the cache does not show that yet, it is read again.
 
         If it counted as staying, it would count as serving, and the objects that serve in its place would be deleted.
         """
@@ -229,8 +218,7 @@ class Applier:
     async def annotate(
         self, resource: Resource, observed: KubeObject, annotations: Mapping[str, str | None]
     ) -> KubeObject:
-        """Set annotations of an object, and remove those that are None. Returns the changed object, or `observed` if it
-        is deleted.
+        """Set annotations, and remove those that are None. Returns the changed object, or `observed` if it is deleted.
 
         Raises Conflict if the object has changed: otherwise, conclusions about one version would be reported for
         another.
@@ -252,8 +240,7 @@ class Applier:
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
         """Set only `spec.replicas`: if nothing else differs, or for a leftover whose desired object is no longer known."""
         key, metadata = resources.key_of(observed), observed["metadata"]
-        # This is a third less work for the API server than a patch of the object, whose fields it would compare with
-        # their managers.
+        # A third less work for the API server than a patch of the object, which compares fields with their managers.
         patch = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"replicas": replicas}}
         try:
             scale = await self._kube.merge_patch(resource, key, patch, subresource="scale")
@@ -264,9 +251,7 @@ class Applier:
         return self._remembered(resource, ChildChange.UPDATED, result)
 
     async def _correct_number(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
-        """Set `spec.replicas` of an object that is otherwise as desired, and name the client that had set another
-        number.
-        """
+        """Set `spec.replicas` of an otherwise correct object, and name the client that had set another number."""
         expected = self._numbers.get(objects.uid(observed)) == replicas
         writer = await self._other_writer(resource, observed) if expected else ""
         ensured = await self.patch_replicas(resource, observed, replicas)
@@ -288,8 +273,7 @@ class Applier:
     async def _replace_number(
         self, resource: Resource, observed: KubeObject, replicas: int, outdated: Conflict
     ) -> KubeObject:
-        """Set `spec.replicas` of an object whose status changes constantly: only if its uid and its number stay the
-        same meanwhile.
+        """Set `spec.replicas` of an object whose status changes constantly, if its uid and number stay the same.
 
         Raises `outdated` if another object has its name, or another writer was faster.
         """

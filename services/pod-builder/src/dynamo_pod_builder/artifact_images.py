@@ -72,9 +72,7 @@ def request_for(resource: Resource, obj: KubeObject) -> KubeObject:
 
 
 def answer_of(artifact: str, name: str, request: KubeObject | None) -> str | Waiting | Failure:
-    """The image of an artifact, or why it has no image yet; `request`: the request of that name, None if it does not
-    exist.
-    """
+    """The image of an artifact, or why it has none yet; `request`: the request of that name, None if there is none."""
     whose = f"{DYNAMO_NIM_REQUESTS.kind} {name}"
     if request is None or objects.is_deleting(request):
         return Waiting(IMAGE_PENDING, f"waiting for the image of {artifact}: {whose} is being created")

@@ -35,8 +35,7 @@ _IDENTITY, _STARTS, _GRAPH, _SNAPSHOT = "identity", "starts", "graph", "snapshot
 
 
 def index(cache: ObjectCache) -> None:
-    """Index checkpoints by identity, the objects that start from one by namespace and name, SnapshotJobs by graph and
-    PodSnapshot.
+    """Index checkpoints by identity, their users by namespace and name, SnapshotJobs by graph and PodSnapshot.
 
     A tenant may have thousands of graphs, and change several times a second what they start from.
     """
@@ -124,8 +123,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
         ),
         TaskRoute(DYNAMO_CHECKPOINTS, to=same_identity, when=_frees_an_identity),
         TaskRoute(DYNAMO_CHECKPOINTS, to=users, when=lambda change: _outlook(change.old) != _outlook(change.new)),
-        # The garbage collector deletes the children of a checkpoint some time after it; until then the next one has no
-        # free name.
+        # The garbage collector deletes a checkpoint's children later than it; until then the next one has no free name.
         *(TaskRoute(each, to=stored, when=_frees_a_name) for each in (JOBS, RESOURCE_CLAIM_TEMPLATES)),
         *(TaskRoute(DAEMON_SETS, to=each, when=_moves) for each in (stored, users)),
         TaskRoute(SNAPSHOT_JOBS, to=of_job),
@@ -146,9 +144,7 @@ def _frees_a_name(change: CacheChange) -> bool:
 
 
 def _moves(change: CacheChange) -> bool:
-    """Whether a snapshot agent may keep its files elsewhere now; its status is ignored, because it changes with each of
-    its pods.
-    """
+    """Whether a snapshot agent may keep its files elsewhere. Its status is ignored: it changes with each of its pods."""
     return (change.old or {}).get("spec") != (change.new or {}).get("spec") or not change.alters
 
 

@@ -25,8 +25,7 @@ from dynamo_shared.kube.stamps import difference, stamped
 
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 
-#: Immutable fields: if they must differ, the object is recreated. Pods keep the claims that a template created for
-#: them.
+#: Immutable fields: to change them, the object is recreated. Pods keep the claims that a template created for them.
 FIXED = {resources.ROLE_BINDINGS: "roleRef", resources.RESOURCE_CLAIM_TEMPLATES: "spec"}
 #: A field of the spec that is set at creation and then belongs to others: for adapters, to the autoscaler or the user.
 ENTRUSTED = {resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
@@ -138,9 +137,7 @@ def step(
 
 
 def is_managed(desired: KubeObject, observed: KubeObject) -> bool:
-    """Whether the desired owner controls the object; without a desired owner, whether it has this platform's managed-by
-    label.
-    """
+    """Whether the desired owner controls the object; without one, whether it has this platform's managed-by label."""
     owner = objects.controller_of(desired)
     if owner is None:
         return objects.labels(observed).get(labels.APP_MANAGED_BY) == objects.labels(desired).get(labels.APP_MANAGED_BY)

@@ -78,8 +78,6 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
 
 def _asks_for_others(change: CacheChange) -> bool:
-    """Whether the request changed, not only its allocation; claims of one pod are ignored, because no pod template
-    names them.
-    """
+    """Whether the request changed, not only its allocation. Claims of one pod are ignored: no pod template names them."""
     asks = (change.old or {}).get("spec") != (change.new or {}).get("spec")
     return asks and (objects.controller_of(change.obj) or {}).get("kind") != PODS.kind

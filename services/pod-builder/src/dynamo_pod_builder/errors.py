@@ -6,9 +6,7 @@ from dynamo_shared.api.resources import Resource
 
 
 class NameTaken(Exception):
-    """An object of the desired name has another owner; `holder_kind` and `holder_uid` describe its controller, or are
-    empty.
-    """
+    """An object of the desired name has another owner; `holder_kind` and `holder_uid` are its controller's, or ""."""
 
     def __init__(self, resource: Resource, observed: KubeObject) -> None:
         owner = objects.controller_of(observed)
@@ -22,9 +20,7 @@ class NameTaken(Exception):
 
 
 class PredecessorRemains(NameTaken):
-    """An object of the desired name belongs to a deleted owner that had the present owner's name: it is deleted soon,
-    too.
-    """
+    """The owner of an object of the desired name was deleted, and had the present owner's name: the object goes soon."""
 
     def __init__(self, resource: Resource, observed: KubeObject) -> None:
         super().__init__(resource, observed)

@@ -11,9 +11,7 @@ from dynamo_shared.api.v1beta1 import ComponentType
 
 
 def legacy_type(component: KubeObject, workload: KubeObject | None) -> str:
-    """`worker` if the pods of a prefill or decode component have that type, as the reference once created them;
-    otherwise "".
-    """
+    """`worker` if pods of a prefill or decode component have that type, as the reference once made them; otherwise ""."""
     return _legacy_type(component.get("spec", {}).get("type", ""), objects.labels(_template_of(workload or {})))
 
 

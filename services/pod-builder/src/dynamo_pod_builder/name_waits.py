@@ -1,6 +1,4 @@
-"""Graphs and components that cannot be created because another object has one of their names: retried when it is
-deleted.
-"""
+"""Graphs and components that wait because another object has one of their names: retried when it is deleted."""
 
 from collections.abc import Iterable, Iterator
 
@@ -25,9 +23,7 @@ def index(cache: ObjectCache) -> None:
 
 
 def waiting(cache: ObjectCache, change: CacheChange) -> Iterator[Task]:
-    """Objects that may have waited for the name of a deleted object. A graph's status does not say why, so all failed
-    graphs.
-    """
+    """Objects that may wait for this name: all failed graphs, because a graph's status does not say why it failed."""
     for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
         yield from (Task.of(resource, key) for key in cache.keys_by_index(resource, _WAITING, change.key.namespace))
 

@@ -1,6 +1,4 @@
-"""Events about pods that do not start or are not created, listed only then: they are too many, and too short-lived, to
-be watched.
-"""
+"""Events about pods that do not start or are not created, listed only then: they are too many to be watched."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -57,9 +57,7 @@ def component_of(cache: ObjectCache, pod: KubeObject) -> str:
 
 
 def changes_trouble(change: CacheChange) -> bool:
-    """Whether a pod gets into trouble, out of it, or into another trouble. Workloads themselves report how many pods
-    serve.
-    """
+    """Whether a pod's trouble begins, ends or changes. Workloads themselves report how many pods serve."""
     old, new = change.old, change.new
     return (old and trouble_of(old)) != (new and trouble_of(new))
 

@@ -46,8 +46,7 @@ class Registrations:
 
     async def _read(self, pod: KubeObject) -> None:
         try:
-            # Only the metadata: the rest may be large, because it has a card of each adapter, and a tenant may write
-            # it.
+            # Only the metadata: the rest may be large (a card of each adapter), and a tenant may write it.
             metadata = await self._kube.get_metadata(DYNAMO_WORKER_METADATAS, key_of(pod))
         except (NotFound, Forbidden, NotServed):
             return

@@ -18,8 +18,8 @@ Result = TypeVar("Result")
 
 #: Graphs whose result is remembered, least recently used first out: all that are rolled out at the same time.
 GRAPHS = 128
-#: Component deployments whose result is remembered: most graphs have three. A graph's result takes 25 KB, a component's
-#: 13 KB.
+#: Component deployments whose result is remembered: most graphs have three. Results have 25 KB (graph), 13 KB
+#: (component).
 COMPONENTS = 3 * GRAPHS
 #: Results of larger objects are not remembered: many of the largest objects would take gigabytes. Bytes, as JSON.
 LARGEST = 16 << 10

@@ -41,8 +41,7 @@ class RolloutStep:
 
 
 def margins(component: str, desired: int, template_annotations: Mapping[str, str]) -> tuple[int, int]:
-    """Surge (rounded up) and unavailability (rounded down), in pods; never both zero, because the update could not
-    move.
+    """Surge (rounded up) and unavailability (rounded down), in pods; never both zero, or the update could not move.
 
     Raises RenderError for an annotation that is neither a whole number nor a percentage.
     """
@@ -59,8 +58,7 @@ def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unava
     # not end.
     unavailable = max(unavailable, min(behind, desired - 1))
     removable = max(0, old_replicas - behind + min(new.replicas, new.available) - (desired - unavailable))
-    # If no old pod may be removed before a new one serves, one new pod is created, even if more old pods exist than are
-    # desired.
+    # If no old pod may go before a new one serves, one new pod is created, even if old pods exceed the desired number.
     one = min(behind, 1)
     new_target = min(desired, max(one, new.replicas, desired + max(surge, one) - old_replicas))
     done = new.ready >= desired and all(part.ready == 0 and part.replicas == 0 for part in old)
@@ -68,9 +66,7 @@ def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unava
 
 
 def scaled(old: Sequence[Replicas], desired: int) -> dict[str, int]:
-    """Replicas of the old generations that sum up to `desired`, because no new one can serve: the best serving one
-    grows.
-    """
+    """Replicas of the old generations, `desired` in total, because no new pod can serve: the best serving one grows."""
     together = sum(part.replicas for part in old)
     if desired <= together:
         return _without(old, together - max(0, desired))
@@ -103,9 +99,7 @@ def _without(old: Sequence[Replicas], fewer: int) -> dict[str, int]:
 
 
 def replace_all(desired: int, new: Replicas, old: Sequence[Replicas]) -> RolloutStep:
-    """The next step if old and new pods must never run side by side: the old ones are removed, then the new ones are
-    created.
-    """
+    """The next step if old and new pods must never run side by side: first the old ones are removed."""
     gone = all(part.replicas == 0 and part.left == 0 for part in old)
     return RolloutStep(desired if gone else 0, {part.name: 0 for part in old}, gone and new.ready >= desired)
 

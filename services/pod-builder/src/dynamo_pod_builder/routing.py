@@ -79,9 +79,7 @@ def routes(
         return after_pods(change) or after_children(change)
 
     def after_children(change: CacheChange) -> float:
-        """A child that another client changed is corrected at once, and serving pods are reported soon; all else is
-        progress.
-        """
+        """A changed spec of a child is corrected at once, and serving pods are reported soon; all else is progress."""
         if change.new is None or _changes_spec(change):
             return 0.0
         if _turns(change):
@@ -120,9 +118,7 @@ def routes(
                 yield Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(change.key.namespace, graph["name"]))
 
     def concerns_graph(change: CacheChange) -> bool:
-        """Whether a graph reads what changed in a component deployment: its status repeats what the workload itself
-        reports.
-        """
+        """Whether a graph reads what changed in a component deployment, whose status repeats what the workload reports."""
         old, new = change.old, change.new
         if old is None or new is None or not _is_of_status(change):
             return True
@@ -231,9 +227,7 @@ def _of_owner(change: CacheChange, child: KubeObject) -> Iterator[Task]:
 
 
 def _was_shared(change: CacheChange) -> bool:
-    """Whether graphs shared an object that was changed or deleted: they create it again. A new one was just created by
-    one of them.
-    """
+    """Whether graphs shared an object that was changed or deleted, and so must recreate it. New objects need nothing."""
     return change.old is not None and is_shared(change.old)
 
 

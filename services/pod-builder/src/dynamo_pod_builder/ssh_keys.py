@@ -31,17 +31,15 @@ log = structlog.get_logger("dynamo.pod-builder.ssh-keys")
 
 @dataclass(frozen=True, slots=True)
 class SshKeys:
-    """Secret `name`. An administrator's pair for all namespaces may be in namespace `home`; "" if there is no such
-    namespace.
-    """
+    """Secret `name`. An administrator's pair for all namespaces may be in namespace `home`; "" if there is none."""
 
     kube: KubeClient
     name: str
     home: str
 
     async def ensure(self, owner: KubeObject) -> None:
-        """Create the Secret in the namespace of a graph or a component without a graph, and add that as an owner.
-        Raises KubeError.
+        """Create the Secret in the namespace of a graph or a standalone component, which becomes an owner. Raises
+        KubeError.
         """
         namespace = owner["metadata"]["namespace"]
         if namespace == self.home:

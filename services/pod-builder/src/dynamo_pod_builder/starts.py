@@ -1,5 +1,4 @@
-"""Which checkpoint a component starts from: the one that it names, the one of its identity, or one that is taken of
-itself.
+"""Which checkpoint a component starts from: one that it names, one of its identity, or one that is taken of itself.
 
 Pure; `checkpoints` reads the inputs from the cache.
 """
@@ -27,9 +26,7 @@ from dynamo_pod_builder.status.checkpoint import FAILED, is_ready
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The existing checkpoints that the components of one graph request, and the objects that say where their files
-    are.
-    """
+    """The existing checkpoints that the components of a graph request, and the objects that say where their files are."""
 
     by_name: Mapping[str, KubeObject] = field(default_factory=dict)
     #: By the hash of the identity.

@@ -28,8 +28,7 @@ from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, TYPES
 from dynamo_pod_builder.render.access.pull_secrets import index as index_of_secrets
 from dynamo_pod_builder.render.config import DEFAULT_ACCOUNT
 
-#: The maximum age of the list of a namespace's secrets; the reference's interval (operator behaviour, section 10).
-#: Seconds.
+#: Maximum age of a namespace's list of secrets; the reference's interval (operator behaviour, section 10). Seconds.
 REFRESH = 60.0
 #: How often ages are checked, which spreads the lists of many namespaces. Seconds.
 CHECK_INTERVAL = 5.0
@@ -41,9 +40,7 @@ log = structlog.get_logger("dynamo.pod-builder.surroundings")
 
 
 def index(cache: ObjectCache) -> None:
-    """Index service accounts that are labelled for component pods by namespace: each graph has other accounts of its
-    own.
-    """
+    """Index the service accounts with the label for component pods by namespace: each graph also has its own accounts."""
     cache.add_index(
         SERVICE_ACCOUNTS,
         _COMPONENT_ACCOUNTS,
@@ -81,9 +78,7 @@ class PullSecretLists:
     _forbidden: bool = field(default=False, init=False)
 
     async def of(self, namespace: str) -> PullSecrets:
-        """The pull secrets of a namespace, at most `REFRESH` old. Raises KubeError if they are unknown and cannot be
-        listed.
-        """
+        """The pull secrets of a namespace, at most `REFRESH` old. Raises KubeError if unknown and not listable."""
         known = self._known.get(namespace)
         if known is None or self.clock() - known.at >= REFRESH:
             # If several components ask at the same time, only one lists.

@@ -1,3 +1,1 @@
-"""One reconciler per resource: each takes a key, reads the cache, writes the difference, and reports the observed
-state.
-"""
+"""One reconciler per resource: takes a key, reads the cache, writes the difference, and reports the observed state."""

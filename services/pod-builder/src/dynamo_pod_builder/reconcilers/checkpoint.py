@@ -1,10 +1,8 @@
-"""DynamoCheckpoint -> a Job that loads the engine, and the status of the checkpoint that the snapshot agent takes of
-it.
+"""DynamoCheckpoint -> a Job that loads the engine, and the status of the checkpoint that the snapshot agent takes.
 
-One of the following cases holds:
-1. Its Job has ended: nothing is done until another version of its files is requested.
-2. Its Job is under way: the Job, and an annotation that the agent sets on the Job, report the progress.
-3. It has no Job: the Job is created, unless something prevents it. That is reported, and tried again.
+One of the following cases holds: 1. Its Job has ended: nothing is done until another version of its files is requested.
+2. Its Job is under way: the Job, and an annotation that the agent sets on the Job, report the progress. 3. It has no
+Job: the Job is created, unless something prevents it. That is reported, and tried again.
 """
 
 import contextlib
@@ -160,8 +158,7 @@ class CheckpointReconciler:
             lease = await get_if_present(self.kube, LEASES, key)
             if checkpoint_status.is_held(lease, now):
                 return Result(requeue_after=CONFIRM)
-            # The agent annotates the Job before it releases its Lease, and that annotation may not have reached the
-            # cache yet.
+            # The agent annotates the Job before it releases its Lease; the annotation may not be in the cache yet.
             if (stored := await self._stored(obj, key)) is not None:
                 observation = checkpoint_status.observe(stored)
         if taker is not None and observation.progress is JobProgress.FAILED and (words := await self._last_words(key)):
@@ -174,9 +171,7 @@ class CheckpointReconciler:
         return checkpoint_status.last_words(listed)
 
     async def _job(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
-        """The checkpoint's Job. The cache may get it after the status that names it, and may have an earlier Job of
-        that name.
-        """
+        """The checkpoint's Job. The cache may get it after the status that names it, or still have an earlier Job."""
         return _of(obj, self.cache.get(JOBS, key)) or await self._stored(obj, key)
 
     async def _stored(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:

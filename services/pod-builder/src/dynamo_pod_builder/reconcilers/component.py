@@ -1,6 +1,4 @@
-"""DynamoComponentDeployment -> Deployment or LeaderWorkerSet, Services, and its status: observe, plan, carry out,
-report.
-"""
+"""DynamoComponentDeployment -> Deployment or LeaderWorkerSet, Services, and its status."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -69,9 +69,7 @@ def successor_of(resource: Resource, obj: KubeObject) -> KubeObject:
 
 
 def graph_of(resource: Resource, obj: KubeObject, image: str = "") -> KubeObject:
-    """The graph of a stored object, in the form that is applied; `image` is for services without one. Pure. Raises
-    InvalidManifest.
-    """
+    """The graph of a stored object, as it is applied; `image`: for services without one. Pure. Raises InvalidManifest."""
     successor = successor_of(resource, obj)
     graph = convert(with_image(successor, image) if image else successor, DYNAMO_GRAPH_DEPLOYMENTS.api_version)
     owner = controller_reference(resource, objects.name(obj), objects.uid(obj))

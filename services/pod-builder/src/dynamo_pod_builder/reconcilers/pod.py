@@ -1,5 +1,4 @@
-"""One pod: when a rank of an engine has ended, its other ranks are deleted; pods of a topology policy get a label of
-their node.
+"""One pod: if a rank of an engine ended, the others are deleted; pods of a topology policy get a label of their node.
 
 An engine with an ended rank is replaced as a whole: the other ranks would wait for that rank and keep its lock and its
 GPUs. Its pods are never restarted in place (`restartPolicy: Never`), so they are deleted, Grove makes new ones, and the

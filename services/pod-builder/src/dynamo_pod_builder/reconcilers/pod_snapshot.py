@@ -1,5 +1,4 @@
-"""One PodSnapshot that was taken for a graph: its deletion policy decides whether it is deleted with the graph or
-stays.
+"""One PodSnapshot that was taken for a graph: its deletion policy says whether it is deleted with the graph.
 
 A reconcile of the graph handles what its components start from now. But a capture takes minutes: meanwhile the
 component may have changed, the graph may be deleted, or the pod-builder may not run when the capture ends. The garbage
@@ -31,8 +30,8 @@ class PodSnapshotReconciler:
     kube: KubeClient
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """Reconcile one PodSnapshot. Raises KubeError if it has changed or the API server is unavailable: the queue
-        retries.
+        """Reconcile one PodSnapshot. Raises KubeError if it changed or the API server is unavailable: the queue retries
+        it.
         """
         snapshot = self.cache.get(POD_SNAPSHOTS, key)
         if snapshot is None or objects.is_deleting(snapshot):
@@ -53,9 +52,7 @@ class PodSnapshotReconciler:
 
 
 def owners_of(snapshot: KubeObject, policy: str, graph: str) -> list[KubeObject]:
-    """The desired owners of a PodSnapshot, with or without `graph`. One that was not taken for a graph keeps all its
-    owners.
-    """
+    """The desired owners of a PodSnapshot, with or without `graph`; unchanged if it was not taken for a graph."""
     uid, known = snapshots.owner_uid(snapshot), known_owners(snapshot)
     if not uid or not graph:
         return known

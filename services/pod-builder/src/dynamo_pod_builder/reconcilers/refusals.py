@@ -44,9 +44,7 @@ _AGAIN = {
 
 
 def failure_of(error: Exception) -> Failure:
-    """The failure for one of `REFUSALS`. Of several, those that the user must fix come before those that pass by
-    themselves.
-    """
+    """The failure for one of `REFUSALS`. Of several, those that a user must fix come before those that pass."""
     if isinstance(error, SeveralRefusals):
         return _joined(sorted(map(failure_of, error.refusals), key=lambda failure: failure.passes))
     return Failure(next(reason for kind, reason in _REASONS if isinstance(error, kind)), str(error))

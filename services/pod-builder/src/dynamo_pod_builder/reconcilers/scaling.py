@@ -1,9 +1,8 @@
-"""Replicas that adapters own: how they get into rendered graphs and components, and the short path from adapter to
-pods.
+"""Replicas that adapters own: how they get into graphs and components, and the short path from adapter to pods.
 
-1. An adapter's number changes: the workload of its component gets it at once, in one small patch, without rendering.
-2. Graph and component are reconciled soon after. The workload is already right; the number in the component follows.
-Both read the number from the adapter in the cache, so in either order, neither undoes the other's work.
+1. An adapter's number changes: the workload of its component gets it at once, in one small patch, without rendering. 2.
+   Graph and component are reconciled soon after. The workload is already right; the number in the component follows.
+   Both read the number from the adapter in the cache, so in either order, neither undoes the other's work.
 """
 
 import contextlib
@@ -38,9 +37,7 @@ def with_replicas(component: KubeObject, replicas: int | None) -> KubeObject:
 
 
 def components_of(cache: ObjectCache, adapter: KubeObject) -> Iterator[ObjectKey]:
-    """Component deployments whose workload gets an adapter's number directly; empty if the graph must be rendered for
-    it.
-    """
+    """Component deployments whose workload gets an adapter's number directly; empty if the graph must be rendered."""
     reference = adapter["spec"]["dgdRef"]
     graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(adapter["metadata"]["namespace"], reference["name"]))
     if graph is None:

@@ -1,6 +1,4 @@
-"""Objects that several owners request under one name: the Service of a model, and Services that a component and its
-graph on Grove both render.
-"""
+"""Objects that several owners request by one name: a model's Service, Services of a component and its Grove graph."""
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject

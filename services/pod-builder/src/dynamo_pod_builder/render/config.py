@@ -129,8 +129,7 @@ class RenderConfig:
     memory_server: AddedContainer = _UNBOUNDED
     #: Whether replicas can span several nodes, as LeaderWorkerSets.
     leader_worker_sets: bool = False
-    #: Whether graphs become PodCliqueSets, and how long a gang may be incomplete before Grove terminates it. Seconds;
-    #: 0: Grove's default.
+    #: Whether graphs become PodCliqueSets, and how long Grove lets a gang be incomplete. Seconds; 0: Grove's default.
     grove: bool = False
     grove_termination_delay: float = 900.0
     ingress: IngressDefaults = IngressDefaults()
@@ -205,8 +204,7 @@ class ObservedGraph:
     candidates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: Components of which no pod starts before their checkpoint is ready.
     waiting: frozenset[str] = frozenset()
-    #: Running pods of components that start from a checkpoint: by component on Grove, otherwise by component
-    #: deployment.
+    #: Running pods of components that start from a checkpoint, by component (Grove) or component deployment.
     running: Mapping[str, RunningPods] = field(default_factory=dict)
     #: GPUs that the main containers of its components claim, by component.
     claimed: Mapping[str, RoleClaims] = field(default_factory=dict)

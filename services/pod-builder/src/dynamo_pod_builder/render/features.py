@@ -15,8 +15,7 @@ from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.template import runtime_sidecar
 from dynamo_pod_builder.render.sharing.spec import fails_over, memory_has_pods, memory_service
 
-#: Limit for a replica whose nodes each have their own cliques for GPU memory: the API server stores no PodCliqueSet
-#: with many more.
+#: Limit if each node of a replica has cliques for its GPU memory: a much larger PodCliqueSet cannot be stored.
 MOST_NODES_WITH_CLIQUES = 64
 
 
@@ -139,8 +138,7 @@ def check_picker(name: str, spec: ComponentSpec, config: RenderConfig) -> None:
 
 
 def needs_ssh_keys(child: KubeObject, secret: str) -> bool:
-    """Whether the pods of a rendered object reach each other over ssh, with the keys of a Secret: TensorRT-LLM on
-    several nodes.
+    """Whether the pods of a rendered object use ssh with the keys of a Secret: TensorRT-LLM on several nodes.
 
     For a component deployment, its spec decides; for other objects, whether their pods mount the Secret.
     """

@@ -117,9 +117,7 @@ def children_as_given(
 
 
 def _given(graph: DynamoGraphDeployment, component: Component, config: RenderConfig) -> dict[str, set[str]]:
-    """Names of the labels and annotations that pods of a component get from v1beta1: from the graph, and from its own
-    templates.
-    """
+    """Names of labels and annotations that a component's pods get from v1beta1: the graph, and its own templates."""
     own = [*all_templates(to_dict(component))]
     return {
         "labels": {*graph.spec.labels, *(name for each in own for name in objects.labels(each))},

@@ -16,9 +16,7 @@ MANAGED_BY = OPERATOR
 
 
 def object_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]:
-    """Labels of Deployment, Service and pods: from the component deployment, the pod template, and the platform, which
-    has priority.
-    """
+    """Labels of Deployment, Service and pods, lowest priority first: component deployment, pod template, platform."""
     label_set = {**own, **context.template_labels, labels.COMPONENT: context.component}
     label_set[labels.DYNAMO_NAMESPACE] = context.dynamo_namespace
     if context.of_graph:

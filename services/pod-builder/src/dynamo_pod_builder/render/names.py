@@ -12,8 +12,7 @@ from dynamo_pod_builder.render.errors import RenderError
 #: Names of Services (RFC 1035) and values of labels: both have at most 63 characters.
 MAX_LABEL = 63
 
-#: Grove's limit for the names of a set, its scaling group and its clique together, and the minimum that is left for the
-#: set.
+#: Grove's limit for the names of a set, its scaling group and its clique together, and the minimum for the set.
 _GROVE_BUDGET = 45
 _SHORTEST_SET = 8
 
@@ -58,9 +57,7 @@ def pod_clique_set(graph: str, parts: Iterable[tuple[str, ...]]) -> str:
 
 
 def leader_worker_set(component_deployment: str) -> str:
-    """Name of a component deployment's LeaderWorkerSet: the same, shortened if the labels of its pods would be too
-    long.
-    """
+    """Name of a component deployment's LeaderWorkerSet: the same, shortened if its pods' labels would be too long."""
     if len(component_deployment) <= _LONGEST_GROUPS:
         return component_deployment
     return f"{component_deployment[: _LONGEST_GROUPS - 9]}-{_fnv1a(component_deployment):08x}"

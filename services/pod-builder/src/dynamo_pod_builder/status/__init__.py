@@ -1,3 +1,1 @@
-"""Status of graphs and components, computed from the observed state. Pure: objects in, objects out; the time is an
-argument.
-"""
+"""Status of graphs and components, computed from the observed state. Pure: objects and a time in, objects out."""

@@ -17,8 +17,7 @@ AVAILABLE = "Available"
 COMPONENT_READY = "DynamoComponentReady"
 #: The suffix of reasons that only need time.
 NOT_READY = "NotReady"
-#: Reasons of objects that cannot be created; all other reasons are of objects that are under way and may become ready
-#: by themselves.
+#: Reasons of objects that cannot be created; objects with other reasons may become ready by themselves.
 FAILURES = frozenset({"InvalidSpec", "NotDeployable", "NameTaken", "RefusedByApiServer"})
 #: Obstacles that end without a change of the component. The first ends by itself.
 PREDECESSOR_REMAINS, WEBHOOK_UNAVAILABLE = "PredecessorRemains", "WebhookUnavailable"

@@ -21,8 +21,7 @@ SOME_NOT_READY = "some_resources_are_not_ready"
 FAILED_TO_RECONCILE = "failed_to_reconcile_the_resources"
 ROLLING_UPDATE = "rolling_update_in_progress"
 WAITING_FOR_CHECKPOINT = "waiting_for_checkpoint"
-#: The reference's reasons. If something may not become ready by itself, its own reason is used instead:
-#: `ImagePullBackOff`.
+#: The reference's reasons. An obstacle that may not pass by itself is reported instead: `ImagePullBackOff`.
 ROUTINE = frozenset({ALL_READY, SOME_NOT_READY, FAILED_TO_RECONCILE, ROLLING_UPDATE, WAITING_FOR_CHECKPOINT})
 
 
@@ -38,8 +37,7 @@ class Generation:
     troubles: Sequence[Trouble] = ()
     #: Whether the workload comes from the component's present spec, not from an earlier one.
     observed: bool = True
-    #: Its component deployment or set, if that is being deleted: its pods are deleted with it, and then it is created
-    #: again.
+    #: Its component deployment or set, if being deleted: its pods are deleted with it, and then it is created again.
     leaving: dict[str, Any] | None = None
 
 
@@ -62,9 +60,7 @@ class GraphOutcome:
 
 
 def graph_status(graph: dict[str, Any], outcome: GraphOutcome, now: datetime) -> dict[str, Any]:
-    """The whole `status` of a DGD. Fields in `carried` (restart, checkpoints) are computed elsewhere and passed through
-    unchanged.
-    """
+    """The whole `status` of a DGD. Fields in `carried` (restart, checkpoints) come from elsewhere, and are unchanged."""
     state, reason, message = _verdict(outcome)
     status: dict[str, Any] = {
         **outcome.carried,

@@ -70,8 +70,7 @@ class Trouble:
     reason: str
     pod: str
     message: str
-    #: Uid of the pod, because earlier pods may have had its name. It is not compared: the same trouble of another pod
-    #: of that name is equal.
+    #: Uid of the pod, because earlier pods may have had its name. Not compared: only the name and the trouble count.
     uid: str = field(default="", compare=False)
 
 
@@ -148,8 +147,7 @@ def recheck_after(pods: Iterable[KubeObject], now: datetime) -> float | None:
 
 
 def _lost(pod: KubeObject, now: datetime | None) -> str:
-    """A message that names the lost node of a pod; "" if the node is not lost. Kubernetes deletes such a pod, and waits
-    for the node.
+    """A message that names the lost node of a pod, or "". Kubernetes deletes such a pod, and waits for the node.
 
     If the pod served, the node controller sets it to not ready, without a reason.
     """

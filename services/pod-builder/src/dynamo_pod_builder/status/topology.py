@@ -1,6 +1,4 @@
-"""Whether the topology domains that a graph's pods must share exist, as Grove reports it (reference behaviour, section
-1.3).
-"""
+"""Whether the topology domains that a graph's pods must share exist, by Grove's report (reference behaviour, 1.3)."""
 
 from datetime import datetime
 

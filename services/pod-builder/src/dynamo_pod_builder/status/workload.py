@@ -104,9 +104,7 @@ def replicas_of(workload: KubeObject | None) -> KubeObject | None:
 
 
 def with_gpus(replicas: KubeObject, shape: GpuShape | None) -> KubeObject:
-    """Replicas of a component with its GPUs, which planners of Dynamo 1.6 read; without GPUs if `shape` is None
-    (unknown).
-    """
+    """Replicas of a component with its GPUs, which planners of Dynamo 1.6 read; `shape` None: unknown."""
     if shape is None:
         return replicas
     return {**replicas, "gpusPerEngine": shape.engine, "gpusPerReplica": shape.replica}
@@ -190,8 +188,7 @@ def refusal_of(clique: KubeObject) -> tuple[str, str] | None:
 
 
 def stateful_set_lacking(groups: KubeObject | None, pods: Sequence[KubeObject]) -> str:
-    """The StatefulSet of a LeaderWorkerSet that lacks pods: the leaders' or a group's; "" if none does, or it is
-    another kind.
+    """The StatefulSet of a LeaderWorkerSet that lacks pods: the leaders' or a group's; "" if none does.
 
     Only its Events say why.
     """
@@ -205,9 +202,7 @@ def stateful_set_lacking(groups: KubeObject | None, pods: Sequence[KubeObject]) 
 
 
 def served_groups(workload: KubeObject | None, pods: Sequence[KubeObject]) -> int:
-    """Number of groups of a LeaderWorkerSet up to the last serving one, which is the first to go on scale-down; 0 for
-    other kinds.
-    """
+    """Groups of a LeaderWorkerSet up to the last serving one, which goes first on scale-down; 0 for other kinds."""
     if workload is None or _kind(workload) != LEADER_WORKER_SETS.kind:
         return 0
     ready = Counter(_group_of(pod) for pod in pods if is_there(pod) and objects.is_true(pod, "Ready"))
@@ -252,8 +247,7 @@ def _all_serve(workload: KubeObject, desired: int, updated: int, serving: int, t
 
 
 def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
-    """A clique or a scaling group (reference behaviour, section 1.5): exactly the desired number, all serving, of this
-    spec.
+    """A clique or a scaling group (reference behaviour, section 1.5): the desired number, all serving, of this spec.
 
     Grove may keep counting deleted pods as updated (grove issue 565).
     """
@@ -276,9 +270,7 @@ def _counts(workload: KubeObject) -> tuple[int, int, int]:
 
 
 def _count(workload: KubeObject, name: str) -> int:
-    """A number of its status. Other controllers may write a negative one, and a status that repeats it would be
-    refused.
-    """
+    """A number of its status, at least 0: another controller may write a negative one, which no other status may have."""
     return max(0, workload.get("status", {}).get(name) or 0)
 
 

@@ -1,5 +1,4 @@
-"""Writes the SnapshotJobs of a graph before all other objects: pods are labelled with the job that captures their
-engine.
+"""Writes the SnapshotJobs of a graph before all other objects: pods name the job that captures their engine.
 
 The spec of a SnapshotJob cannot be changed, so only its owner, labels and annotations are kept as desired. The
 reference deletes PodSnapshots with a finalizer of the graph; here the garbage collector deletes them, because they name
@@ -67,9 +66,7 @@ class Captures:
         return stored
 
     async def _keep_snapshot(self, job: KubeObject, desired: KubeObject, observed: Observed) -> None:
-        """Set the owners and the deletion policy of a job's PodSnapshot, so that it is deleted with the graph, or
-        stays.
-        """
+        """Set the owners and the deletion policy of a job's PodSnapshot: it is deleted with the graph, or stays."""
         snapshot = observed.checkpoints.snapshots.get(snapshots.snapshot_name(job))
         if snapshot is None or not snapshots.is_taken_by(job, snapshot):
             return

@@ -1,6 +1,4 @@
-"""Writes the objects of a plan, in an order in which each object's requirements exist, and updates the observed state
-with the answers.
-"""
+"""Writes the objects of a plan, each after those that it needs, and updates the observed state with the answers."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable

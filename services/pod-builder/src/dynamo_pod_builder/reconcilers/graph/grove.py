@@ -35,9 +35,7 @@ class GroveWorkload(NamedTuple):
 
 
 def workloads(pod_clique_set: KubeObject) -> Iterator[GroveWorkload]:
-    """Each standalone clique and each scaling group, except those that belong to no component, which other programs
-    make.
-    """
+    """Each standalone clique and each scaling group, except those without a component, which other programs make."""
     template, prefix = pod_clique_set["spec"]["template"], f"{objects.name(pod_clique_set)}-0"
     cliques = {each["name"]: each for each in template["cliques"]}
     grouped: set[str] = set()
@@ -123,9 +121,7 @@ def is_updating(pod_clique_set: KubeObject) -> bool:
 
 
 def is_updated(pod_clique_set: KubeObject, workload: KubeObject | None) -> bool:
-    """Whether a clique or a group has the generation that Grove reports for its set, which may lag behind the present
-    one.
-    """
+    """Whether a clique or a group has the generation that Grove reports for its set, which may be an earlier one."""
     known = (pod_clique_set.get("status") or {}).get("currentGenerationHash")
     reached = ((workload or {}).get("status") or {}).get("currentPodCliqueSetGenerationHash")
     return known is not None and reached == known
@@ -138,9 +134,7 @@ def generation(sets: Sequence[KubeObject]) -> str:
 
 
 def renews_workers(pod_clique_set: KubeObject, there: KubeObject) -> bool:
-    """Whether the workers of a desired set differ from those of the existing set, if Grove has already created pods of
-    that.
-    """
+    """Whether the workers of a desired set differ from those of the existing set, if Grove has already made pods of it."""
     if (there.get("status") or {}).get("currentGenerationHash") is None:
         return False
     desired, present = (

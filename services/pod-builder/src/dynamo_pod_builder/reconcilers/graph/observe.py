@@ -36,9 +36,7 @@ class GraphObserver:
     registrations: Registrations
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
-        """The graph of a key, or None. Without admission a user can store a graph without a spec; its spec is then
-        empty.
-        """
+        """The graph of a key, or None. Without admission a graph may lack a spec, which is then empty."""
         graph = self.cache.get(resources.DYNAMO_GRAPH_DEPLOYMENTS, key)
         return graph if graph is None or "spec" in graph else {**graph, "spec": {}}
 

@@ -81,9 +81,7 @@ class Observed:
         return adapted.with_replicas(self.graph, adapted.replicas_of(self.graph, owners))
 
     def staying(self, component: str) -> KubeObject | None:
-        """The workload of a component deployment, by its name; None if either of the two is being deleted, and so its
-        pods go.
-        """
+        """The workload of a component deployment, by its name; None if either is being deleted, so that its pods go."""
         workload, dcd = self.workloads.get(component), self.components.get(component)
         return None if any(each is not None and objects.is_deleting(each) for each in (workload, dcd)) else workload
 
@@ -92,8 +90,7 @@ class Observed:
         return () if workload is None else self.pods.get(workload_place(workload), ())
 
     def after(self, written: Iterable[KubeObject], removed: Iterable[KubeObject] = ()) -> Self:
-        """A copy with `written` objects as the API server answered, without `removed` objects and those with another
-        controller.
+        """A copy with `written` objects as answered, without `removed` objects and those with another controller.
 
         If an object was replaced by another of its name, the workload or cliques of the old one are dropped, too.
         """

@@ -18,9 +18,7 @@ from dynamo_pod_builder.status.workload import readiness, refusal_of
 
 
 def all_parts(plan: Plan, observed: Observed) -> dict[str, list[Generation]]:
-    """All workloads of a graph's components, by component: the desired ones, and those that remain on outgoing
-    orchestrators.
-    """
+    """All workloads of a graph's components, by component: the desired ones, and those of outgoing orchestrators."""
     parts = desired_parts(plan, observed)
     for other in plan.outgoing:
         if other["kind"] == POD_CLIQUE_SETS.kind and place_of(other) in observed.children:

@@ -59,8 +59,7 @@ class Plan:
     #: The PodCliqueSet among them, if the graph runs on Grove.
     pod_clique_set: KubeObject | None = None
     starts: Starts = NO_STARTS
-    #: Replicas that the graph desires of each component; {} if none waits for a checkpoint, so that they equal those of
-    #: `children`.
+    #: Replicas that the graph desires of each component; {} if none waits for a checkpoint: `children` have them then.
     replicas: Mapping[str, int] = field(default_factory=dict)
     rollout: Rollout = Rollout()
     restart: RestartPlan = RestartPlan()

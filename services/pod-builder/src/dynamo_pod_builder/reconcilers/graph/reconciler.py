@@ -1,6 +1,4 @@
-"""DynamoGraphDeployment -> access objects and DynamoComponentDeployments or a PodCliqueSet, and the status of the
-graph.
-"""
+"""DynamoGraphDeployment -> access objects, DynamoComponentDeployments or a PodCliqueSet, and the graph's status."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -54,9 +52,7 @@ class GraphReconciler:
         return Result(requeue_after=await self.report.write(plan, outcome))
 
     async def _informed(self, plan: Plan, outcome: CarryOutResult) -> CarryOutResult:
-        """The outcome after the graph's annotations name the serving workers for a planner among its components, or why
-        not.
-        """
+        """The outcome after the graph's annotations name the serving workers for its planner, or why they do not."""
         annotations = own_planner.lacking(plan, outcome.observed) if outcome.complete else {}
         if not annotations:
             return outcome

@@ -57,8 +57,7 @@ class ServingPods:
     no_room: bool = False
     #: Whether all old pods are removed, because no old generation serves and new pods lack their room.
     makes_way: bool = False
-    #: Whether all old pods stay, because there are several generations of which none serves now, but one did a moment
-    #: ago.
+    #: Whether all old pods stay: of several generations none serves now, but one did a moment ago.
     holds: bool = False
     #: Components whose new pods have had no room for the time limit, and why.
     crowded: Mapping[str, str] = field(default_factory=dict)
@@ -137,9 +136,7 @@ def _until_admitted(pod: KubeObject, observed: Observed) -> float | None:
 
 
 def _unregistered(pods: Sequence[KubeObject], before: Sequence[KubeObject], observed: Observed) -> list[str]:
-    """Pods of a component that have not registered, if pods of its generations `before` have; empty after the time
-    limit.
-    """
+    """Unregistered pods of a component, if pods of its generations `before` registered; empty after the time limit."""
     known = observed.registered
     replaced = (pod for dcd in before for pod in observed.pods_of(observed.workloads.get(objects.name(dcd))))
     if not any(_uid(pod) in known for pod in replaced):
@@ -154,9 +151,7 @@ def _uid(pod: KubeObject) -> str:
 
 
 def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str, int]:
-    """Of the available pods of a generation, by component, those that have their share of the pods of all other
-    components.
-    """
+    """Of the available pods of a generation, by component, those with their share of the pods of all other components."""
     shares = [(available[name], whole) for name, whole in desired.items() if whole > 0]
     return {
         name: min([available[name], *(part * count // whole for part, whole in shares)])
@@ -241,9 +236,7 @@ def _unavailable_since(dcd: KubeObject) -> datetime | None:
 
 
 def _unready_since(pod: KubeObject) -> datetime | None:
-    """When a pod was last ready. A replacement pod has no Ready condition before it has a node; then its creation
-    counts.
-    """
+    """When a pod was last ready; without a Ready condition (it replaced another and has no node), its creation."""
     ready = objects.condition(pod, "Ready") or {}
     return moment(ready.get("lastTransitionTime") or objects.created_at(pod))
 

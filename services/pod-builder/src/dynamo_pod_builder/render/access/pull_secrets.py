@@ -144,8 +144,7 @@ def _canonical(host: str) -> str:
 
 
 def _matches(pattern: str, host: str) -> bool:
-    """Whether a pattern matches part by part: `*.example.com` does not match `a.b.example.com`. The last part may have
-    a port.
+    """Match part by part: `*.example.com` does not match `a.b.example.com`. The last part may have a port.
 
     If both have the same number of dots, each part of the pattern matches exactly one part of the host, so `*` matches
     no dot.

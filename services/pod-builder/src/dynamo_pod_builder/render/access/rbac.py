@@ -77,8 +77,7 @@ PICKER_RULES: list[KubeObject] = [
 
 
 def shared_access(account: str, namespace: str, rules: list[KubeObject], cluster_role: str) -> list[KubeObject]:
-    """A ServiceAccount that all graphs of the namespace share, and that therefore has no owner, with a Role of these
-    rules.
+    """A ServiceAccount without an owner, because all graphs of the namespace share it, with a Role of these rules.
 
     With a `cluster_role`, the account is bound to that instead.
     """

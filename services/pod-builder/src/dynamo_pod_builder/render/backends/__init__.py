@@ -21,8 +21,7 @@ def backend_named(name: str) -> EngineBackend:
 
 
 def backend_of(context: PodContext) -> EngineBackend:
-    """Backend of a component: for a worker, the engine that its command starts or its spec names; for others, the one
-    without an engine.
+    """Backend of a component: of a worker by its command or spec, of others the one without an engine.
 
     A node that starts no engine itself, for example because mpirun on the leader does, has the backend of the serving
     pods.

@@ -11,9 +11,7 @@ from dynamo_pod_builder.render.context import PodContext
 
 
 class EngineBackend:
-    """An engine that changes nothing; subclasses override what they need. `context.placement`: the pod's place in its
-    replica.
-    """
+    """An engine that changes nothing; subclasses override methods. `context.placement`: the pod's place in its replica."""
 
     #: Value of `backendFramework`.
     name: ClassVar[str] = ""
@@ -25,8 +23,7 @@ class EngineBackend:
         return facts.pods if facts is not None else PodTraits()
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
-        """Change the main container in place; its `env` list is not shared. Variables added here follow the sorted
-        ones.
+        """Change the main container in place; its `env` list is not shared. Variables added here come last.
 
         Raises RenderError if the engine cannot get the settings that it needs.
         """

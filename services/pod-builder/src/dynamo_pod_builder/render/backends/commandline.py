@@ -70,8 +70,7 @@ class CommandLine:
         return max(1, int(value)) if value is not None and _NUMBER.fullmatch(value) else 1
 
     def with_flags(self, flags: Sequence[str], engine: str, *, shell: bool = False) -> tuple[list[str], list[str]]:
-        """`command` and `args` with flags for the engine. With `shell`, the flags have arithmetic that a shell must
-        evaluate.
+        """`command` and `args` with flags for the engine. With `shell`, a shell must evaluate arithmetic in the flags.
 
         Raises RenderError if there is no place for the flags.
         """
@@ -102,9 +101,7 @@ class CommandLine:
         return line[: len(self.command)], line[len(self.command) :]
 
     def launched(self, launcher: str, engine: str) -> str:
-        """The whole line as a script in which `launcher` starts the engine. What a script does before the engine stays
-        before it.
-        """
+        """The whole line as a script in which `launcher` starts the engine, after what the script does before it."""
         if self.script_at is None:
             return f"{launcher} {self.quoted}"
         script = [*self.command, *self.args][self.script_at]

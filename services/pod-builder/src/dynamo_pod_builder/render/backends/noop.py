@@ -12,8 +12,8 @@ class Noop(EngineBackend):
     """Leaves pods unchanged."""
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:  # noqa: ARG002 - of the interface
-        """Raise RenderError if a replica spans nodes, unless its author wrote each role's command: its pods would not
-        find each other.
+        """Raise RenderError for a multi-node replica without its author's own commands, because its pods would not
+        connect.
         """
         if context.placement.group is None or context.has_own_commands:
             return

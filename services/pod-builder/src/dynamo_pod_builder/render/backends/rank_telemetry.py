@@ -52,9 +52,7 @@ def declare_ports(container: KubeObject, context: PodContext) -> None:
 
 
 def _may_open(variable: Mapping[str, Any]) -> bool:
-    """Whether a variable allows ports to be opened. If only the container knows its value, yes: an unused port does no
-    harm.
-    """
+    """Whether a variable allows ports to be opened. If its value is unknown here: yes, an unused port does no harm."""
     word = "y" if variable["name"] == env.NIXL_TELEMETRY_ENABLE else "prometheus"
     return "valueFrom" in variable or _text(variable).lower() == word
 

@@ -23,9 +23,7 @@ class Sglang(EngineBackend):
     name = "sglang"
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
-        """On several nodes: the leader's address, the number of nodes, and the rank of this node (behaviour, section
-        4.4).
-        """
+        """On several nodes: set the leader's address, the node count, and this node's rank (behaviour, section 4.4)."""
         rank_telemetry.declare_ports(container, context)
         _without_canary(container, context)
         placement = context.placement
@@ -47,8 +45,7 @@ class Sglang(EngineBackend):
 
 
 def _without_canary(container: KubeObject, context: PodContext) -> None:
-    """Send no canary requests to embedding workers of a runtime 1.5, in place: they refuse these, and never become
-    ready.
+    """Disable canary requests to embedding workers of a runtime 1.5, in place: with them, they never become ready.
 
     That runtime asks every worker for a token (dynamo#14680). If the author configured canary requests, that stays.
     """

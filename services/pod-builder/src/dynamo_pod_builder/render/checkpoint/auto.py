@@ -34,9 +34,7 @@ def checkpoint_of(
     config: RenderConfig,
     observed: ObservedComponent,
 ) -> KubeObject:
-    """DynamoCheckpoint of a component's engine. It has no owner, because others of the same identity start from it,
-    too.
-    """
+    """DynamoCheckpoint of a component's engine, without an owner: others of the same identity start from it, too."""
     context = context_of(alone(component, MAIN), config, replace(observed, restore=None))
     digest = identity_hash(identity)
     spec: KubeObject = {

@@ -86,8 +86,7 @@ def capture_of(
     hash_ = digest({key: value for key, value in _in_common(pod, container, backend).items() if value})
     own = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name, labels.COMPONENT: name}
     own |= {labels.WORKER_HASH: generation} if generation else {}
-    # Everything that counts pods of a component uses this label, including autoscalers, and this pod serves no
-    # requests.
+    # Everything that counts pods of a component uses this label, for example autoscalers; this pod serves no requests.
     of_pod = template["metadata"]["labels"] | own
     template["metadata"]["labels"] = {key: value for key, value in of_pod.items() if key != labels.COMPONENT}
     policy = (start.deletion_policy.value if start is not None and start.deletion_policy else None) or snapshots.DELETE

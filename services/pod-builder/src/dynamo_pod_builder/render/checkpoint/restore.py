@@ -8,8 +8,7 @@ from dynamo_shared.api.snapshots import RESTORE_COMPLETE
 from dynamo_pod_builder.render.checkpoint.mounts import confine, connect
 from dynamo_pod_builder.render.checkpoint.target import Restore
 
-#: The failure threshold of the startup probe: the largest that Kubernetes accepts, because only the agent ends the
-#: wait.
+#: The failure threshold of the startup probe: Kubernetes' maximum, because only the agent ends the wait.
 _ALWAYS = 2**31 - 1
 _RESTORED = {"exec": {"command": ["cat", RESTORE_COMPLETE]}, "periodSeconds": 1}
 

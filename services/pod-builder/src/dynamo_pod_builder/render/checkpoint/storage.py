@@ -1,6 +1,4 @@
-"""Where the files of checkpoints are kept: as the settings say, otherwise where the namespace's snapshot agent has
-them.
-"""
+"""Where the files of checkpoints are kept: by the settings, otherwise where the namespace's snapshot agent has them."""
 
 from collections.abc import Iterable
 

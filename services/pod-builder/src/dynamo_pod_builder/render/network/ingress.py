@@ -19,8 +19,7 @@ _WHOLE_MESH = "mesh"
 
 
 def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> list[KubeObject]:
-    """Ingress and VirtualService of a component: as v1alpha1 says, or, for a graph's frontend, as the installation
-    does.
+    """Ingress and VirtualService of a component: by v1alpha1, or, for a graph's frontend, by the installation.
 
     With a VirtualService, an Ingress needs its own class; otherwise, an Ingress without a class gets the default
     IngressClass. Raises RenderError for a v1alpha1 VirtualService for the whole mesh.

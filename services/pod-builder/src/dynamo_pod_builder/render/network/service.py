@@ -41,9 +41,7 @@ def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
 
 
 def ray_service(context: PodContext, owner: KubeObject) -> KubeObject:
-    """Headless Service of a single-pod component that heads a Ray cluster, for pods that join it, even before it is
-    ready.
-    """
+    """Headless Service of a single-pod component that heads a Ray cluster, for joining pods, even before it is ready."""
     made = clique_service(context, owner)
     of = made["metadata"]
     # Discovery must not list this Service.

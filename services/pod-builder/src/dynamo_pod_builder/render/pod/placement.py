@@ -29,8 +29,7 @@ class Group:
     #: The same rank for a shell's `$(( ))`, in which Kubernetes replaces no variables.
     shell_rank: str
     rank_needs_shell: bool
-    #: The same rank as the value of a container's variable, in which Kubernetes replaces variables, but computes
-    #: nothing.
+    #: The same rank as a container variable's value, in which Kubernetes replaces variables, but computes nothing.
     rank_value: str
     #: Whether workers' names resolve only some time after the leader has started.
     names_come_late: bool

@@ -26,8 +26,7 @@ from dynamo_pod_builder.render.sharing import failover, gpu_memory
 FS_GROUP = 1000
 
 
-#: Fields in which names must be unique in a pod. Init containers come first, because most of the platform's containers
-#: are init containers.
+#: Fields in which names must be unique in a pod. Init containers first: most of the platform's containers are some.
 _NAMED = {
     "container": ("initContainers", "containers"),
     "volume": ("volumes",),

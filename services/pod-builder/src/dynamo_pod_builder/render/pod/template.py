@@ -29,9 +29,7 @@ PROPAGATED = (
 
 
 def graph_annotations(graph: DynamoGraphDeployment, config: RenderConfig) -> dict[str, str]:
-    """Annotations for every pod template, lowest priority first: the graph's spec, its metadata, and a missing origin
-    version.
-    """
+    """Annotations for every pod template, lowest priority first: the graph's spec, its metadata, a missing origin."""
     annotations = {**graph.spec.annotations}
     for name in PROPAGATED:
         if name in graph.metadata.annotations:

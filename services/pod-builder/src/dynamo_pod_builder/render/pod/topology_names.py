@@ -1,5 +1,4 @@
-"""The place of an engine's container among the nodes of its replica, in variables with the same names for each
-orchestrator.
+"""An engine container's place among the nodes of its replica, in the same variables for each orchestrator.
 
 Dynamo 1.6 sets them for graphs that are new to it ("Portable Topology Environment Variables").
 """

@@ -14,8 +14,7 @@ SHARED_MEMORY = "shared-memory"
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where programs look for shared memory, not a temporary file
 #: Engines pass tensors between processes in it; Kubernetes' default of 64 MiB is too small.
 DEFAULT_SHARED_MEMORY = "8Gi"
-#: Names that Kubernetes accepts for a volume, and for a claim: `qwen2.5-weights` is valid for a claim, but not for a
-#: volume.
+#: Valid names of a volume, and of a claim: `qwen2.5-weights` is valid only for a claim.
 _VOLUME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CLAIM = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 
@@ -51,9 +50,7 @@ def cache_mount(context: PodContext, backend: EngineBackend) -> KubeObject | Non
 
 
 def with_cache(component: str, mounts: list[KubeObject], cache: KubeObject) -> list[KubeObject]:
-    """Mounts with the compilation cache exactly once; if the user mounts it as well, the fields of that mount have
-    priority.
-    """
+    """Mounts with the compilation cache once; if the user also mounts it, the fields of that mount have priority."""
     there = next((mount for mount in mounts if mount["mountPath"] == cache["mountPath"]), None)
     if there is None:
         return [*mounts, cache]
@@ -85,9 +82,7 @@ def share_memory(container: KubeObject, pod: KubeObject, size: int | str | None)
 
 
 def in_mount_order(volumes: list[KubeObject], mounts: list[KubeObject]) -> list[KubeObject]:
-    """Volumes in the order in which the main container mounts them, then the rest; a missing one is a claim of its
-    name.
-    """
+    """Volumes in the main container's mount order, then the rest; a missing one is a claim of its name."""
     by_name = {volume["name"]: volume for volume in volumes}
     mounted = dict.fromkeys(mount["name"] for mount in mounts)
     first = [by_name.get(name) or claim(name) for name in mounted]

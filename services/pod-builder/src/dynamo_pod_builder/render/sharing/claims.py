@@ -1,6 +1,4 @@
-"""GPUs that containers or pods share, claimed through Dynamic Resource Allocation instead of counted by a device
-plugin.
-"""
+"""GPUs that containers or pods share, claimed through Dynamic Resource Allocation, not counted by a device plugin."""
 
 from collections.abc import Iterable
 
@@ -17,8 +15,7 @@ from dynamo_pod_builder.render.sharing.spec import memory_service
 
 #: Names of the only request in a claim: the reference's, because drivers and tools may refer to them.
 _OF_POD, _OF_RANK = "gpus", "gpu"
-#: Nodes with GPUs are tainted. A device plugin tolerates that for pods that count GPUs, but not for pods that claim
-#: them.
+#: Nodes with GPUs are tainted. With a device plugin, pods that count GPUs tolerate that; pods that claim GPUs do not.
 _TOLERATION = {"key": gpus.NVIDIA_GPU, "operator": "Exists", "effect": "NoSchedule"}
 
 

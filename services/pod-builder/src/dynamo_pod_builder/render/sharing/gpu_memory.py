@@ -172,8 +172,7 @@ def _opened(sockets: int) -> str:
     return f"test $(ls {_SOCKETS}/gms_*.sock 2>/dev/null | wc -l) -ge {sockets}"
 
 
-#: Sockets of a predecessor would count as open. The server's exit code is the container's, and its children end with
-#: it.
+#: A predecessor's sockets would count as open. The server's exit code is the container's, and ends its children.
 _SCRIPT = "\n".join(
     (
         f"rm -f {_SOCKETS}/gms_*.sock",

@@ -27,9 +27,7 @@ _MARGIN = re.compile(r"[0-9]{1,9}%?")
 
 
 def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
-    """Deployment with the component's name; if a component deployment has no replicas, neither has this: an autoscaler
-    owns them.
-    """
+    """Deployment with the component's name. If the component has no replicas, neither has it: an autoscaler owns them."""
     own_annotations = object_annotations(context)
     template: KubeObject = {"metadata": {"labels": pod_labels(context, own_labels)}, "spec": pod_spec(context)}
     if of_pods := {**own_annotations, **restore_annotations(context)}:

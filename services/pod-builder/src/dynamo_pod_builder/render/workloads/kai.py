@@ -14,8 +14,7 @@ DEFAULT_QUEUE = "dynamo"
 
 
 def queue_of(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
-    """The queue that a graph's annotation names, or the default one; "" without the scheduler, or if a Volcano queue is
-    set.
+    """The queue that a graph's annotation names, or the default one; "" without KAI, or if a Volcano queue is set.
 
     Raises RenderError for a queue that does not exist.
     """

@@ -49,8 +49,7 @@ def cliques(context: PodContext) -> list[Clique]:
     if context.nodes == 1 and is_group(context):
         return [Clique(names.clique(name), ALONE, 1)]
     if context.nodes == 1:
-        # Replicas are useful independently, unless the graph says otherwise; a group is useless without all of its
-        # pods.
+        # Replicas are useful independently, unless the graph says otherwise; a group needs all of its pods.
         return [Clique(names.clique(name), ALONE, context.replicas, least(context))]
     group, workers = placement.grove(name, context.nodes), context.nodes - 1
     first = Clique(names.clique(name, LEADER), placement.leader(group, context.nodes), 1)

@@ -1,5 +1,4 @@
-"""What a graph specifies in Grove's format: topology constraints, which are copied into its PodCliqueSet, and how many
-replicas start together.
+"""What a graph specifies in Grove's format: topology constraints, and how many replicas start together.
 
 Other parts of an override are ignored: the platform writes the rest of the set.
 """

@@ -1,6 +1,4 @@
-"""The PodCliqueSet of a graph, for Grove: one clique per component, or a scaling group if a replica has several
-cliques.
-"""
+"""The PodCliqueSet of a graph, for Grove: per component one clique, or a scaling group if a replica has several."""
 
 from collections.abc import Sequence, Set
 from dataclasses import replace
@@ -47,8 +45,7 @@ def children(
     observed: ObservedGraph,
     owner: KubeObject,
 ) -> list[KubeObject]:
-    """PodCliqueSet and Services of a graph; `components` are the component deployments that it would have without
-    Grove.
+    """PodCliqueSet and Services of a graph; `components`: the component deployments that it would have without Grove.
 
     Existing cliques keep their order: for Grove, another order would be another graph.
     """
@@ -144,9 +141,7 @@ def _pod_clique_set(
 
 
 def _update_strategy(graph: DynamoGraphDeployment) -> KubeObject:
-    """How Grove replaces pods, if the graph specifies it. Grove's default is not written, because a later Grove may
-    change it.
-    """
+    """How Grove replaces pods, if the graph specifies it. Grove's default is not written: a later Grove may change it."""
     value = graph.metadata.annotations.get(GROVE_UPDATE_STRATEGY)
     return {"updateStrategy": {"type": value}} if value in GROVE_UPDATE_STRATEGIES else {}
 

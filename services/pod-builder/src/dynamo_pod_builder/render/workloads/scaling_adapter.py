@@ -11,9 +11,7 @@ from dynamo_pod_builder.render.metadata import object_metadata
 
 
 def scaling_adapters(graph: DynamoGraphDeployment, owner: KubeObject) -> list[KubeObject]:
-    """One for each component that requests it. The replicas are the initial ones; afterwards autoscalers or users own
-    them.
-    """
+    """One for each component that requests it, with the initial replicas; then autoscalers or users own the number."""
     name = graph.metadata.name
     return [
         {

@@ -12,9 +12,7 @@ from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 
 
 def take_checkpoints(plan: Plan, observed: Observed) -> Plan:
-    """The plan with one DynamoCheckpoint for each missing identity. If one cannot be rendered, the graph is still
-    written.
-    """
+    """The plan with one DynamoCheckpoint per missing identity. If one cannot be rendered, the graph is still written."""
     graph, missing = plan.parsed, plan.starts.missing
     if graph is None or not missing:
         return plan

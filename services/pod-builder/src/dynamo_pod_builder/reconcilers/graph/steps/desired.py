@@ -1,5 +1,4 @@
-"""Step 1: the desired objects of the graph, rendered from its spec, the replicas of its adapters, and what must be
-kept.
+"""Step 1: the desired objects of the graph, rendered from its spec, its adapters' replicas, and what must be kept.
 
 Workers of two generations never serve one request together: frontends refuse a worker whose model card differs from
 those of the workers that they already know in its namespace. Component deployments have the worker hash in their names.
@@ -77,8 +76,7 @@ def _rendered(inputs: GraphInputs) -> Rendered:
     captures = _captures(parsed, inputs)
     components = ((each.name, each) for each in parsed.spec.components)
     starts = starts_of(components, inputs.checkpoints, inputs.config, captures)
-    # An automatic checkpoint gets an annotation even if its candidate is unknown, so that no pod is replaced for it
-    # later.
+    # An automatic checkpoint is annotated even if its candidate is unknown, so that no pod is replaced for it later.
     known = [(name, each) for name, each in starts.snapshots.items() if each.candidate or each.is_automatic]
     candidates = {name: each.candidate for name, each in known}
     kept = replace(inputs.kept, restores=starts.restores, candidates=candidates, waiting=starts.waiting)
@@ -116,8 +114,7 @@ def _captures(graph: DynamoGraphDeployment, inputs: GraphInputs) -> dict[str, Ku
 def as_components(
     graph: DynamoGraphDeployment, names: Collection[str], config: render.RenderConfig
 ) -> list[DynamoComponentDeployment]:
-    """The component deployments that these components would be; an engine is the same on every orchestrator. Raises
-    RenderError.
+    """These components as component deployments: an engine is the same on every orchestrator. Raises RenderError.
 
     They are as their author wrote them: each way to write a component gives its capture another name.
     """

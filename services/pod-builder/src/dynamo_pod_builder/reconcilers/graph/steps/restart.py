@@ -72,8 +72,7 @@ def parts_of(plan: Plan, observed: Observed) -> dict[str, Part]:
 def decide(
     desired: Mapping[str, Any] | None, previous: dict[str, Any] | None, parts: Mapping[str, Part], *, rolling: bool
 ) -> RestartPlan:
-    """The next step of the restart `desired` (`spec.restart`); `previous` is `status.restart`, `parts` are by
-    component.
+    """The next step of the restart `desired` (`spec.restart`); `previous`: `status.restart`; `parts`: by component.
 
     `rolling`: whether a rolling update of workers is under way.
     """

@@ -181,9 +181,7 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
 def _held(
     child: KubeObject, old: Sequence[KubeObject], new: ServingPods, plan: Plan, observed: Observed
 ) -> RolloutStep:
-    """No further pod of the new generation; in addition to its serving pods, as many old ones as the graph desires
-    meanwhile.
-    """
+    """No further new pod; in addition to the serving new pods, as many old ones as the graph desires meanwhile."""
     component, name = objects.labels(child)[labels.COMPONENT], objects.name(child)
     current = _replicas(name, observed.components.get(name), observed)
     target = min(current.replicas, objects.replicas(child))

@@ -40,9 +40,7 @@ def namespaces(context: PodContext) -> list[EnvVar]:
 
 
 def environment(context: PodContext, component_type: str, name: str = MAIN) -> list[EnvVar]:
-    """Where the process of a container runs and how it finds the others. DYN_COMPONENT is the component's type, not its
-    name.
-    """
+    """Where a container's process runs and how it finds others. DYN_COMPONENT is the component's type, not its name."""
     variables = [
         var(env.DYN_NAMESPACE, context.dynamo_namespace),
         var(env.DYN_COMPONENT, component_type),

@@ -50,9 +50,7 @@ def container(context: PodContext) -> KubeObject:
 
 
 def _is_native(context: PodContext) -> bool:
-    """Whether it is the picker of 1.5.0 and later. A configuration always belongs to the earlier picker, which its pods
-    keep.
-    """
+    """Whether it is the picker of 1.5.0 and later. With a configuration it is the earlier one, which its pods keep."""
     return context.spec.epp_config is None
 
 
@@ -77,9 +75,7 @@ def _of_configuration(context: PodContext) -> KubeObject:
 
 
 def _native(context: PodContext) -> KubeObject:
-    """The picker in the image of the frontend, which accepts no arguments: its ports are fixed, and variables configure
-    it.
-    """
+    """The picker in the image of the frontend. It accepts no arguments: its ports are fixed, variables configure it."""
     image = (main_container(context.template) or {}).get("image") or ""
     if not has_native_picker(image, context.spec.runtime_version_override):
         raise RenderError(
