@@ -18,8 +18,7 @@ Result = TypeVar("Result")
 
 #: Graphs whose result is remembered, least recently used first out: all that are rolled out at the same time.
 GRAPHS = 128
-#: Component deployments whose result is remembered: most graphs have three. Results have 25 KB (graph), 13 KB
-#: (component).
+#: Component deployments whose result is remembered: most graphs have three. Results: graph 25 KB, component 13 KB.
 COMPONENTS = 3 * GRAPHS
 #: Results of larger objects are not remembered: many of the largest objects would take gigabytes. Bytes, as JSON.
 LARGEST = 16 << 10

@@ -79,7 +79,7 @@ def routes(
         return after_pods(change) or after_children(change)
 
     def after_children(change: CacheChange) -> float:
-        """A changed spec of a child is corrected at once, and serving pods are reported soon; all else is progress."""
+        """A changed or deleted child is corrected at once; pods that serve are reported soon; all else is progress."""
         if change.new is None or _changes_spec(change):
             return 0.0
         if _turns(change):

@@ -14,7 +14,7 @@ class Gate:
 
     @asynccontextmanager
     async def passed(self) -> AsyncIterator[None]:
-        """Be inside while the block runs."""
+        """Hold a place while the block runs."""
         is_counted = False
         with suppress(TimeoutError):
             async with asyncio.timeout(self._longest):

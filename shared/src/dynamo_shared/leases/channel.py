@@ -62,7 +62,7 @@ _AUTH_IS_OFF = "authentication is not enabled"
 # meanwhile, and appear healthy.
 _WITH_LEADER = ("hasleader", "true")
 
-# If another task closes a call's channel, the call ends as if its own task were cancelled; `_translate` checks that.
+# A call whose channel another task closes ends as if its own task were cancelled; `_translate` distinguishes the two.
 _ENDED = (grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError)
 
 Stub: TypeAlias = Callable[..., Any]

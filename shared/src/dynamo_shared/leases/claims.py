@@ -102,7 +102,7 @@ class Claims:
                 self._entries[partition] = _Entry(claim, Phase.HELD)
         claim_now: list[int] = []
         drain: list[Drain] = []
-        # A replica that is not registered, or not any more, neither claims nor releases.
+        # A replica that is not registered yet, or no longer, neither claims nor releases.
         if lease and self._replica in members:
             for partition in range(self._count):
                 assigned = best_member(partition, candidates) == self._replica

@@ -147,7 +147,7 @@ class PrefixFollower:
             self._listener({})
 
 
-#: gRPC's message for a page that does not fit into a gRPC message.
+#: gRPC's error text for a page that exceeds the maximum message size.
 _TOO_LARGE = "larger than max"
 #: mvccpb.Event.EventType.DELETE
 _DELETE = 1

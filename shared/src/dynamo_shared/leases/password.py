@@ -1,4 +1,4 @@
-"""Makes the etcd that the platform's chart includes require a password."""
+"""Makes an etcd that the platform itself starts require a password."""
 
 from urllib.parse import urlsplit
 

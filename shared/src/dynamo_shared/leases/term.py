@@ -52,8 +52,8 @@ def margin(ttl: float) -> float:
 class FastestClock:
     """Seconds that pass at least as fast as on each of several clocks, and never go back.
 
-    The monotonic clock of a machine may stop while the machine is suspended or its virtual machine is paused, and the
-    time of day is corrected afterwards. A lease is over when its time has passed on any of the clocks.
+    A machine's clock may stop while the machine is suspended or its virtual machine is paused, and the time of day is
+    corrected afterwards. A lease is over when its time has passed on any of the clocks.
     """
 
     def __init__(self, *clocks: Callable[[], float]) -> None:

@@ -1,8 +1,9 @@
 """DynamoCheckpoint -> a Job that loads the engine, and the status of the checkpoint that the snapshot agent takes.
 
-One of the following cases holds: 1. Its Job has ended: nothing is done until another version of its files is requested.
-2. Its Job is under way: the Job, and an annotation that the agent sets on the Job, report the progress. 3. It has no
-Job: the Job is created, unless something prevents it. That is reported, and tried again.
+One of the following cases holds:
+1. Its Job has ended: nothing is done until another version of its files is requested.
+2. Its Job is under way: the Job, and an annotation that the agent sets on the Job, report the progress.
+3. It has no Job: the Job is created, unless something prevents it. That is reported, and tried again.
 """
 
 import contextlib

@@ -1,8 +1,9 @@
 """Replicas that adapters own: how they get into graphs and components, and the short path from adapter to pods.
 
-1. An adapter's number changes: the workload of its component gets it at once, in one small patch, without rendering. 2.
-   Graph and component are reconciled soon after. The workload is already right; the number in the component follows.
-   Both read the number from the adapter in the cache, so in either order, neither undoes the other's work.
+1. An adapter's number changes: the workload of its component gets it at once, in one small patch, without rendering.
+2. Graph and component are reconciled soon after. The workload is already right; the number in the component follows.
+
+Both read the number from the adapter in the cache, so in either order, neither undoes the other's work.
 """
 
 import contextlib

@@ -270,7 +270,7 @@ def _counts(workload: KubeObject) -> tuple[int, int, int]:
 
 
 def _count(workload: KubeObject, name: str) -> int:
-    """A number of its status, at least 0: another controller may write a negative one, which no other status may have."""
+    """A number of its status, at least 0: the API server would refuse a status that repeats a negative number."""
     return max(0, workload.get("status", {}).get(name) or 0)
 
 

@@ -86,7 +86,7 @@ def serving(
     generations = _old_generations(leftovers, available, desired, observed)
     old = {name: each.share for name, each in generations.items() if each.serves}
     useless = [each.useless_in(no_room=no_room) for each in generations.values() if not each.serves]
-    # It is unknown which generation is useful: with one generation, no other could be removed instead.
+    # With several generations it is unknown which one is useful; with one, there is no other to remove instead.
     holds = not old and len(generations) > 1 and any(each.recovers for each in generations.values())
     if not old and (waits or QUOTA_EXCEEDED in crowded.values()):
         # A generation that does not serve must not keep nodes.

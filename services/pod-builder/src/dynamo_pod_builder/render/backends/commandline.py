@@ -1,7 +1,8 @@
 """Command lines of engines, in the forms that users write: searched for flags, and extended with flags.
 
-Python directly (`python3 -m dynamo.vllm --model x`, across `command` and `args`), or in a shell script (`sh -c "cd /x
-&& python3 -m dynamo.vllm ..."`). Other programs are refused, because they cannot be recognized by their flags.
+Python directly (`python3 -m dynamo.vllm --model x`, across `command` and `args`), or in a shell script
+(`sh -c "cd /x && python3 -m dynamo.vllm ..."`). Other programs are refused, because they cannot be recognized by their
+flags.
 """
 
 import contextlib

@@ -172,7 +172,7 @@ def _opened(sockets: int) -> str:
     return f"test $(ls {_SOCKETS}/gms_*.sock 2>/dev/null | wc -l) -ge {sockets}"
 
 
-#: A predecessor's sockets would count as open. The server's exit code is the container's, and ends its children.
+#: A predecessor's sockets would count as open. The server's exit code is the container's; its children end with it.
 _SCRIPT = "\n".join(
     (
         f"rm -f {_SOCKETS}/gms_*.sock",

@@ -3,9 +3,10 @@
 The content behind a hash counts, not its value: if the existing workers are the desired pods, they keep their names and
 their hash, and no pod is replaced. One of the following cases holds:
 
-1. An object of the desired generation exists: nothing is adopted; it is a generation like any other. 2. A generation of
-   the same components makes the same pods: it is the desired one, if all of its workers match. If
-   several match, the newest. 3. No generation does: a rolling update replaces them.
+1. An object of the desired generation exists: nothing is adopted; it is a generation like any other.
+2. A generation of the same components makes the same pods: it is the desired one, if all of its workers match. If
+   several match, the newest.
+3. No generation does: a rolling update replaces them.
 """
 
 from collections.abc import Mapping, Sequence, Set
