@@ -20,7 +20,7 @@ class NameTaken(Exception):
 
 
 class PredecessorRemains(NameTaken):
-    """The owner of an object of the desired name was deleted, and had the present owner's name: the object goes soon."""
+    """An object of the desired name belongs to a deleted owner with the present owner's name: it is deleted soon."""
 
     def __init__(self, resource: Resource, observed: KubeObject) -> None:
         super().__init__(resource, observed)

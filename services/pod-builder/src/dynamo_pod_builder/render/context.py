@@ -80,7 +80,7 @@ class PodContext:
 
     @property
     def has_own_commands(self) -> bool:
-        """Whether roles have their author's own commands: then no engine flags are added."""
+        """Whether roles have their own templates, with their author's commands: then no engine flags are added."""
         return has_role_templates(self.spec)
 
     @property

@@ -105,7 +105,7 @@ def children_as_given(
             spec["backendFramework"] = backend
         service = legacy.services.get(component.name, NO_SERVICE)
         own = without_metadata(spec, service, _given(graph, component, config)) if service.has_metadata else spec
-        # The graph's own are only in the template, as with the reference.
+        # The graph's own labels are only in the template, as with the reference.
         label_set = {**objects.labels(templates_of(component)[0]), **added}
         components.append(handed_down(_component_deployment(graph, name, own, label_set, owner), service))
         children += claim_templates(
