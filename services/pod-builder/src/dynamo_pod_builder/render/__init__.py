@@ -6,7 +6,7 @@
 |---|---|
 | `pod` | pods: containers, variables, volumes, probes, the user's template |
 | `backends` | flags of the inference engines |
-| `workloads` | what runs pods: Deployments, LeaderWorkerSets, PodCliqueSets |
+| `workloads` | objects that run pods: Deployments, LeaderWorkerSets, PodCliqueSets |
 | `network` | Services, ingress, gateways, the endpoint picker |
 | `access` | accounts, roles, pull secrets |
 | `sharing` | GPU memory that engines share, engines that fail over |

@@ -57,7 +57,7 @@ class Mesh:
     destination_rules: bool = False
     tls_mode: str = "SIMPLE"
     insecure_skip_verify: bool = True
-    #: Files of the mesh's proxy, for mode MUTUAL.
+    #: Files of the mesh's proxy for mode MUTUAL.
     client_certificate: str = ""
     private_key: str = ""
     ca_certificates: str = ""
@@ -65,7 +65,7 @@ class Mesh:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointDefaults:
-    """How checkpoints are taken, and where they are kept."""
+    """How checkpoints are taken and where they are stored."""
 
     enabled: bool = False
     #: Seccomp profile of nodes for pods of checkpoints, or "".
@@ -86,7 +86,7 @@ class CheckpointDefaults:
 
 @dataclass(frozen=True, slots=True)
 class AddedContainer:
-    """Requests and limits of a container that is added to pods, by resource."""
+    """Requests and limits of a container that the platform adds to pods, by resource."""
 
     requests: tuple[tuple[str, int | str], ...] = ()
     limits: tuple[tuple[str, int | str], ...] = ()
@@ -127,7 +127,7 @@ class RenderConfig:
     #: Resources of added containers that end before the engine starts, and of the server of a GPU memory service.
     init_container: AddedContainer = _UNBOUNDED
     memory_server: AddedContainer = _UNBOUNDED
-    #: Whether replicas can span several nodes, as LeaderWorkerSets.
+    #: Whether LeaderWorkerSets are available for replicas that span several nodes.
     leader_worker_sets: bool = False
     #: Whether graphs become PodCliqueSets, and how long Grove lets a gang be incomplete. Seconds; 0: Grove's default.
     grove: bool = False
@@ -154,7 +154,7 @@ class RenderConfig:
 class ObservedComponent:
     """The existing state of a component and its surroundings that decides how it is rendered."""
 
-    #: For pods that need no access to Kubernetes discovery: the namespace's service account for component pods.
+    #: The namespace's service account for component pods. Pods that need no access to Kubernetes discovery use it.
     service_account: str = DEFAULT_ACCOUNT
     #: `worker` if existing objects select prefill or decode pods by their type in v1alpha1; otherwise "".
     legacy_type: str = ""
@@ -186,27 +186,27 @@ class RunningPods:
 class ObservedGraph:
     """The existing state of a graph that must be kept."""
 
-    #: backendFramework of the existing component deployments, by the name of the DCD: the field is immutable.
+    #: backendFramework of the existing component deployments, by name of the DCD: the field is immutable.
     backends: Mapping[str, str] = field(default_factory=dict)
     #: Cliques of the existing PodCliqueSet, whose order is kept.
     cliques: tuple[str, ...] = ()
     #: Component types that its pods have from v1alpha1, by component: `ObservedComponent.legacy_type`.
     legacy_types: Mapping[str, str] = field(default_factory=dict)
-    #: What its cliques lack, by component: `ObservedComponent.lacking`.
+    #: Parts that its cliques lack, by component: `ObservedComponent.lacking`.
     lacking: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: Fields in the topology constraints of the existing PodCliqueSet.
     topology_fields: frozenset[str] = frozenset()
     #: Worker hash that its cliques must have on Grove, or "".
     generation: str = ""
-    #: What the pods of its components start from, by component.
+    #: The checkpoints that pods start from, by component.
     restores: Mapping[str, Restore] = field(default_factory=dict)
     #: Annotations of pods that may start from a PodSnapshot, by component.
     candidates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    #: Components of which no pod starts before their checkpoint is ready.
+    #: Components whose pods must not start before their checkpoint is ready.
     waiting: frozenset[str] = frozenset()
     #: Running pods of components that start from a checkpoint, by component (Grove) or component deployment.
     running: Mapping[str, RunningPods] = field(default_factory=dict)
-    #: GPUs that the main containers of its components claim, by component.
+    #: GPUs that the main containers claim, by component.
     claimed: Mapping[str, RoleClaims] = field(default_factory=dict)
     #: The surroundings of each of its components.
     around: ObservedComponent = NEW_COMPONENT

@@ -169,7 +169,7 @@ def _template_of_workers(spec: ComponentSpec) -> KubeObject | None:
 
 
 def metadata_of(template: KubeObject, legacy: LegacyService) -> tuple[dict[str, str], dict[str, str]]:
-    """Labels and annotations of the pods of a template."""
+    """Labels and annotations of a template's pods."""
     metadata = template.get("metadata") or {}
     return (
         {**legacy.labels, **(metadata.get("labels") or {})},
@@ -178,7 +178,7 @@ def metadata_of(template: KubeObject, legacy: LegacyService) -> tuple[dict[str, 
 
 
 def _unknown_type(legacy: LegacyService) -> str:
-    """A component type that v1beta1 does not know, such as `default`."""
+    """A component type that v1beta1 does not know, such as `default`; "" otherwise."""
     return "" if legacy.type in set(ComponentType) else legacy.type
 
 

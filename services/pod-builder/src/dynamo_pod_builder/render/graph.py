@@ -185,7 +185,7 @@ def _check_provider(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
 
 
 def _shared_access(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
-    """Accounts that all graphs of a namespace share; in a restricted installation the chart binds ClusterRoles to them."""
+    """Accounts that all graphs of a namespace share. In restricted mode the chart binds ClusterRoles to them."""
     types = {component.type for component in graph.spec.components}
     children: list[KubeObject] = []
     for component_type, account, rules, cluster_role, always in (

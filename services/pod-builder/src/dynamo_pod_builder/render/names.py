@@ -43,7 +43,7 @@ def discovery_account(graph: str) -> str:
 
 
 def clique(component: str, role: str = "") -> str:
-    """Clique of a component, or of one role in its groups."""
+    """Clique of a component, or of one role in the component's groups."""
     return f"{component.lower()}-{role}" if role else component.lower()
 
 
@@ -87,22 +87,22 @@ def ray_service(component_deployment: str) -> str:
 
 
 def model_service(model: str) -> str:
-    """Name of the headless Service that lists the workers of a model."""
+    """Headless Service that lists the workers of a model."""
     return f"dynamo-model-{base_model_hash(model)}"
 
 
 def claim_template(graph: str, component: str) -> str:
-    """ResourceClaimTemplate of the GPUs of a component's pods."""
+    """ResourceClaimTemplate for the GPUs of a component's pods."""
     return f"{graph}-{component.lower()}-gpu"
 
 
 def rank_claim(component: str, rank: int) -> str:
-    """Claim of the GPUs that the pods of one rank share."""
+    """Claim for the GPUs that the pods of one rank share."""
     return f"{component.lower()}-gpu-rank-{rank}"
 
 
 def wait_script(graph: str) -> str:
-    """ConfigMap of the script that waits for a group's leader."""
+    """ConfigMap with the script that waits for a group's leader."""
     return f"{graph}-wait-leader-script"
 
 
