@@ -1,4 +1,4 @@
-"""Composition root: all that the planner service is made of, on one page."""
+"""Composition root: all parts of the planner service, on one page."""
 
 from contextlib import AsyncExitStack
 

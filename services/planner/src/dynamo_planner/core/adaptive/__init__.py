@@ -1,4 +1,6 @@
-"""The policy `adaptive`: sizes pools by what requests will feel, for the time at which new replicas will be there."""
+"""The policy `adaptive`: sizes pools by the latency of individual requests, for the time when new replicas will be
+ready.
+"""
 
 from dynamo_planner.core.adaptive.policy import AdaptivePolicy
 

@@ -1,4 +1,4 @@
-"""What is remembered of each tick, as columns of one array: a tick that computes on hours of them does so at once."""
+"""The history of ticks, as columns of one array, so that a tick can compute on hours of it in one operation."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,10 +7,10 @@ Array = npt.NDArray[np.float64]
 
 
 class Columns:
-    """Rows of numbers in the order in which they came; the oldest can be dropped."""
+    """Rows of numbers in order of arrival; the oldest can be dropped."""
 
     def __init__(self, width: int, most: int | None = None) -> None:
-        """`most`: rows that are kept; None: as many as are not dropped."""
+        """`most`: the largest number of rows to keep; None: rows are kept until they are dropped."""
         self._most = most
         self._rows = np.empty((width, 64))
         self._first = self._end = 0
@@ -20,11 +20,11 @@ class Columns:
 
     @property
     def all(self) -> Array:
-        """By column and row, the oldest row first; valid until the next change."""
+        """All values by column and row, oldest row first; valid until the next change."""
         return self._rows[:, self._first : self._end]
 
     def append(self, *row: float) -> None:
-        """Take a row, as the newest."""
+        """Append a row as the newest."""
         if len(self) == self._most:
             self._first += 1
         if self._end == self._rows.shape[1]:
@@ -33,11 +33,11 @@ class Columns:
         self._end += 1
 
     def drop(self, count: int) -> None:
-        """Forget so many rows, the oldest."""
+        """Drop this many of the oldest rows."""
         self._first += count
 
     def _make_room(self) -> None:
-        # Twice what is there: a row is moved once for each that is appended, at most.
+        # Twice the rows that are kept: on average, each row is moved at most once per appended row.
         kept = self.all
         self._rows = np.empty((len(kept), max(64, 2 * len(self))))
         self._rows[:, : len(self)] = kept
@@ -45,5 +45,5 @@ class Columns:
 
 
 def total(values: Array) -> float:
-    """Their sum, added one after another: a policy that runs again comes to the very same figures."""
+    """The sum, added in order: a policy that is replayed computes exactly the same figures."""
     return float(values.cumsum()[-1]) if values.size else 0.0

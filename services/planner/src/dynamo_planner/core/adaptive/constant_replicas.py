@@ -1,7 +1,7 @@
-"""What would have kept the promise: the fewest replicas that keep the share of the last hour if they stand all the while.
+"""How many constant replicas would have kept the promise: the fewest that keep the share for the whole last hour.
 
-Where following the load keeps too little, since replicas come too late, this says what it takes instead. It is a figure for
-people, who know whether the next hour is like the last one.
+If following the load keeps too little because replicas start too late, this figure shows the alternative. It is for
+users, who know whether the next hour will be like the last one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,21 @@ from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
 from dynamo_planner.core.observing import Pool
 
 FEWEST = 12
-"""Samples below which the past says too little: two minutes of ten seconds."""
+"""With fewer samples, the history is too short: two minutes of ten seconds."""
 
 
 def highest(samples: Sequence[RateSample]) -> float:
-    """The highest rate of samples, requests a second."""
+    """The highest rate of the samples, requests a second."""
     return max((sample.rate for sample in samples), default=0.0)
 
 
 def constant_replicas(
     pools: Mapping[Pool, PoolState], samples: Sequence[RateSample], share: float
 ) -> tuple[dict[Pool, int], float] | None:
-    """Replicas by pool, and the share that they would have kept; None where too little was observed.
+    """Replicas by pool, and the share that they would have kept; None if there are too few samples or no requests.
 
-    `pools` say which numbers are considered. Where none of these keeps `share`, it is the one that keeps most.
+    `pools` limit the numbers that are considered. If none of these keeps `share`, the number that keeps most is
+    returned.
     """
     if len(samples) < FEWEST or not any(sample.rate for sample in samples):
         return None
@@ -35,7 +36,7 @@ def constant_replicas(
         pool: replace(state, startup=0.0, ready=state.most, asked=state.most, backlog=0.0)
         for pool, state in pools.items()
     }
-    # Windows may overlap; what counts is the time between samples.
+    # Windows may overlap, so the time between samples is used.
     step = (samples[-1].at - samples[0].at) / (len(samples) - 1)
     rates = Rates(
         leads=np.linspace(0.0, step * (len(samples) - 1), len(samples)),

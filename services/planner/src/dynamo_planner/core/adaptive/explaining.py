@@ -1,4 +1,4 @@
-"""A decision in words and figures: what was observed, what is predicted, what else could be done and what that would bring."""
+"""Explains a decision in words and figures: observations, predictions, and the alternatives with their effects."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,7 +17,9 @@ from dynamo_planner.core.decision import Explanation
 from dynamo_planner.core.observing import Observation, Pool
 
 WARM_FROM = 60.0
-"""Seconds of a start-up from which spare replicas are reported as a reserve: shorter ones follow the load."""
+"""Start-up seconds from which spare replicas are reported as a reserve: with shorter start-ups, replicas follow the
+load.
+"""
 
 
 def explain(
@@ -34,7 +36,7 @@ def explain(
     hold: HoldTime | None = None,
     at_risk: str = "",
 ) -> Explanation:
-    """The explanation of a tick that had all that it needs."""
+    """The explanation of a tick that had all its inputs."""
     sentence = _sentence(reason, forecast, plans, final, horizon) + _held(plans, hold) + _pause(demand, observation.now)
     if observation.traffic is not None and observation.traffic.ended:
         sentence += "; this release counts requests when they end, so growth shows as late as they last"
@@ -59,7 +61,7 @@ def explain(
 
 
 def _inputs(observation: Observation, forecast: Forecast, losses: Mapping[str, float]) -> dict[str, Any]:
-    """What was observed, and how ways to predict have done."""
+    """The observations, and the losses of the prediction methods."""
     inputs: dict[str, Any] = {
         "workers": {pool.value: asdict(counts) for pool, counts in observation.workers.items()},
         "forward_passes": len(observation.forward_passes),
@@ -80,7 +82,7 @@ def _inputs(observation: Observation, forecast: Forecast, losses: Mapping[str, f
 
 
 def _promised(promise: Promise | None, hold: HoldTime | None) -> dict[str, float]:
-    """What is aimed at, what was kept of late, and how long replicas are held; as far as it is known."""
+    """The aim, the share that was kept recently, and the hold time; only the figures that are known."""
     known = {
         "attainment_aim": promise.aim if promise else None,
         "attainment_of_last_hour": promise.kept if promise else None,
@@ -103,7 +105,7 @@ def _of_pools(plans: Mapping[Pool, PoolPlan], final: Mapping[Pool, int]) -> dict
 
 
 def _options(pool: Pool, plan: PoolPlan, taken: int, promise: Promise | None) -> list[dict[str, Any]]:
-    """One replica fewer and one more, what they bring, and why it is neither."""
+    """One replica fewer and one more, their effects, and why neither was chosen."""
     options = []
     for replicas in (taken - 1, taken + 1):
         if replicas < 0:
@@ -162,14 +164,16 @@ def _sentence(
 
 
 def _part(plans: Mapping[Pool, PoolPlan], counts: Mapping[Pool, int], what: str) -> str:
-    """Replicas that are planned for a reason of their own, and their GPUs."""
+    """Replicas that are planned for a separate reason, and their GPUs."""
     replicas = " and ".join(f"{count} {pool.value}" for pool, count in counts.items())
     gpus = sum(plans[pool].gpus * count for pool, count in counts.items())
     return f"{replicas} of these are {what} ({gpu_words(gpus)})"
 
 
 def _held(plans: Mapping[Pool, PoolPlan], hold: HoldTime | None) -> str:
-    """What is held though it is not needed now, for how long, and what shows that it pays; nothing where nothing is."""
+    """Replicas that are held although they are not needed now, for how long, and why that pays; empty if there are
+    none.
+    """
     held = {pool: plan.held for pool, plan in plans.items() if plan.held}
     if not held or hold is None or hold.kept is None:
         return ""
@@ -181,7 +185,7 @@ def _held(plans: Mapping[Pool, PoolPlan], hold: HoldTime | None) -> str:
 
 
 def _pause(demand: Demand, now: float) -> str:
-    """Why a pause is held through; nothing where requests come, or never paused."""
+    """Why replicas are held during a pause; empty if requests arrive, or never paused."""
     longest = demand.longest_pause(now)
     if not demand.quiet or not longest:
         return ""
@@ -189,7 +193,7 @@ def _pause(demand: Demand, now: float) -> str:
 
 
 def _reserve(forecast: Forecast, plans: Mapping[Pool, PoolPlan], horizon: float) -> str:
-    """What is kept warm, for what, and what it costs; nothing where nothing is."""
+    """The replicas kept warm, their purpose and their cost; empty if there are none."""
     kept = {pool: plan.reserve for pool, plan in plans.items() if plan.reserve}
     if not kept or horizon < WARM_FROM:
         return ""

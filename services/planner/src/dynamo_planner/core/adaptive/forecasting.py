@@ -1,7 +1,8 @@
-"""The rate to come: several ways to predict it, and the one that has done best at this distance.
+"""Predicts the rate: several methods, of which the one with the smallest past error at this lead time is used.
 
-Each way says at each tick what it expects after the time that a new replica needs. When that time has come, it is held against
-what came. So no setting says whether traffic is steady, climbs or swings, and the margin is what forecasts were short by.
+At each tick, each method predicts the rate at the end of a start-up time. At that time, the prediction is compared with
+the observed rate. So no setting says whether traffic is steady, climbs or oscillates, and the margin is derived from
+how much forecasts were too low.
 """
 
 from collections import deque
@@ -16,67 +17,75 @@ from dynamo_planner.core.adaptive.demand import LENGTHS_OVER, Demand, steady
 from dynamo_planner.core.adaptive.harmonic import LIMIT, Wave, find_wave
 
 SHORT = (0.6, 0.8)
-"""Being short of the load costs more than being above it: pinball loss at this quantile chooses, and sets the margin.
-The first where new replicas are there at once, the second where they need `LONG`: a shortage lasts as long."""
+"""Too low a forecast costs more than too high a one: the pinball loss at this quantile selects the method and sets the
+margin.
+The first value is for replicas that start at once, the second for those that need `LONG`: a shortage lasts as long as a
+start.
+"""
 LONG = 300.0
 MEMORY = 720
-"""Newest forecasts by which a way is judged: half an hour of them, so that what comes seldom is not forgotten at once."""
+"""Newest forecasts by which a method is judged: half an hour of them, so that rare events are not forgotten at once."""
 ALIKE = 0.5
-"""Share of forecasts, those made at rates nearest to this one, that show how far off this one may be."""
+"""Share of forecasts that estimate the error of this one: those that were made at the nearest rates."""
 ROWS = 8
-"""Rates that may come, for each lead time: enough to distinguish one case in eight."""
+"""Rates considered for each lead time: enough to distinguish one case in eight."""
 PLACES = (*((row + 0.5) / ROWS for row in range(ROWS - 1)), 0.99, 0.1, 0.9)
-"""Quantiles of errors: of each row, and the lowest and highest tenth for reports."""
+"""Quantiles of errors: one for each row, then the lowest and highest tenth for reports."""
 BELL = (-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53)
-"""Eight standard deviations that are as likely as each other."""
+"""Eight equally likely standard deviations."""
 FEWEST = 6
-"""Forecasts that a way must have made before it is judged by them."""
+"""Forecasts that a method must have made before it is judged."""
 TREND_OVER = (300.0, 180.0, 90.0)
-"""Seconds of samples that a trend is taken from."""
+"""Lengths in seconds of the windows that a trend is fitted to."""
 STRAIGHT = 1.6
-"""Samples may lie so many times further (squared) from a straight line than chance puts them."""
+"""Factor by which the squared distance of samples from a straight line may exceed that of chance."""
 TREND_LASTS = 60.0
-"""Seconds after which a trend has lost most of its force: nothing climbs without end."""
+"""Seconds after which a trend has lost most of its effect: no load climbs without end."""
 CLEAR = 2.0
-"""Standard deviations that a slope must differ from none."""
+"""Standard deviations by which a slope must differ from zero."""
 SURE = 3.0
-"""The same, before a climb may go on in proportion: what a chance slope grows to in that way costs many replicas."""
+"""The same, for a climb that may continue exponentially: such an extrapolation of a random slope would cost many
+replicas.
+"""
 WAVE_EVERY = 60.0
 """Seconds between two searches for a wave."""
 BURSTS = {"short-bursts": 30.0, "long-bursts": 120.0}
-"""Seconds after which a burst has lost most of its force, where bursts are what was observed."""
+"""Seconds after which a burst has lost most of its effect, if bursts were observed."""
 BURSTS_END = 0.8
-"""That bursts end is believed where it predicts so much better."""
+"""The forecast assumes that bursts end only if this reduces the loss to this factor."""
 WAYS = ("level", "trend", "wave", *BURSTS)
 USUAL_OVER = 7200.0
 UNSEEN, UNSEEN_MOST = 8.0, 600.0
-"""Start-up times without a burst, and seconds at most, after which none is expected: rarer ones are not worth a replica."""
+"""Start-up times without a burst, and the maximum in seconds, after which no burst is expected: rarer bursts are not
+worth a replica.
+"""
 UNSEEN_GROWTH = 2.0
-"""Times the rate that a burst adds where none was observed yet: it triples."""
+"""Growth, in multiples of the rate, of a burst when none was observed yet: the rate triples."""
 NEXT_GROWTH = 1.0
-"""...and that the next one adds, once the rate has tripled within a start-up time: most of what it grows by has come, so this
-one doubles it."""
+"""...and of the next burst after the rate has tripled within a start-up time: most of the growth has happened, so the
+next one doubles the rate.
+"""
 LONG_START = 60.0
-"""Seconds of a start-up from which the whole burst is reckoned with; shorter ones let replicas follow it."""
+"""Start-up seconds from which the full burst is planned for; with shorter start-ups, replicas can follow the burst."""
 BURST_ROWS = 1 / 8
-"""Share of the rates that may come that such a burst takes the place of."""
+"""Share of the considered rates that such a burst replaces."""
 CLIMB_MOST = 4.0
-"""Times the rate that a climb in proportion leads to at most: two doublings."""
+"""Factor that limits an exponential climb: two doublings."""
 BETTER = 0.95
-"""A way must do so much better than the one in use to take its place."""
+"""A method replaces the current one only if it reduces the loss to this factor."""
 
 
 @dataclass(slots=True)
 class Record:
-    """What a way predicted, and how it came out."""
+    """Predictions of a method, and their errors."""
 
     waiting: deque[tuple[float, float, float]] = field(default_factory=deque)
-    """(when, rate, rate when it was predicted)"""
+    """(time, predicted rate, rate at the time of the prediction)"""
     errors: Columns = field(default_factory=lambda: Columns(2, MEMORY))
-    """rate when it was predicted, what came less what was predicted"""
+    """rate at the time of the prediction, observed minus predicted rate"""
 
     def alike(self, rate: float) -> tuple[float, ...]:
-        """Errors of forecasts made at rates like this one; none before there are enough."""
+        """Errors of forecasts made at similar rates; empty if there are too few."""
         if len(self.errors) < FEWEST:
             return ()
         rates, errors = self.errors.all
@@ -84,7 +93,7 @@ class Record:
         return tuple(errors[nearest[: max(FEWEST, int(ALIKE * len(nearest)))]].tolist())
 
     def loss(self, short: float) -> float | None:
-        """Mean pinball loss, requests a second; None before there is enough to judge."""
+        """Mean pinball loss, requests a second; None if there are too few forecasts."""
         if len(self.errors) < FEWEST:
             return None
         _, errors = self.errors.all
@@ -93,11 +102,11 @@ class Record:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The rate by lead time, and what was made of it."""
+    """The rate by lead time, and the figures that it is based on."""
 
     way: str
     now: float
-    """the rate of this moment"""
+    """the current rate"""
     slope: float
     """requests a second, each second"""
     horizon: float
@@ -107,58 +116,58 @@ class Forecast:
     """the median of the last two hours"""
     trough: float = 0.0
     peak: float = inf
-    """what the rate was at most in that time, but for its highest hundredth"""
+    """the highest rate of that time, without the highest hundredth"""
     errors: tuple[float, ...] = ()
-    """of forecasts at the horizon, as they came out of late"""
+    """of recent forecasts at the horizon"""
     climbs: bool = False
-    """whether the slope is up beyond doubt"""
+    """whether the slope is significantly positive"""
     burst: float = 0.0
-    """requests a second on top of this rate that may come within a start-up time, though none were observed yet"""
+    """requests a second by which the rate may grow within a start-up time, although no burst was observed yet"""
     unseen: float = 0.0
-    """seconds for which such a burst is still expected, because the traffic is known for so short a time"""
+    """seconds for which such a burst is still expected, because the history of the traffic is so short"""
 
     def at(self, lead: float) -> float:
-        """The rate after so many seconds, without margin."""
+        """The rate after `lead` seconds, without margin."""
         return float(self.along(np.array([lead]))[0])
 
     def along(self, leads: Array) -> Array:
         """The rates at lead times, without margin."""
         if self.way == "wave" and self.wave is not None:
-            # What it says of now may be off; that wears off with time.
+            # The wave may not match the current rate; this difference decays with time.
             rates = self.wave.at(self.clock + np.append(0.0, leads))
             return np.asarray(np.maximum(0.0, rates[1:] + (self.now - rates[0]) * np.exp(-leads / TREND_LASTS)))
         if self.way == "trend":
             return np.maximum(0.0, self.now + self.slope * TREND_LASTS * (1 - np.exp(-leads / TREND_LASTS)))
         if self.way in BURSTS:
-            # A burst is not what is usual, but it is there now, and ends as bursts do.
+            # The burst is not part of the usual rate, but it is present now and decays like a burst.
             return self.usual + (self.now - self.usual) * np.exp(-leads / BURSTS[self.way])
         return np.full(leads.shape, self.now)
 
     @property
     def climbs_unjudged(self) -> bool:
-        """Whether the load climbs beyond doubt, and no forecast could be held against what came yet."""
+        """Whether the load climbs significantly, and no forecast could be compared with an observation yet."""
         return not self.errors and self.climbs
 
     @cached_property
     def _off(self) -> Array:
-        """What forecasts at the horizon were off by, at `PLACES`."""
+        """Errors of forecasts at the horizon, at `PLACES`."""
         return np.quantile(np.array(self.errors), PLACES) if self.errors else np.zeros(len(PLACES))
 
     def off_by(self) -> tuple[float, float]:
-        """What forecasts at the horizon were off by, but for the highest and lowest tenth."""
+        """Errors of forecasts at the horizon, without the highest and lowest tenth."""
         low, high = self._off[ROWS:]
         return float(low), float(high)
 
     def spread(self, leads: Array) -> Array:
-        """Rates that may come at lead times, `ROWS` of them, each as likely: the forecast, off as it was of late."""
+        """`ROWS` equally likely rates at each lead time: the forecast plus its recent errors."""
         return self._with_burst(self._spread(leads), leads)
 
     def highest(self, lead: float) -> float:
-        """The highest of the rates that may come after so many seconds."""
+        """The highest considered rate after `lead` seconds."""
         return float(self.spread(np.array([lead])).max())
 
     def _with_burst(self, rates: Array, leads: Array) -> Array:
-        """The highest of the rates may be a burst that was not observed yet."""
+        """Replaces the highest of the rates with a burst that was not observed yet."""
         if self.burst <= 0:
             return rates
         count = max(1, round(len(rates) * BURST_ROWS))
@@ -170,11 +179,12 @@ class Forecast:
     def _spread(self, leads: Array) -> Array:
         expected = self.along(leads)
         if not self.errors:
-            # How forecasts do is not known yet: it may stay as it is, or go on as it does, just as well.
+            # The errors of forecasts are not known yet: the rate may stay constant or continue its trend, with equal
+            # probability.
             straight = np.maximum(0.0, self.now + self.slope * leads)
             unjudged = [expected, np.full(len(leads), self.now), straight]
             if self.climbs_unjudged:
-                # Or as before by the same share of itself: loads that begin to climb often do so ever faster.
+                # Or it continues to grow exponentially: a beginning climb often accelerates.
                 grown = np.exp(np.minimum(self.slope / max(self.now, 1e-9) * leads, log(CLIMB_MOST)))
                 unjudged.append(self.now * grown)
             return np.array(unjudged)
@@ -195,11 +205,11 @@ class Forecaster:
         self._losses: dict[str, float] = {}
 
     def losses(self) -> dict[str, float]:
-        """How the ways have done up to the last forecast, requests a second off."""
+        """Losses of the methods up to the last forecast, requests a second."""
         return self._losses
 
     def forecast(self, demand: Demand, now: float, horizon: float) -> Forecast:
-        """What to expect; `horizon` is the time that a new replica needs. Call once a sample."""
+        """The forecast; `horizon` is the start-up time of a new replica. Call it once per sample."""
         self._short = SHORT[0] + (SHORT[1] - SHORT[0]) * min(1.0, horizon / LONG)
         start, slope, climbs = _trend(demand, now)
         if now - self._searched >= WAVE_EVERY:
@@ -218,7 +228,7 @@ class Forecaster:
         self._losses = {way: loss for way, loss in known if loss is not None}
         self._choose(ways)
         if self._way == "wave" and self._wave is not None:
-            # It is fitted again each minute: what earlier ones were off by says nothing of this one.
+            # The wave is fitted again each minute: the errors of earlier waves do not apply to this one.
             errors = tuple(self._wave.off * each for each in BELL)
         else:
             errors = self._records[self._way].alike(start)
@@ -235,7 +245,7 @@ class Forecaster:
         if self._way not in ways:
             self._way = "trend"
         losses = {way: loss for way, loss in self._losses.items() if way in ways}
-        # That bursts end has to be observed first.
+        # Bursts must have been observed before the forecast assumes that they end.
         for way in BURSTS:
             if way in losses:
                 losses[way] /= BURSTS_END
@@ -246,22 +256,23 @@ class Forecaster:
 
 
 def _unseen(rate: float, usual: float, growth: float, horizon: float) -> float:
-    """What a burst may add that was not observed yet, `growth` times the rate: more where starts take long.
+    """Requests a second that an unobserved burst may add: `growth` times the rate, scaled up to full for long
+    start-ups.
 
-    What is usual grows by that, so a rate that is as high already is the burst.
+    The usual rate grows by `growth`, so if the rate is already that high, the burst has happened.
     """
     grows = min(growth * rate, max(0.0, (1 + growth) * usual - rate))
     return grows * min(1.0, horizon / LONG_START)
 
 
 def _jump(demand: Demand, peak: float) -> float:
-    """What a burst may add that has just begun: as much again, but no more than leads to where rates have been."""
+    """Growth expected from a burst that has just begun: as much again, but not beyond the earlier peak."""
     jump, newest = demand.jump(), demand.samples[-1].rate
     return min(jump, peak - newest) if jump and newest < peak else jump
 
 
 def _usual(demand: Demand, now: float) -> tuple[float, float, float]:
-    """Median, 5th and 99th percentile of the last two hours."""
+    """Median, 5th and 99th percentile of the last two hours' rates."""
     rates = np.sort(demand.rates_since(now - USUAL_OVER))
     if not rates.size:
         return 0.0, 0.0, 0.0
@@ -271,11 +282,10 @@ def _usual(demand: Demand, now: float) -> tuple[float, float, float]:
 
 
 def _trend(demand: Demand, now: float) -> tuple[float, float, bool]:
-    """The rate of this moment, its slope (requests a second each second) and whether it climbs beyond doubt.
+    """The current rate, its slope (requests a second, per second) and whether it climbs significantly.
 
-    There is no slope where chance alone could make it.
-
-    Taken from the longest of some windows that a straight line fits as well as chance lets it.
+    The slope is 0 if chance alone could explain it. The trend is fitted to the longest window in which a straight line
+    fits as well as chance permits.
     """
     recent = demand.recent(now, LENGTHS_OVER)
     for window in TREND_OVER:
@@ -287,7 +297,7 @@ def _trend(demand: Demand, now: float) -> tuple[float, float, bool]:
         off = times - times.mean()
         width = float((off**2).sum())
         slope = float((off * (rates - rates.mean())).sum() / width)
-        # Variance of one sample of chance arrivals.
+        # Variance of one sample of random arrivals.
         chance = max(float(rates.mean()), 1 / newest[0].seconds) / newest[0].seconds
         left = float(((rates - rates.mean() - slope * off) ** 2).sum())
         if left > STRAIGHT * chance * (len(newest) - 2) and window > TREND_OVER[-1]:

@@ -1,4 +1,4 @@
-"""Load that comes in waves: the period that explains the observed rates, and the wave that goes on."""
+"""Periodic load: the period that explains the observed rates, and the wave that continues them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,39 +9,39 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 HARMONICS = 2
-"""A wave and its first overtone, as `_waves` has them: steep mornings and slow evenings are more than one sine."""
+"""A wave and its first overtone, as in `_waves`: steep mornings and slow evenings need more than one sine."""
 PERIODS = 48
-"""Periods that are tried, evenly by their logarithm."""
+"""Periods that are tried, on a logarithmic scale."""
 SHORTEST = 12
-"""Samples of the shortest period: less is noise."""
+"""Samples in the shortest period: shorter periods are noise."""
 LEAST_OBSERVED = 0.75
-"""Share of a period that must have been observed before it is considered; how well it predicts decides then."""
+"""Share of a period that must have been observed before the period is considered; its prediction error decides then."""
 FEWEST = 24
 EXPLAINED = 0.6
 """Share of the variance that a wave has to explain."""
 LIMIT = 720
-"""Newest samples that it is fitted to."""
+"""Newest samples that the wave is fitted to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """A mean and its swings."""
+    """A mean and its oscillations."""
 
     period: float
     weights: tuple[float, ...]
     explained: float
     off: float
-    """standard deviation of the samples from it, requests a second"""
+    """standard deviation of the samples from the wave, requests a second"""
 
     def at(self, when: Array) -> Array:
-        """The rates at times, not below 0."""
+        """The rates at given times, not below 0."""
         angles = 2 * np.pi * when / self.period
         mean, *swings = self.weights
         return np.maximum(0.0, mean + sum(weight * wave for weight, wave in zip(swings, _waves(angles), strict=False)))
 
 
 def find_wave(times: Array, rates: Array) -> Wave | None:
-    """The wave that explains the samples best; None where no wave does, or too little was observed."""
+    """The wave that explains the samples best; None if no wave explains enough, or there are too few samples."""
     times, rates = times[-LIMIT:], rates[-LIMIT:]
     if times.size < FEWEST:
         return None
@@ -52,7 +52,7 @@ def find_wave(times: Array, rates: Array) -> Wave | None:
     if longest <= shortest or spread <= 0:
         return None
     best = _best(times, rates, np.geomspace(shortest, longest, PERIODS), spread)
-    # Between the periods tried, twice finer: a period off by some percent is out of step soon.
+    # Twice, refine around the best period: a period that is wrong by a few percent soon loses its phase.
     for width in (0.04, 0.01):
         near = np.linspace(best.period * (1 - width), best.period * (1 + width), 7)
         best = max(best, _best(times, rates, near, spread), key=lambda wave: wave.explained)
@@ -60,8 +60,8 @@ def find_wave(times: Array, rates: Array) -> Wave | None:
 
 
 def _best(times: Array, rates: Array, periods: Array, spread: float) -> Wave:
-    """Of the periods, that of the wave that explains most; all are fitted at once."""
-    # Overtones of a wave that was not observed whole could be anything.
+    """The wave that explains most, among the periods; all are fitted at once."""
+    # Overtones of a wave that was not observed completely are undetermined.
     whole = times[-1] - times[0] >= 1.25 * periods
     fits = [
         _fit(times, rates, chosen, harmonics, spread)
@@ -76,7 +76,7 @@ def _fit(times: Array, rates: Array, periods: Array, harmonics: int, spread: flo
     for number, wave in zip(range(2 * harmonics), _waves(2 * np.pi * times / periods[:, None]), strict=False):
         rows[:, 1 + number] = wave
     columns = rows.transpose(0, 2, 1)
-    # A little pull to the mean keeps waves that were observed in part from swinging far.
+    # A small pull towards the mean limits the amplitude of partly observed waves.
     pull = 0.02 * times.size * np.diag([0.0] + [1.0] * (2 * harmonics))
     weights = np.linalg.solve(rows @ columns + pull, (rows @ rates)[:, :, None])
     left = ((rates - (columns @ weights)[:, :, 0]) ** 2).sum(axis=1)
@@ -90,7 +90,7 @@ def _fit(times: Array, rates: Array, periods: Array, harmonics: int, spread: flo
 
 
 def _waves(angles: Array) -> Iterator[Array]:
-    """Sine and cosine, and those of twice the angle."""
+    """Sine and cosine of the angles, and of twice the angles."""
     sine, cosine = np.sin(angles), np.cos(angles)
     yield from (sine, cosine)
     yield from (2 * sine * cosine, 1 - 2 * sine**2)

@@ -1,11 +1,12 @@
-"""How long a replica is held after it was last needed: as long as the graph's own traffic shows that it pays.
+"""How long a replica is held after it was last needed: as long as the graph's own traffic shows that holding pays.
 
-Shrinking is a bet that the load does not come back before a new replica could be there. Whether such bets were won is known: what
-was needed at each tick is remembered, with the rate that came. So each length of holding is tried on the last two hours: which
-replicas there would have been, which share of requests they would have kept, and which GPU time they would have taken, starts
-included. The cheapest length that loses hardly any requests is used, and of those that cost hardly more the longest one, since
-a decision less is worth something, too. A wave says when the load comes back: once one is used for long enough, lengths are tried
-on what was planned with it alone, since bets that were made without it say nothing of bets that are made with it.
+Removing a replica is a bet that the load does not return before a new replica could be ready. The outcome of past bets
+is known: the need of each tick is kept, with the observed rate. So each hold time is simulated on the last two hours:
+which replicas there would have been, which share of requests they would have kept, and how much GPU time they would
+have used, including starts. The cheapest hold time that loses hardly any requests is used. Among those that cost hardly
+more, the longest is used, because fewer decisions also have a value. A wave predicts when the load returns: when a wave
+has been used for long enough, hold times are simulated only on plans that used it, because the outcome of bets without
+it does not apply to bets with it.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from dynamo_planner.core.adaptive.sizing import Sizer
 from dynamo_planner.core.observing import Pool
 
 OVER = 7200.0
-"""Seconds of the past that lengths are tried on."""
+"""Seconds of history that hold times are simulated on."""
 FEWEST = 30
-"""Ticks below which the past says too little: five minutes of ten seconds."""
+"""With fewer ticks, the history is too short: five minutes of ten seconds."""
 LENGTHS = (30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0)
-"""Seconds of holding that are tried, next to none: each twice the one before."""
+"""Hold times in seconds that are simulated, in addition to 0: each twice the previous one."""
 LOST = 0.4
-"""Of the share of requests that may miss, so much may miss because replicas were let go."""
+"""Part of the share of requests that may miss which holding too briefly may use up."""
 CALM = 0.04
-"""So much more GPU time is paid for fewer decisions."""
+"""Share of additional GPU time that is accepted for fewer decisions."""
 EVERY = 60.0
-"""Seconds between two trials: they take some milliseconds."""
+"""Seconds between two simulations: one takes some milliseconds."""
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -44,49 +45,50 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What was planned for each pool at a tick, and the rate that came up to it."""
+    """The plan for each pool at a tick, and the rate observed up to it."""
 
     at: float
     rate: float
     replicas: Mapping[Pool, int]
     by_wave: bool = False
-    """whether a wave predicted the load of the plan"""
+    """whether the plan used a load predicted by a wave"""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldTime:
-    """Seconds for which replicas are held, and what that would have brought."""
+    """The hold time in seconds, and its simulated effect."""
 
     seconds: float
     replicas: Mapping[Pool, int]
-    """that the rates of these seconds needed"""
+    """replicas that the rates of these seconds needed"""
     kept: float | None = None
-    """share of the requests that lengths were tried on; None where too little was observed"""
+    """share of the requests in the simulation that were kept; None if the history is too short"""
     by_wave: bool = False
-    """whether they were tried on what was planned with a wave alone"""
+    """whether the simulation used only plans that a wave predicted"""
 
 
 class Holding:
-    """Remembers what was needed, and says how long replicas are held."""
+    """Keeps the past needs, and computes the hold time."""
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self._pools = pools
         self._past = Columns(3 + len(pools))
-        """when, rate, whether a wave predicted the load of the plan, and replicas by pool"""
+        """time, rate, whether a wave predicted the load of the plan, and replicas by pool"""
         self._forgotten = self._tried = -inf
         self._seconds, self._kept, self._by_wave = 0.0, 1.0, False
 
     def observe(self, needed: Needed) -> None:
-        """Take what is needed now."""
+        """Add the current need."""
         self._past.append(needed.at, needed.rate, needed.by_wave, *(needed.replicas[pool] for pool in self._pools))
         self._past.drop(int(np.searchsorted(self._past.all[0], needed.at - OVER, side="right")))
 
     def recall(
         self, past: Sequence[RateSample], every: float, sizers: Mapping[Pool, Sizer], most: int, share: float
     ) -> None:
-        """Take rates from before planning began with what they needed by themselves, as if planned every so many seconds.
+        """Add rates from before planning began, with the replicas that they needed, as if planned every `every`
+        seconds.
 
-        At most `most` replicas of a pool; `share` as in `hold`. What is older than `OVER` would be forgotten at once.
+        At most `most` replicas of a pool; `share` as in `hold`. Samples older than `OVER` are ignored.
         """
         past = [sample for sample in past if sample.at > past[-1].at - OVER]
         rates, each = np.array([sample.rate for sample in past]), share ** (1 / len(sizers))
@@ -100,11 +102,13 @@ class Holding:
                 self.observe(Needed(at, sample.rate, replicas))
 
     def forget(self, now: float) -> None:
-        """What was needed up to now holds nothing any more: requests have ceased. It still shows how long holding pays."""
+        """Stop holding replicas for needs before `now`, because requests have ceased. The history still serves the
+        simulation.
+        """
         self._forgotten = now
 
     def planned(self, now: float, pool: Pool, seconds: float) -> int:
-        """The most that was planned for a pool within the last seconds, this tick included."""
+        """The highest plan for a pool within the last seconds, including this tick."""
         at, *_ = past = self._past.all
         since = int(np.searchsorted(at, max(now - seconds, self._forgotten)))
         return int(past[self._row(pool), min(since, at.size - 1) :].max())
@@ -121,10 +125,11 @@ class Holding:
         *,
         soon: float = 0.0,
     ) -> HoldTime:
-        """How long to hold what rates needed, and how many that are now; `sizers` with the GPUs of a replica.
+        """The hold time, and the replicas held now; `sizers` with the GPUs of a replica.
 
-        Plans are held for a start-up time in any case. Rates need what keeps `share` of requests; `may_miss` is the share of
-        requests that may be late. The replicas are those that are still held in `soon` seconds, should the rate stay.
+        Plans are held for a start-up time in any case. A rate needs the replicas that keep `share` of requests;
+        `may_miss` is the share of requests that may be late. The replicas are those still held in `soon` seconds if the
+        rate stays constant.
         """
         if len(self._past) < FEWEST:
             return HoldTime(0.0, dict.fromkeys(sizers, 0))
@@ -142,22 +147,22 @@ class Holding:
         replicas = dict.fromkeys(sizers, 0)
         if self._seconds:
             since = min(now, max(now + soon - self._seconds, self._forgotten))
-            # More is needed at a higher rate.
+            # A higher rate needs more replicas.
             highest = rates[np.searchsorted(at, since) :].max(keepdims=True)
             for pool, (sizer, _) in sizers.items():
-                # No more than was ever planned, which is what budgets and limits have left.
+                # At most the highest past plan, which budgets and limits permitted.
                 most = int(past[self._row(pool)].max())
                 replicas[pool] = int(_needed(sizer.shares(highest, most), each)[0])
         return HoldTime(self._seconds, replicas, self._kept, self._by_wave)
 
     def _with_wave(self) -> int:
-        """How many of the newest ticks a wave planned without a break."""
+        """How many of the newest ticks in a row used a wave."""
         others = np.flatnonzero(self._past.all[2] == 0)
         return len(self._past) - (int(others[-1]) + 1 if others.size else 0)
 
 
 def _cheapest(history: _History, may_miss: float) -> tuple[float, float]:
-    """Seconds of holding, and the share of requests that would have been kept."""
+    """The hold time in seconds, and the simulated share of requests kept."""
     tried = [(seconds, *history.tried(seconds)) for seconds in (0.0, *LENGTHS)]
     most = max(kept for _, kept, _ in tried)
     enough = [each for each in tried if each[1] >= most - LOST * may_miss]
@@ -167,23 +172,23 @@ def _cheapest(history: _History, may_miss: float) -> tuple[float, float]:
 
 
 def _needed(shares: Floats, share: float) -> Counts:
-    """The fewest replicas that keep so large a share at each rate, of `shares` by replicas and rate; else the most there are."""
+    """The fewest replicas that keep `share` at each rate, from `shares` by replicas and rate; otherwise the maximum."""
     enough = shares >= share
     return np.asarray(np.where(enough.any(axis=0), enough.argmax(axis=0), len(shares) - 1))
 
 
 @dataclass(frozen=True)
 class _History:
-    """What each pool was planned to have and what rates needed, by tick."""
+    """By tick: the replicas planned for each pool, and those that the rates needed."""
 
     step: float
-    """seconds between two ticks, on the mean"""
+    """mean seconds between two ticks"""
     rates: Floats
     startup: float
     planned: Mapping[Pool, Counts]
-    """held for a start-up time, as plans are"""
+    """each held for a start-up time, like real plans"""
     needed: Mapping[Pool, Counts]
-    """by the rates themselves"""
+    """for the observed rates"""
     shares: Mapping[Pool, Floats]
     """share of requests in time, by replicas and tick"""
     gpus: Mapping[Pool, int]
@@ -205,12 +210,12 @@ class _History:
         return cls(step, rates, startup, planned, needed, shares, {pool: gpus for pool, (_, gpus) in sizers.items()})
 
     def tried(self, seconds: float) -> tuple[float, float]:
-        """Share of requests kept, and GPUs on the mean, had replicas been held so long."""
+        """Share of requests kept, and mean GPUs, if replicas had been held for `seconds`."""
         kept, gpus = np.ones(self.rates.size), 0.0
         for pool, planned in self.planned.items():
             held = _highest(self.needed[pool], round(seconds / self.step)) if seconds else planned
             asked = np.maximum(planned, held)
-            # What is asked for is there once it was asked for all the while that a start takes.
+            # A replica is ready when it has been requested for a full start-up time.
             there = _lowest(asked, round(self.startup / self.step))
             kept *= self.shares[pool][there, np.arange(self.rates.size)]
             gpus += self.gpus[pool] * float(asked.mean())
@@ -219,10 +224,10 @@ class _History:
 
 
 def _highest(values: Counts, steps: int) -> Counts:
-    """The highest of each value and so many before it; before the first one lies the same."""
+    """For each value, the highest of it and the `steps` before; the first value is repeated at the beginning."""
     return np.asarray(maximum_filter1d(values, steps + 1, mode="nearest", origin=steps // 2))
 
 
 def _lowest(values: Counts, steps: int) -> Counts:
-    """The same, the lowest."""
+    """The same, for the lowest value."""
     return np.asarray(minimum_filter1d(values, steps + 1, mode="nearest", origin=steps // 2))

@@ -1,4 +1,4 @@
-"""The policy `adaptive`: the traffic is read each sample, and a decision follows where a pool should change."""
+"""The policy `adaptive`: reads the traffic at each sample, and decides when a pool should change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -28,26 +28,28 @@ from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.warmup import Interval, as_past
 
 LONGER = 2.0
-"""A source without samples for a short window is asked for one so many times longer: it is scraped too seldom."""
+"""If a source has no samples for a short window, the window is lengthened by this factor: the source is scraped too
+rarely.
+"""
 SHORTER_AFTER = 600.0
-"""Seconds after which a shorter one is tried again: each attempt that fails holds everything for a sample."""
+"""Seconds after which a shorter window is tried again: each failed attempt blocks decisions for one sample."""
 SHORTEST_STEP = 2.5
 MOST_STEPS = 60
-"""Lead times that are weighed: seconds between them at least, and their number at most."""
+"""Lead times that are weighed: minimum seconds between them, and their maximum number."""
 PAST = OVER
-"""Seconds of the past that planning begins with: what times of holding are tried on."""
+"""Seconds of history to begin with: the hold times are simulated on it."""
 NEARLY_ALL = 0.99
-"""Share of requests in time beyond which more replicas are not even considered."""
+"""Share of requests in time above which more replicas are not considered."""
 UNKNOWN_STARTUP = 60.0
-"""Seconds that a new replica is thought to need, before one was measured: loading a model takes about a minute at least."""
+"""Assumed start-up seconds before one was measured: loading a model takes at least about a minute."""
 PAUSES = 2.0
-"""Requests have ceased after so many times the longest pause of late that they came back from."""
+"""Requests have ceased after this multiple of the longest recent pause."""
 SHORTEST_SAMPLE, LONGEST_SAMPLE = 10.0, 30.0
-"""Seconds of traffic: shorter windows are mostly chance, longer ones show a change too late."""
+"""Seconds of traffic in a sample: shorter windows are mostly noise, longer ones show a change too late."""
 
 
 class AdaptivePolicy:
-    """Plans pools for the load that is predicted for when new replicas would be there, and keeps them steady."""
+    """Plans pools for the load predicted for the time when new replicas are ready, and keeps them steady."""
 
     def __init__(
         self, config: PlannerConfig, *, profile: Profile | None = None, warmup: Sequence[Interval] = ()
@@ -65,8 +67,8 @@ class AdaptivePolicy:
         self._shorter_at = 0.0
         self._queued = 0
         self._moves_since = inf
-        """when the budget first had one pool give to another, and has since"""
-        # By older ones no way to predict is judged, and each costs milliseconds of the first tick.
+        """since when the budget requires a move from one pool to another, without a break"""
+        # Older intervals are not used to judge methods, and each costs milliseconds in the first tick.
         self._past = as_past(warmup[-MEMORY:], float(config.throughput_adjustment_interval_seconds))
 
     def first_tick(self, now: float) -> Tick:
@@ -74,7 +76,7 @@ class AdaptivePolicy:
         return self._tick(now + self._sample)
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
-        """Observe, learn, predict, decide. Each pool has what it keeps, also where nothing can be decided."""
+        """Observe, learn, predict, decide. Each pool gets at least its minimum, even if nothing can be decided."""
         effects = self._effects(tick, observation)
         lifted = self._limits.lifted(observation.workers, observation.capabilities)
         if effects.decision is None and lifted is not None:
@@ -82,7 +84,7 @@ class AdaptivePolicy:
         return effects
 
     def _effects(self, tick: Tick, observation: Observation) -> Effects:
-        # A sample that was missed is not made up for: it would be of the same traffic as this one.
+        # A missed sample is not repeated: it would cover the same traffic as this one.
         at = tick.at + self._sample if tick.at + self._sample > observation.now else observation.now + self._sample
         self._engine.observe(observation.forward_passes)
         self._sizing.observe(observation.forward_passes)
@@ -129,7 +131,7 @@ class AdaptivePolicy:
         )
 
     def _unknown(self, observation: Observation) -> Explanation | None:
-        """Why nothing can be decided; None where it can."""
+        """Why nothing can be decided; None if a decision is possible."""
         unknown = [pool for pool in self._limits.pools if pool not in observation.workers]
         if "workers" in observation.missing or unknown:
             why = observation.missing.get("workers")
@@ -174,30 +176,31 @@ class AdaptivePolicy:
             self._sizing.learn_after(traffic.ttft, load, self._able(observation, Pool.PREFILL), ready[Pool.PREFILL])
         reported = any(f.pool is Pool.DECODE and f.wall_time > 0 for f in observation.forward_passes)
         if traffic.itl and not reported and Pool.DECODE in pools and self._config.mode is not Mode.AGG:
-            # Without forward passes: sequences by Little's law, at the pace that was measured.
+            # Without forward passes: sequences by Little's law, from the measured token latency.
             batch = load.rate * load.osl * traffic.itl / 1000 / max(ready[Pool.DECODE], 1)
             if batch >= 1:
                 self._engine.decode.observe((batch, batch * load.context), traffic.itl)
 
     def _review(self, observation: Observation, traffic: Traffic, sizers: Mapping[Pool, Sizer]) -> None:
-        """Estimate which share of the traffic was kept, with the replicas that served it."""
+        """Estimate the share of the traffic that the serving replicas kept."""
         rate = traffic.requests / traffic.duration
         share = prod(sizer.at(rate).share(observation.workers[pool].ready) for pool, sizer in sizers.items())
         requests = rate * min(traffic.duration, self._sample)
         self._promise.observe(observation.now, requests, 0.0 if self._is_late(traffic) else share)
 
     def _is_late(self, traffic: Traffic) -> bool:
-        """Whether a mean time is beyond its target."""
+        """Whether a mean latency exceeds its target."""
         return any(
             mean is not None and mean > target
             for mean, target in ((traffic.ttft, self._config.ttft_ms), (traffic.itl, self._config.itl_ms))
         )
 
     def _recall(self, observation: Observation, ended: float) -> None:
-        """Learn from what came before planning began, up to `ended`, as if it had been planned for.
+        """Learn from the traffic before planning began, up to `ended`, as if it had been planned for.
 
-        So a planner that starts again forgets neither waves nor bursts. The trace of the configuration stands in where nothing
-        is known. Which replicas served it is not known: of the promise, only what mean times show to be late counts as missed.
+        So a planner that restarts forgets neither waves nor bursts. If no such traffic is known, the trace of the
+        configuration is used. The replicas that served it are not known, so the promise counts as missed only what the
+        mean latencies prove to be late.
         """
         known, self._past = observation.past or self._past, ()
         horizon = self._horizon(observation)
@@ -230,11 +233,13 @@ class AdaptivePolicy:
         return observation.capabilities.get(pool, EngineCapabilities())
 
     def _sizers(self, load: Load, observation: Observation) -> dict[Pool, Sizer]:
-        """Of each pool, for a load."""
+        """The sizer of each pool, for a load."""
         return {pool: self._sizing.sizer(pool, load, self._able(observation, pool)) for pool in self._limits.pools}
 
     def _plan(self, observation: Observation, forecast: Forecast, sizers: Mapping[Pool, Sizer]) -> dict[Pool, PoolPlan]:
-        """What each pool shall have: more if it brings enough in time, fewer if they have not been worth it for a while."""
+        """The plan of each pool: more replicas if they bring enough in time, fewer if they were not worth it for a
+        while.
+        """
         startup, now = self._longest_startup(observation), observation.now
         leads = _leads(startup)
         weighing = self._weighing(observation, forecast, startup, leads, sizers)
@@ -257,7 +262,7 @@ class AdaptivePolicy:
             for pool, state in weighing.pools.items()
         }
         if any(each.shrinks for each in needs.values()):
-            # What else can go soon goes with it: a decision less.
+            # Other replicas that can go soon are removed together with it, which saves a decision.
             soon = self._hold_for(weighing, startup, TOGETHER)
             enough = self._enough(weighing, startup, now + TOGETHER, soon)
             needs = {pool: replace(each, enough=enough[pool]) for pool, each in needs.items()}
@@ -284,9 +289,9 @@ class AdaptivePolicy:
         }
 
     def _enough(self, weighing: Weighing, startup: float, at: float, hold: HoldTime) -> dict[Pool, int]:
-        """What pools have to keep at a time, this one or one soon after.
+        """Replicas that pools must keep at a time: now, or soon.
 
-        That is what was planned since a start-up time before, and what is held of those that there are.
+        These are the ones planned within the last start-up time, and the existing ones that are held.
         """
         return {
             pool: max(self._holding.planned(at, pool, startup), min(hold.replicas[pool], state.asked))
@@ -294,9 +299,9 @@ class AdaptivePolicy:
         }
 
     def _hold_for(self, weighing: Weighing, startup: float, soon: float = 0.0) -> HoldTime:
-        """How long replicas are held that are not needed, and which, so many seconds from now.
+        """How long unneeded replicas are held, and which are still held in `soon` seconds.
 
-        Where GPUs have a price, that says it all.
+        If GPUs have a price, none are held: the price decides alone.
         """
         if self._config.gpu_price is not None:
             return HoldTime(0.0, dict.fromkeys(weighing.pools, 0))
@@ -321,7 +326,7 @@ class AdaptivePolicy:
     def _constant_replicas(
         self, observation: Observation, plans: Mapping[Pool, PoolPlan]
     ) -> tuple[dict[Pool, int], float] | None:
-        """Replicas that would have kept the promise of the last hour, had they been there all the while."""
+        """Constant replicas that would have kept the promise of the last hour."""
         samples = [sample for sample in self._demand.samples if sample.at > observation.now - WINDOW]
         rate = highest(samples)
         states = {pool: self._state(pool, observation, plan.sizer.at(rate), rate) for pool, plan in plans.items()}
@@ -336,7 +341,7 @@ class AdaptivePolicy:
         prompts = pool is Pool.PREFILL or Pool.PREFILL not in self._limits.pools
         tokens = sum(forward.queued.sum_prefill_tokens for forward in observation.forward_passes) if prompts else 0
         backlog = tokens / max(self._demand.load(0.0).fresh, 1.0)
-        # Prompts that wait come on top of what arrives, until new replicas have worked them off.
+        # Waiting prompts add to the arrivals until new replicas have processed them.
         highest += backlog / max(TOGETHER, self._startup(pool, observation))
         enough = sizer.at(highest).fewest(NEARLY_ALL)
         return PoolState(
@@ -401,9 +406,10 @@ class AdaptivePolicy:
     def _within_budget(
         self, observation: Observation, desired: Mapping[Pool, int], current: Mapping[Pool, int], startup: float
     ) -> dict[Pool, int]:
-        """What the budget has room for. A replica goes from one pool to another once that was better for a start-up time.
+        """The replicas that the budget permits. A replica moves between pools only if that was better for a whole
+        start-up time.
 
-        It serves no one while it starts, so one sample that is unlike the others moves none.
+        It serves nothing while it starts, so a single unusual sample moves none.
         """
         able, now = observation.capabilities, observation.now
         final, unmoved = self._limits.bounded(desired, able), self._limits.unmoved(desired, current, able)
@@ -414,20 +420,20 @@ class AdaptivePolicy:
         return final if now - self._moves_since >= startup else unmoved
 
     def _drawing(self, observation: Observation, asked: Mapping[Pool, int]) -> dict[Pool, int]:
-        """Replicas that draw power: those asked for, and those that are still there."""
+        """Replicas that draw power: the requested ones, and existing ones that are to go."""
         return {pool: max(count, observation.workers[pool].ready) for pool, count in asked.items()}
 
     def _idle_after(self, observation: Observation) -> float:
-        """Seconds without a request after which none is expected: an interval, or longer than the pauses of late.
+        """Seconds without a request after which none is expected: an interval, or a multiple of the recent pauses.
 
-        No pause is held through for longer than a burst is expected that was not observed yet: then a start costs less.
+        Replicas are held no longer than an unobserved burst would be expected: after that, a start costs less.
         """
         pause = PAUSES * self._demand.longest_pause(observation.now)
         held = min(pause, UNSEEN * self._horizon(observation))
         return max(float(self._config.throughput_adjustment_interval_seconds), held)
 
     def _idle(self, next_tick: Tick, observation: Observation) -> Effects:
-        """No request for a whole interval: the minimum, at once; what was needed before no longer counts."""
+        """No request for a whole interval: scale to the minimum at once, and stop holding replicas for earlier needs."""
         least = {pool: self._least_of(pool) for pool in self._limits.pools}
         self._holding.observe(Needed(observation.now, 0.0, least))
         self._holding.forget(observation.now)
@@ -464,12 +470,12 @@ def _leads(startup: float) -> Array:
 
 
 def _asked(counts: PoolCounts) -> int:
-    """Replicas that are asked for: those that start or wait for room will come, so they count."""
+    """Requested replicas: those that start or are pending will come, so they count."""
     return counts.expected if counts.expected is not None else counts.ready + counts.starting + counts.pending
 
 
 def _works(observation: Observation) -> bool:
-    """Whether an engine computes: the heartbeat of an idle one takes no time."""
+    """Whether any engine computes: the heartbeat of an idle engine has no wall time."""
     return any(forward.wall_time > 0 for forward in observation.forward_passes)
 
 

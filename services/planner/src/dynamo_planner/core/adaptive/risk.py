@@ -1,4 +1,4 @@
-"""Why the promised share may not be kept, and what would be needed: GPUs, room in the cluster, faster starts, other targets."""
+"""Why the promised share may be missed, and the remedy: GPUs, room in the cluster, faster starts, other targets."""
 
 from collections.abc import Callable, Mapping
 from math import prod
@@ -11,7 +11,7 @@ from dynamo_planner.core.observing import Pool, PoolCounts
 
 
 def unreachable(plans: Mapping[Pool, PoolPlan]) -> str:
-    """Which targets cannot be met at all, whatever is paid; nothing where all can."""
+    """Which targets cannot be met with any number of replicas; empty if all can."""
     missed = [pool.value for pool, plan in plans.items() if not plan.sizer.reachable]
     if not missed:
         return ""
@@ -28,10 +28,11 @@ def risk(
     startup: float,
     constant_replicas: Callable[[], tuple[dict[Pool, int], float] | None] = lambda: None,
 ) -> str:
-    """One sentence, or nothing where the promise is expected to hold. `startup` in seconds.
+    """One sentence; empty if the promise is expected to hold. `startup` in seconds.
 
-    `beyond` says which budgets are too low for replicas, empty where none is.
-    `constant_replicas` says which replicas would have kept the last hour, and which share; asked only where too little was kept.
+    `beyond` returns which budgets are too low for replicas, or an empty text.
+    `constant_replicas` returns the replicas that would have kept the last hour, and their share; called only if too
+    little was kept.
     """
     promised = f"{100 * promise.attainment:g} % are promised"
     if missed := unreachable(plans):
@@ -61,7 +62,7 @@ def _instead(
     plans: Mapping[Pool, PoolPlan],
     beyond: Callable[[Mapping[Pool, int]], str],
 ) -> str:
-    """What would keep more than following the load does: replicas that stand all the while, or a faster start."""
+    """What would keep more than following the load: constant replicas, or a faster start."""
     if stood is None:
         return "a higher min_endpoint or a faster start keeps more"
     counts, share = stood

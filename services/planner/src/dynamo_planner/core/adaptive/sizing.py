@@ -1,8 +1,8 @@
-"""How many replicas a load needs so that requests, not averages, keep their targets.
+"""How many replicas a load needs so that individual requests, not averages, meet their targets.
 
-A pool that is busy all the time serves its mean rate and keeps no target: arrivals come in clumps. So prefill is a queue whose
-waiting time has a tail (M/D/c, approximated; longer where prompts are unlike each other), and decode a number of sequences that
-scatters about its mean (Poisson).
+A pool that is always busy serves its mean rate but meets no target, because arrivals cluster. So prefill is modelled as
+a queue whose waiting time has a tail (M/D/c, approximated; longer if prompts differ in length), and decode as a number
+of sequences with a Poisson distribution.
 """
 
 from abc import ABC, abstractmethod
@@ -19,25 +19,28 @@ from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.observing import EngineCapabilities, hit_rate
 
 TAIL = 1.4
-"""Decay of the waiting time of M/D/c is 2 (1 - rho) c / s; prompts that share an iteration all end with it, which takes some
-of that away. Fitted to simulated engines: at 30 to 85 % load the share that misses comes out within some points."""
+"""The waiting time of M/D/c decays with 2 (1 - rho) c / s; prompts that share an iteration all end with it, which
+reduces this. Fitted to simulated engines: at 30 to 85 % load, the share that misses is accurate to some points.
+"""
 BORNE = 0.85
-"""Share of its capacity up to which a pool bears a load, where the target cannot be met at all."""
+"""Share of its capacity up to which a pool can carry a load if the target cannot be met at all."""
 FELT = 2 / 3
-"""A request feels the mean batch of its own duration, whose variance is two thirds of a moment's (M/D/infinity)."""
+"""A request experiences the mean batch over its duration, whose variance is two thirds of the momentary one
+(M/D/infinity).
+"""
 BUSIEST = 0.98
-"""Above this share of its capacity a pool's queue only grows."""
+"""Above this share of its capacity, a pool's queue grows without end."""
 FIRST = 8
-"""Replicas whose shares are computed at once."""
+"""Replicas whose shares are computed in the first batch."""
 MOST = 1000
-"""Replicas of a pool that are considered: those of two pools are weighed in all their combinations."""
+"""Most replicas of a pool that are considered: those of two pools are weighed in all combinations."""
 
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What comes: requests a second, and their means in tokens."""
+    """The load: requests a second, and their mean lengths in tokens."""
 
     rate: float
     isl: float
@@ -46,54 +49,58 @@ class Load:
 
     @property
     def fresh(self) -> float:
-        """Prompt tokens of a request that no cache holds."""
+        """Prompt tokens of a request that are not cached."""
         return self.isl * (1 - hit_rate(self.hits))
 
     @property
     def context(self) -> float:
-        """Mean tokens of a sequence while it is decoded."""
+        """Mean tokens of a sequence during decoding."""
         return self.isl + self.osl / 2
 
 
 class Sizer(ABC):
-    """How many replicas of one pool a load needs, and which share of its requests so many serve within the target."""
+    """How many replicas of one pool a load needs, and which share of its requests a number of them serves within the
+    target.
+    """
 
     rate: float
     """requests a second"""
     latency: float
-    """ms of a prompt that need not wait, or of a token"""
+    """ms of a prompt that does not wait, or of a token"""
     capacity: float
-    """requests a second of one replica: busy all the time, or within the target of a token"""
+    """requests a second of one replica that is always busy, or within the token target"""
     reachable: bool
     """whether any number of replicas meets the target"""
     queues: bool
-    """whether who comes while all are busy waits, and those behind wait for it: sequences alone slow each other down"""
+    """whether a request waits while all replicas are busy, and delays those behind it; sequences only slow each other
+    down
+    """
     longest_wait: float
     """seconds that a prompt may wait"""
     _line: Array = np.empty(0)
-    """shares at its rate, by replicas: as many as were asked for"""
+    """shares at this rate, by replicas: as many as were requested so far"""
 
     def at(self, rate: float) -> Self:
-        """The same pool for the same requests, at another rate."""
+        """The same pool and mix of requests, at another rate."""
         other = copy(self)
         other.rate, other._line = rate, np.empty(0)
         return other
 
     @abstractmethod
     def shares(self, rates: Array, most: int) -> Array:
-        """Of requests in time: first by replicas from 0 to `most`, then as `rates` are.
+        """Shares of requests in time: first axis replicas from 0 to `most`, then the axes of `rates`.
 
-        Where the target cannot be met, 1 for replicas that bear the load and 0 for fewer.
+        If the target cannot be met: 1 for replicas that can carry the load, 0 for fewer.
         """
 
     def share(self, replicas: int) -> float:
-        """Of requests that so many replicas serve in time."""
+        """Share of requests that `replicas` serve in time."""
         if self.rate <= 0:
             return 1.0
         return float(self._shares_to(replicas)[replicas]) if self.reachable else 0.0
 
     def fewest(self, desired: float) -> int:
-        """The fewest replicas that serve the desired share in time; as many as bear the load where no number does."""
+        """The fewest replicas that serve the desired share in time; if no number does, those that can carry the load."""
         if self.rate <= 0:
             return 0
         most = FIRST
@@ -110,7 +117,7 @@ class Sizer(ABC):
 
 
 class PrefillSizer(Sizer):
-    """Replicas of the prefill pool: time to first token is waiting, computing, and what comes after it."""
+    """The prefill pool: the time to first token consists of waiting, computing, and the overhead after it."""
 
     queues = True
 
@@ -125,27 +132,29 @@ class PrefillSizer(Sizer):
         variation: float = 0.0,
         ranks: int = 1,
     ) -> None:
-        """`ranks`: data parallel ones of an engine, each of which computes prompts of its own."""
+        """`ranks`: data parallel ranks of an engine; each computes its own prompts."""
         self.rate, self._ranks = load.rate, ranks
         chunk = able.max_num_batched_tokens
         self.latency = engine.prefill_ms(load.fresh, chunk)
-        # Short prompts share iterations, so a prompt costs what it adds to one.
+        # Short prompts share iterations, so a prompt costs only what it adds to one.
         together = max(1, min(int((chunk or 8192) / max(load.fresh, 1.0)), 8))
         self.each = min(self.latency, engine.prefill_ms(together * load.fresh, chunk) / together)
         self.capacity = ranks * 1000 / self.each
         budget = target - self.latency - after
         self.reachable = budget > 0
         self.longest_wait = max(budget, 0.0) / 1000
-        # Who waits has to wait for what is left of others' prompts: long ones are more of it than their number says (M/G/1).
+        # A waiting request waits for the remaining work of other prompts: long prompts contribute more than their
+        # number (M/G/1).
         self._tail = TAIL * budget / (self.latency * (1 + variation))
 
     def shares(self, rates: Array, most: int) -> Array:
-        """Of requests whose first token comes in time."""
+        """Shares of requests whose first token is in time."""
         offered = rates * self.each / 1000
         servers = self._ranks * np.arange(most + 1).reshape(-1, *[1] * rates.ndim)
         if not self.reachable:
             return np.asarray((offered < BORNE * servers) * 1.0)
-        # Erlang B by its recursion; the share of arrivals that find all busy and wait (Erlang C) follows from it.
+        # Erlang B by its recursion; from it follows Erlang C, the share of arrivals that must wait because all servers
+        # are busy.
         blocked, each = np.ones((most + 1, *rates.shape)), np.ones(rates.shape)
         for count in range(1, most * self._ranks + 1):
             carried = offered * each
@@ -159,7 +168,7 @@ class PrefillSizer(Sizer):
 
 
 class DecodeSizer(Sizer):
-    """Replicas of the decode pool, or of the one that does both."""
+    """The decode pool, or the aggregated pool."""
 
     def __init__(
         self,
@@ -171,7 +180,7 @@ class DecodeSizer(Sizer):
         ttft: float | None = None,
         ranks: int = 1,
     ) -> None:
-        """`able` is of all data parallel `ranks` of an engine, but for the tokens of an iteration, which are of each."""
+        """`able` covers all data parallel `ranks` of an engine, except the tokens of an iteration, which are per rank."""
         self.rate = load.rate
         if ttft is None:
             one = decode_capacity(
@@ -196,13 +205,13 @@ class DecodeSizer(Sizer):
                 ranks=ranks,
             )
         self.latency, self.capacity, self.reachable, self._batch = one.latency, one.rps, one.meets, one.batch
-        # Sequences that are there at once for a request a second, by Little's law, at the pace that the target allows.
+        # Concurrent sequences for one request a second, by Little's law, at the token latency that the target permits.
         self._each = load.osl * one.latency / 1000
         self.queues = ttft is not None
         self.longest_wait = (ttft or 0.0) / 1000
 
     def shares(self, rates: Array, most: int) -> Array:
-        """Of requests whose tokens come fast enough."""
+        """Shares of requests whose tokens are in time."""
         sequences = rates * self._each
         room = np.arange(most + 1).reshape(-1, *[1] * rates.ndim) * self._batch
         if not self.reachable:
