@@ -1,4 +1,4 @@
-"""What the planner reports: reasons of Kubernetes Events."""
+"""Reasons of the Kubernetes Events that the planner reports."""
 
 from dynamo_shared.runtime.facts import EventReason
 

@@ -1,4 +1,4 @@
-"""Metrics of the planner: those of Dynamo's planner by their names (planner.md, section a.11), for each graph."""
+"""Metrics of the planner for each graph, with the names of Dynamo's planner (planner.md, section a.11)."""
 
 from collections.abc import Callable, Mapping
 from math import isfinite
@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 GRAPH = ("namespace", "graph")
 
-#: Gauges by name, with their help, and the key of a tick's numbers that they show.
+#: Gauges by name, with their help, and the key of the tick's number that they show.
 GAUGES: Mapping[str, tuple[str, str]] = {
     "dynamo_planner_num_prefill_replicas": ("Prefill workers that are ready.", "ready.prefill"),
     "dynamo_planner_num_decode_replicas": ("Decode workers that are ready, or those of the one pool.", "ready.decode"),
@@ -36,21 +36,21 @@ GAUGES: Mapping[str, tuple[str, str]] = {
     ),
 }
 OBSERVED = "observed."
-"""What the keys of observed traffic begin with; a tick that observed any has its rate."""
+"""Prefix of the keys of observed traffic; a tick that observed traffic has its rate."""
 
 
-#: The number of a tick that adds up to GPU-hours: GPUs of the workers that are ready.
+#: The number of a tick that is integrated to GPU-hours: GPUs of the ready workers.
 READY_GPUS = "ready.gpus"
 _HOUR = 3600.0
 
 
 class PlanMetrics:
-    """What is observed, predicted and decided, by graph. `clock` counts seconds."""
+    """Observations, predictions and decisions, by graph. `clock` counts seconds."""
 
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = monotonic) -> None:
         self._registry = registry
         self._clock = clock
-        #: Seconds of the last tick and GPUs that were ready then, of each graph whose GPUs were known.
+        #: Time of the last tick in seconds and its ready GPUs, for each graph whose GPUs were known.
         self._held: dict[tuple[str, str], tuple[float, float]] = {}
         self._gpu_hours = Gauge(
             "dynamo_planner_gpu_hours", "GPU-hours of ready workers since planning began.", GRAPH, registry=registry
@@ -73,7 +73,9 @@ class PlanMetrics:
     def tick(
         self, graph: tuple[str, str], numbers: Mapping[str, float], missing: Mapping[str, str], outcome: str
     ) -> None:
-        """A tick of a graph (namespace, name). Traffic that is not known has no gauges: the last values are of another time."""
+        """Update the gauges for a tick of a graph (namespace, name). Gauges of unknown traffic are removed, because the
+        last values are outdated.
+        """
         asked = f"{OBSERVED}requests_per_second" in numbers or "traffic" in missing
         for name, (_, key) in GAUGES.items():
             value = numbers.get(key)
@@ -91,7 +93,7 @@ class PlanMetrics:
         self._reported[graph] = now
 
     def _count_gpus(self, graph: tuple[str, str], gpus: float | None) -> None:
-        """Add what the GPUs of the last tick took since then. Of GPUs that are not known nothing is added."""
+        """Add the GPU time since the last tick. If the GPUs are unknown, nothing is added."""
         now, before = self._clock(), self._held.pop(graph, None)
         if before is not None:
             since, held = before
@@ -107,7 +109,7 @@ class PlanMetrics:
             metric.remove_by_labels(_labels(graph))
 
     def close(self) -> None:
-        """Takes the metrics out of the registry: a restarted service has its own."""
+        """Unregister the metrics: a restarted service creates its own."""
         for metric in self._all():
             self._registry.unregister(metric)
 

@@ -1,4 +1,4 @@
-"""What a decision may not pass: replicas that each pool keeps, budgets of GPUs and of power, and how far one step goes."""
+"""Limits of a decision: the minimum replicas of each pool, budgets of GPUs and power, and the size of one step."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Replicas = Mapping[Pool, int]
 
 
 def planned_pools(mode: Mode) -> tuple[Pool, ...]:
-    """Pools that a mode plans; the one pool of aggregated serving is `DECODE`."""
+    """Pools that a mode plans; the single pool of aggregated serving is `DECODE`."""
     match mode:
         case Mode.DISAGG:
             return (Pool.PREFILL, Pool.DECODE)
@@ -24,13 +24,13 @@ def planned_pools(mode: Mode) -> tuple[Pool, ...]:
 
 
 def watt_words(watts: int) -> str:
-    """Power, as messages say it."""
+    """Power, as messages format it."""
     return f"{watts} W"
 
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """What replicas of all pools may take together: `each` is that of one replica, None where it is not known."""
+    """A limit for the replicas of all pools together; `each`: the amount of one replica, None if it is not known."""
 
     field: str
     words: Callable[[int], str]
@@ -53,12 +53,12 @@ class Limits:
         self.pools = planned_pools(config.mode)
 
     def least(self, pool: Pool) -> int:
-        """Replicas that a pool keeps."""
+        """The minimum replicas of a pool."""
         return self._config.least_replicas(pool)
 
     def step(self, desired: Replicas, current: Replicas) -> dict[Pool, int]:
-        """Not further from what there is than `max_throughput_scaling_replicas`, where the configuration says so itself:
-        the release that is followed has no such limit, and the default is that of newer ones.
+        """At most `max_throughput_scaling_replicas` away from the current replicas, if the configuration sets this
+        field: the release that this project follows has no such limit, and the default comes from newer releases.
         """
         if "max_throughput_scaling_replicas" not in self._config.model_fields_set:
             return dict(desired)
@@ -69,7 +69,9 @@ class Limits:
         }
 
     def bounded(self, desired: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
-        """At least what each pool keeps, and within the budgets: these are last, since there is no more than they have."""
+        """At least each pool's minimum, and within the budgets; the budgets take precedence, because more cannot be
+        allocated.
+        """
         bounded = {pool: max(count, self.least(pool)) for pool, count in desired.items()}
         for budget in self._budgets(able):
             bounded = self._within(bounded, budget)
@@ -109,10 +111,10 @@ class Limits:
         }
 
     def in_turn(self, desired: Replicas, drawing: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
-        """Pools that grow wait for those that shrink, where both at once would draw more than the limit of power.
+        """If growing and shrinking at once would exceed the power limit, pools that grow wait for pools that shrink.
 
-        `drawing` are replicas that draw power now, or will soon. GPUs need no such wait: those that another replica still has
-        are given to no pod.
+        `drawing`: replicas that draw power now or soon. GPUs need no such wait: Kubernetes gives no pod the GPUs that
+        another replica still has.
         """
         peak = {pool: max(count, drawing.get(pool, 0)) for pool, count in desired.items()}
         if peak == desired or not self._power(able).exceeded(peak):
@@ -120,14 +122,16 @@ class Limits:
         return {pool: min(count, drawing.get(pool, 0)) for pool, count in desired.items()}
 
     def beyond(self, replicas: Replicas, able: Mapping[Pool, EngineCapabilities]) -> str:
-        """Which budgets are too low for replicas, in words; empty where none is."""
+        """Which budgets are too low for replicas, in words; empty if none is."""
         over = (each for each in self._budgets(able) if each.exceeded(replicas))
         return " and ".join(f"{each.field} is {each.most}" for each in over)
 
     def unmoved(self, desired: Replicas, current: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
-        """Like `bounded`, but where the budget is too low for all, no pool gives a replica that it still asks for to another.
+        """Like `bounded`, but if the budget is too low for all, no pool gives a replica that it still requests to
+        another.
 
-        What the budget has left goes to pools that grow, in their order. Where pools have more than the budget, as `bounded`.
+        The rest of the budget goes to growing pools, in order. If pools exceed the budget already, the result is that
+        of `bounded`.
         """
         final = self.bounded(desired, able)
         stay = {pool: min(desired[pool], current[pool]) for pool in desired}
@@ -142,7 +146,9 @@ class Limits:
         return stay
 
     def too_low(self, able: Mapping[Pool, EngineCapabilities]) -> str:
-        """That the budget is too low for what each pool keeps, so that all of them go to 0; empty where it is not."""
+        """A message that the budget is too low for the minimums of the pools, so that all scale to 0;
+        otherwise empty.
+        """
         least = {pool: self.least(pool) for pool in self.pools}
         for budget in self._budgets(able):
             if self._within(least, budget) != least and budget.exceeded(least):
@@ -154,10 +160,10 @@ class Limits:
     def lifted(
         self, workers: Mapping[Pool, PoolCounts], able: Mapping[Pool, EngineCapabilities]
     ) -> dict[Pool, int] | None:
-        """Replicas where a pool is asked for fewer than it keeps; None where none is, where that is not known, and where the
-        budget has no more GPUs.
+        """Replicas that raise pools below their minimum to it; None if no pool is below it, if this is not known, or if
+        the budget has no more GPUs.
 
-        For ticks that decide nothing, as while metrics are missing: what pools keep follows from no metric.
+        For ticks without a decision, such as while metrics are missing: the minimum does not depend on metrics.
         """
         asked = {pool: workers[pool].expected for pool in self.pools if pool in workers}
         known = {pool: count for pool, count in asked.items() if count is not None}
@@ -167,5 +173,5 @@ class Limits:
         return final if all(final[pool] >= count for pool, count in known.items()) and final != known else None
 
     def gpus(self, pool: Pool, able: Mapping[Pool, EngineCapabilities]) -> int | None:
-        """GPUs of a replica; None where nothing says it."""
+        """GPUs of a replica; None if they are not known."""
         return self._config.engine_gpus(pool) or (able[pool].num_gpu if pool in able else None)

@@ -1,4 +1,4 @@
-"""The policy that a graph is planned by."""
+"""Creates the policy of a graph."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -19,11 +19,11 @@ def make_policy(
     profile: Profile | None = None,
     warmup: Sequence[Interval] = (),
 ) -> Policy:
-    """A policy with nothing learnt but the profile and the trace that it is given.
+    """A policy that has learned only the given profile and trace.
 
-    `profile` is what the models of the engines begin with, `warmup` the load that predictors begin with. Its methods
+    `profile`: the initial data of the engine models; `warmup`: the initial load of the predictors. The policy's methods
     are synchronous and may compute for seconds, and the first call loads numerical libraries (50 MiB, which a planner
-    without graphs does without): a service calls them in a thread or a process, never on its event loop.
+    without graphs saves): a service must call them in a thread or a process, never on its event loop.
     """
     if policy == "reference":
         from dynamo_planner.core.reference import ReferencePolicy  # noqa: PLC0415

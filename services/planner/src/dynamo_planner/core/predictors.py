@@ -1,4 +1,4 @@
-"""Predicting load: a number an interval goes in, the next ones come out (planner.md, section a.7)."""
+"""Predicts load: observed values per interval in, the next values out (planner.md, section a.7)."""
 
 import logging
 import threading
@@ -17,29 +17,29 @@ from dynamo_shared.api.contracts.planner import PlannerConfig, Predictor
 logger = logging.getLogger(__name__)
 
 HISTORY = 1024
-"""Values that are kept: two days of intervals of three minutes. Older ones say nothing of the next interval and cost time."""
+"""Values that are kept: two days of three-minute intervals. Older ones do not help the prediction and cost time."""
 
 
 class LoadPredictor(ABC):
-    """Predicts the next value of one series, such as requests an interval.
+    """Predicts the next value of one series, such as requests per interval.
 
-    A value that is not a number counts as 0. Zeros before the first other value are passed over: a graph without
-    requests has no load to learn from. Without values it predicts 0. Synchronous, and it may compute for seconds: never
-    to be called on an event loop.
+    A value that is not a number counts as 0. Zeros before the first other value are ignored, because a graph without
+    requests has no load to learn from. Without values, the prediction is 0. Synchronous, and may compute for seconds:
+    never call it on an event loop.
     """
 
     def __init__(self, *, use_log1p: bool = False, history: int = HISTORY) -> None:
         self.values: deque[float] = deque(maxlen=history)
-        """what was learnt from, oldest first"""
+        """learned values, oldest first"""
         self.steps = 0
-        """how many values were ever learnt from"""
+        """number of all values ever learned"""
         self.fallback: str | None = None
-        """why the last value was given in place of a forecast, in words; None where it was not"""
+        """why the last value was returned instead of a forecast, in words; None if there was a forecast"""
         self._log1p = use_log1p
         self._idle = True
 
     def observe(self, value: float) -> None:
-        """Learn the value of the interval that ended."""
+        """Learn the value of an interval that has ended."""
         number = float(value) if isfinite(value) else 0.0
         if self._idle and number == 0:
             return
@@ -49,11 +49,11 @@ class LoadPredictor(ABC):
         self._learn(self._inward(number))
 
     def end_warmup(self) -> None:
-        """What comes is no longer a trace from before: idle time until the first request is passed over once more."""
+        """The warm-up trace has ended: idle time until the first request is ignored again."""
         self._idle = True
 
     def predict(self) -> float:
-        """The value of the next interval; the last value where the model fails. Asking again changes nothing."""
+        """The value of the next interval; the last value if the model fails. Repeated calls give the same result."""
         self.fallback = None
         if not self.values:
             return 0.0
@@ -63,24 +63,24 @@ class LoadPredictor(ABC):
                 return predicted
             self.fallback = f"{type(self).__name__} predicted {predicted}, which is not a number"
         except Exception as error:
-            # Whatever numerical libraries raise: a plan made of the last value is better than none.
+            # Numerical libraries may raise anything: a plan based on the last value is better than none.
             logger.debug("forecast failed", exc_info=True)
             self.fallback = f"{type(self).__name__} failed: {type(error).__name__}: {error}"
         return self.values[-1]
 
     def _learn(self, value: float) -> None:  # noqa: B027 - most keep no more than the values
-        """A value (as the model sees it) is new."""
+        """Learn a value, as the model scales it."""
 
     @abstractmethod
     def _predict(self) -> float:
-        """The next value; there is at least one value."""
+        """The next value; called only with at least one value."""
 
     def _inward(self, value: float) -> float:
-        """How the model sees a value."""
+        """A value in the model's scale."""
         return log1p(max(value, 0.0)) if self._log1p else value
 
     def _outward(self, value: float) -> float:
-        """A value of the model as it is meant."""
+        """A value of the model in the original scale."""
         return expm1(value) if self._log1p else value
 
 
@@ -96,15 +96,16 @@ _ONE = threading.Lock()
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Holds the process's turn to fit a model.
+    """Holds the process-wide lock for fitting a model.
 
-    Series are short, and linear algebra on several threads then waits more than it computes: on a busy machine of two cores
-    a fit took 28 s, and takes 1 s on one thread. Thread limits and warning filters are the process's, hence the turn.
+    Series are short, so linear algebra on several threads waits more than it computes: on a busy machine with two
+    cores, a fit took 28 s, but takes 1 s on one thread. Thread limits and warning filters apply to the whole process,
+    hence the lock.
     """
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - inspects every library that is loaded
 
     with _ONE, threadpool_limits(limits=1), warnings.catch_warnings():
-        # Of values near the edge of what a model may have: logged again and again, and nothing to act on.
+        # Warnings about values near the limits of a model are frequent and need no action.
         warnings.simplefilter("ignore")
         yield
 
@@ -114,9 +115,9 @@ FIRST_UNCERTAINTY = 1000.0
 
 
 class KalmanPredictor(LoadPredictor):
-    """Local linear trend. Begins with the first value, and is not kept from foretelling less than zero.
+    """Local linear trend. Begins with the first value, and may predict less than zero.
 
-    `kalman_min_points` of the configuration holds nothing back, as it does not in Dynamo's planner.
+    `kalman_min_points` of the configuration delays nothing, as in Dynamo's planner.
     """
 
     def __init__(self, *, q_level: float = 1.0, q_trend: float = 0.1, r: float = 10.0, use_log1p: bool = False) -> None:
@@ -132,7 +133,7 @@ class KalmanPredictor(LoadPredictor):
         self._filter.update(np.array([value]))
 
     def _predict(self) -> float:
-        # Computed of the state, which stays as it is: asking twice does not let time pass.
+        # Computed from the state without changing it: repeated calls do not advance time.
         return self._outward(float(np.sum(self._filter.x)))
 
 
@@ -151,11 +152,11 @@ def _filter(first: float, q_level: float, q_trend: float, r: float) -> Any:
 
 LEAST_FITTED = 5
 FIRST_AT = datetime(2024, 1, 1, tzinfo=UTC).replace(tzinfo=None)
-"""When the first value is taken to have been; only distances count. Prophet wants times without a zone."""
+"""The assumed time of the first value; only distances count. Prophet requires times without a time zone."""
 
 
 class ProphetPredictor(LoadPredictor):
-    """Trend and seasons of a window of values. Never predicts less than zero. `step` is the interval, seconds."""
+    """Trend and seasonality of a window of values. Never predicts less than zero. `step` is the interval, seconds."""
 
     def __init__(self, *, step: float, window: int = 50, use_log1p: bool = False) -> None:
         super().__init__(use_log1p=use_log1p, history=min(window, HISTORY))
@@ -170,9 +171,10 @@ class ProphetPredictor(LoadPredictor):
         from prophet import Prophet  # noqa: PLC0415
 
         times = [FIRST_AT + step * self._step for step in range(self.steps - len(self.values), self.steps + 1)]
-        # Intervals of uncertainty are what Prophet spends most of its time on, and nothing reads them.
+        # Prophet spends most of its time on uncertainty intervals, which nothing reads.
         model = Prophet(uncertainty_samples=0)
-        # They log of each fit that it began and ended; a logger that is only created later would be set to log so again.
+        # These loggers report the beginning and end of each fit; a logger that is created later would have that level
+        # again.
         for noisy in (get_logger(), logging.getLogger("prophet")):
             noisy.setLevel(logging.WARNING)
         with alone():
@@ -181,16 +183,17 @@ class ProphetPredictor(LoadPredictor):
 
 
 LEAST_POINTS = 5
-"""With fewer values there is no order to choose; the prediction is the last one."""
+"""With fewer values, no order can be chosen; the prediction is the last value."""
 REFIT_AFTER = 480
-"""Values after which the model is fitted again: a day of intervals of three minutes. Updating one model without end lets it
-grow, and keeps an order that was right for the first five values."""
+"""Values after which the model is refitted: a day of three-minute intervals. A model that is only updated grows without
+limit, and keeps an order that fitted the first five values.
+"""
 
 
 class ArimaPredictor(LoadPredictor):
-    """Fitted once, then updated with what is new. Never predicts less than zero.
+    """Fitted once, then updated with new values. Never predicts less than zero.
 
-    Where the order comes out as p = q = 0, so that nothing of the past would count, it is fitted to log(1 + x) instead.
+    If the chosen order is p = q = 0, which ignores the past, the model is fitted to log(1 + x) instead.
     """
 
     def __init__(self, *, use_log1p: bool = False) -> None:
@@ -211,7 +214,7 @@ class ArimaPredictor(LoadPredictor):
             self._bring_up_to_date()
             value = float(np.asarray(self._model.predict(n_periods=1))[0])
         except Exception:
-            # A model that could not take a value does not have all of them; the next prediction fits a new one.
+            # A model that rejected a value is incomplete; the next prediction fits a new one.
             self._model = None
             raise
         return max(0.0, expm1(value) if self._fitted_log1p else self._outward(value))
@@ -244,7 +247,7 @@ def _auto_arima(values: list[float]) -> Any:
 
 
 def make_predictor(config: PlannerConfig) -> LoadPredictor:
-    """A predictor of one series as the configuration wants it."""
+    """The predictor of one series that the configuration names."""
     log1p = config.load_predictor_log1p
     match config.load_predictor:
         case Predictor.CONSTANT:

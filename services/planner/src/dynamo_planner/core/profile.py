@@ -1,4 +1,4 @@
-"""A measured profile of the engines of a graph: how long prompts take, and how long a token takes next to others."""
+"""A measured profile of a graph's engines: the time of prompts, and of tokens by batch and context."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 class ProfileError(ValueError):
-    """A profile that cannot be used; the message says which file and key, what is wrong, and what is allowed."""
+    """An unusable profile; the message names the file and key, the problem, and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillPoint:
-    """One prompt alone on an engine."""
+    """One prompt, computed alone on an engine."""
 
     isl: float
     """tokens"""
@@ -38,7 +38,7 @@ class DecodePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineGpus:
-    """GPUs of the engines of a graph: which row counts in a file that holds several engines. None: not known."""
+    """GPUs of a graph's engines, which select the row in a file with several engines. None: not known."""
 
     prefill: int | None = None
     decode: int | None = None
@@ -49,18 +49,18 @@ ANY_ENGINE = EngineGpus()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What was measured, in order of length; either part may be missing, and then it is empty."""
+    """The measurements, ordered by length; either part may be missing, and is then empty."""
 
     prefill: tuple[PrefillPoint, ...] = ()
     decode: tuple[DecodePoint, ...] = ()
     max_kv_tokens: int | None = None
     """KV cache of one decode engine, tokens"""
     dropped: int = 0
-    """points that had no number for their latency"""
+    """points without a number for their latency"""
     source: str = ""
 
     def joined(self, other: Profile) -> Profile:
-        """Both parts of two files."""
+        """The measurements of both profiles."""
         return Profile(
             prefill=tuple(sorted(self.prefill + other.prefill, key=lambda point: (point.isl, point.ttft))),
             decode=tuple(
@@ -72,7 +72,7 @@ class Profile:
         )
 
     def complete(self) -> Profile:
-        """Itself; ProfileError where a part is missing that disaggregated and aggregated serving need."""
+        """Returns itself; ProfileError if a part that disaggregated and aggregated serving need is missing."""
         for name, part, key in (("prefill", self.prefill, "prefill_isl"), ("decode", self.decode, "z_itl")):
             if not part:
                 raise ProfileError(

@@ -1,7 +1,8 @@
-"""Reading a profile: NPZ files of Dynamo's profiler and of its mocker, and the same arrays as JSON (planner.md, section b.1).
+"""Reads a profile: NPZ files of Dynamo's profiler and of its mocker, and the same arrays as JSON (planner.md, section
+b.1).
 
-Bytes go in: who reads files is outside of the core. Apart from the types, since numpy takes 50 MiB that a planner without
-profiles does without.
+The input is bytes: reading files is outside of the core. Separate from the types, because numpy takes 50 MiB, which a
+planner without profiles saves.
 """
 
 from __future__ import annotations
@@ -31,31 +32,33 @@ PARALLEL = ("tp", "pp", "dp")
 """Sizes of an engine; their product is its GPUs."""
 
 KV_USAGE_LIMIT = 1.05
-"""Some profiles count prompts that wait, so usage is a little above 1; a value such as 35 is percent, a mistake."""
+"""Some profiles count waiting prompts, so usage may slightly exceed 1; a value such as 35 is a percentage, which is an
+error.
+"""
 
 MOST_VALUES = 20_000
-"""Of an array, which has those of several engines."""
+"""Values of an array, which covers several engines."""
 MOST_POINTS = 2_000
-"""Of one engine. Profiles have some hundred; a fit to ten times as many takes most of a minute."""
+"""Points of one engine. Profiles have some hundreds; a fit to ten times as many takes most of a minute."""
 MOST_SHOWN = 16
-"""Engines of a file that a message names."""
+"""Engines of a file that a message lists."""
 _FILE = ReadLimits(3 << 19, 250_000, 8)
 
 
 def from_npz(data: bytes, source: str, gpus: EngineGpus = ANY_ENGINE) -> Profile:
-    """The profile in an NPZ file, prefill or decode or both; `source` names it in errors."""
+    """The profile in an NPZ file: prefill, decode or both; `source` names it in errors."""
     try:
-        # Pickles would run the code of the file's author; no profile needs them.
+        # Pickles would execute code of the file's author, and profiles do not need them.
         with np.lib.npyio.NpzFile(io.BytesIO(data), allow_pickle=False) as arrays:
             content = {key: arrays[key] for key in arrays.files if key in _KEYS}
     except Exception as error:
-        # Of numpy, of zipfile, or of the decompression: a damaged file may raise any of them.
+        # numpy, zipfile and the decompression may raise different exceptions for a damaged file.
         raise ProfileError(f"{source}: not an NPZ file of arrays: {error}") from error
     return from_arrays(content, source, gpus)
 
 
 def from_json(text: str | bytes, source: str, gpus: EngineGpus = ANY_ENGINE) -> Profile:
-    """The profile in a JSON object of lists, as prefill_raw_data.json and decode_raw_data.json are."""
+    """The profile in a JSON object of lists, such as prefill_raw_data.json and decode_raw_data.json."""
     try:
         content = json_text.decode(text, _FILE)
     except json_text.InvalidJson as error:
@@ -66,9 +69,9 @@ def from_json(text: str | bytes, source: str, gpus: EngineGpus = ANY_ENGINE) -> 
 
 
 def from_arrays(arrays: Mapping[str, Any], source: str, gpus: EngineGpus = ANY_ENGINE) -> Profile:
-    """The profile in arrays by name; ProfileError where they do not fit each other or make no sense.
+    """The profile in arrays by name; ProfileError if they are inconsistent or invalid.
 
-    Arrays with a row for each of several engines (sizes in tp, pp and dp) give the engine that has as many GPUs as the graph's.
+    From arrays with a row per engine (sizes in tp, pp and dp), the engine with as many GPUs as the graph's is selected.
     """
     table = _ArrayTable(_one_engine(arrays, source, gpus), source)
     profile = Profile(source=source)
@@ -89,7 +92,7 @@ def from_arrays(arrays: Mapping[str, Any], source: str, gpus: EngineGpus = ANY_E
 
 
 def _one_engine(arrays: Mapping[str, Any], source: str, gpus: EngineGpus) -> Mapping[str, Any]:
-    """The row of the graph's engine, where arrays have several."""
+    """The row of the graph's engine, if arrays have several."""
     sizes = _ArrayTable(arrays, source)
     columns = {key: sizes.raw((key,)).ravel() for key in PARALLEL if key in arrays}
     rows = max((column.size for column in columns.values()), default=1)
@@ -107,12 +110,12 @@ def _one_engine(arrays: Mapping[str, Any], source: str, gpus: EngineGpus) -> Map
     if own not in engines:
         raise ProfileError(f"{source}: holds engines of {there} GPUs, none of {own} as the graph's {role} engines have")
     row = int(np.argmax(engines == own))
-    # What has one value for all engines stays as it is.
+    # Arrays with one value for all engines stay unchanged.
     return {key: each[row] if _rows(each) == rows else each for key, each in arrays.items()}
 
 
 def _rows(array: Any) -> int:
-    """Length along the first axis; 0 of what has none."""
+    """Length along the first axis; 0 for scalars."""
     return len(array) if isinstance(array, list) or (isinstance(array, np.ndarray) and array.ndim > 0) else 0
 
 
@@ -148,7 +151,7 @@ def _decode(table: _ArrayTable) -> Profile:
     table.check(contexts[kept] >= 1, DECODE_CONTEXT, "below 1; it is tokens")
     table.check(times[kept] > 0, DECODE_ITL, "not above 0; it is milliseconds")
     points = tuple(
-        # A cache that rounds to nothing still holds the one sequence that was measured.
+        # A cache usage that rounds to 0 still holds the one sequence that was measured.
         DecodePoint(context=float(context), kv_tokens=float(max(kv, context)), itl=float(itl))
         for kv, context, itl in zip(tokens[kept], contexts[kept], times[kept], strict=True)
     )
@@ -157,7 +160,7 @@ def _decode(table: _ArrayTable) -> Profile:
 
 
 def _gridded(table: _ArrayTable) -> tuple[Array, Array, Array]:
-    """The mocker's arrays as columns: a grid of tokens by context, or one value a point."""
+    """The mocker's arrays as columns: a grid of tokens by context, or one value per point."""
     tokens, contexts, times = table.raw(DECODE_TOKENS), table.raw(DECODE_CONTEXT), table.raw(DECODE_ITL)
     if times.shape == (tokens.size, contexts.size):
         tokens, contexts = np.meshgrid(tokens.ravel(), contexts.ravel(), indexing="ij")
@@ -174,7 +177,7 @@ def _gridded(table: _ArrayTable) -> tuple[Array, Array, Array]:
 
 
 class _ArrayTable:
-    """Arrays by any of their names, with errors that name file and key."""
+    """Arrays by any of their names; errors name file and key."""
 
     def __init__(self, arrays: Mapping[str, Any], source: str) -> None:
         self._arrays = arrays
@@ -187,7 +190,7 @@ class _ArrayTable:
         for name in names:
             if name in self._arrays:
                 try:
-                    # JSON has no NaN; null stands for it.
+                    # JSON has no NaN; null represents it.
                     values = np.asarray(self._arrays[name], dtype=np.float64)
                 except (TypeError, ValueError, OverflowError) as error:
                     raise ProfileError(f"{self.source}: {name} has a value that is not a number: {error}") from error

@@ -1,4 +1,6 @@
-"""A trace of requests (mooncake JSONL) as the load of intervals, for predictors to learn from before the first request."""
+"""Converts a trace of requests (mooncake JSONL) to the load of intervals, from which predictors learn before the first
+request.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,20 +12,22 @@ from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_planner.core.observing import PastTraffic, Traffic
 
 LONGEST = 20_000
-"""Intervals that a trace may span: six weeks of three minutes. Times in the wrong unit would otherwise ask for all memory."""
+"""Intervals that a trace may span: six weeks of three-minute intervals. Times in the wrong unit would otherwise exhaust
+memory.
+"""
 
 LARGEST = 1e21
-"""Milliseconds or tokens of one record: far beyond any, and sums of millions of them are still numbers."""
+"""Milliseconds or tokens of one record: far above real values, and sums of millions of them are still finite."""
 _RECORD = ReadLimits(64 * 1024, 10_000, 8)
 
 
 class WarmupError(ValueError):
-    """A trace that cannot be used; the message says which line, and what is allowed."""
+    """An unusable trace; the message names the line and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """What came within one interval; the lengths are means in tokens, 0 where no request came."""
+    """The requests of one interval; the lengths are means in tokens, 0 without requests."""
 
     requests: int
     isl: float
@@ -31,7 +35,9 @@ class Interval:
 
 
 def intervals(lines: Iterable[str], seconds: float, source: str = "trace") -> list[Interval]:
-    """The intervals of a trace, from its first request on. A record has timestamp (ms), input_length and output_length."""
+    """The intervals of a trace, beginning at its first request. A record has timestamp (ms), input_length and
+    output_length.
+    """
     counts: dict[int, tuple[int, int, int]] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -51,7 +57,7 @@ def intervals(lines: Iterable[str], seconds: float, source: str = "trace") -> li
 
 
 def as_past(trace: Sequence[Interval], seconds: float) -> tuple[PastTraffic, ...]:
-    """A trace of intervals of so many seconds as what came last before planning began, oldest first."""
+    """A trace with intervals of `seconds`, as the traffic just before planning began, oldest first."""
     return tuple(
         PastTraffic(
             ago=(len(trace) - 1 - index) * seconds,

@@ -1,6 +1,6 @@
-"""What SLA planning reads: traffic from Prometheus, forward passes from the runtime's NATS, workers from STATE.
+"""The inputs of SLA planning: traffic from Prometheus, forward passes from the runtime's NATS, workers from STATE.
 
-An input that is not there is `InputUnavailable`, with a name and a sentence; it is never zero demand.
+A missing input is an `InputUnavailable` with a reason and a sentence; it never means zero demand.
 """
 
 from dynamo_planner.inputs.outcome import InputError, InputUnavailable

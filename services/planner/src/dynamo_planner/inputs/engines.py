@@ -1,4 +1,4 @@
-"""What engines are able to, as model-discovery knows their workers (STATE, `workers.discovery.dynamo`). Pure."""
+"""Capabilities of engines, from the workers that model-discovery reports (STATE, `workers.discovery.dynamo`). Pure."""
 
 from collections.abc import Container, Iterable
 
@@ -18,9 +18,10 @@ from dynamo_planner.inputs.forward_passes import pool_of
 def is_of_pool(
     worker: WorkerData, *, graph: ObjectKey, component: str, pool: Pool, mode: Mode, namespaces: Container[str]
 ) -> bool:
-    """Whether a worker is one of a graph's component; one of another Kubernetes namespace never is.
+    """Whether a worker belongs to a graph's component; workers of other Kubernetes namespaces never do.
 
-    Pods say so. Of workers discovered otherwise only the Dynamo namespace, the runtime's component and the role are known.
+    The worker's pod decides. For workers without a known pod, only the Dynamo namespace, the runtime's component and
+    the role are known.
     """
     if worker.namespace not in ("", graph.namespace):
         return False
@@ -33,7 +34,9 @@ def is_of_pool(
 
 
 def engines_of(workers: Iterable[WorkerData], num_gpu: int | None, watts: int | None = None) -> EngineCapabilities:
-    """What each of some engines is able to at least, and takes; None where neither a card nor the graph says it."""
+    """The capabilities that all of the engines have, and their GPUs; None if neither a model card nor the graph states
+    them.
+    """
     cards = [card for worker in workers for card in worker.models if not card.lora]
     return EngineCapabilities(
         num_gpu=num_gpu,
@@ -46,7 +49,7 @@ def engines_of(workers: Iterable[WorkerData], num_gpu: int | None, watts: int | 
 
 
 def _least(values: Iterable[int]) -> int | None:
-    """The least of those that are there: 0 is what a card lacks."""
+    """The smallest positive value: 0 means that a card lacks the value."""
     return min((value for value in values if value > 0), default=None)
 
 
@@ -55,11 +58,13 @@ _DIGITS = 6
 
 
 class UnknownPowerError(Exception):
-    """A pod template does not say what its GPUs may draw; the message says what to do."""
+    """A pod template does not state the power limit of its GPUs; the message names the remedy."""
 
 
 def gpu_watts(component: KubeObject) -> int:
-    """Watts that each GPU of a component (v1beta1) may draw: the highest of its pod templates. UnknownPowerError."""
+    """Power limit in watts of each GPU of a component (v1beta1): the highest of its pod templates.
+    UnknownPowerError.
+    """
     return max(_of(component["name"], template) for template, _ in templates(component))
 
 

@@ -1,7 +1,9 @@
-"""What engines do, from the messages of the Dynamo runtime (planner.md, sections a.2 and f): the newest message of each.
+"""Forward passes of engines, from the messages of the Dynamo runtime (planner.md, sections a.2 and f): the newest of
+each.
 
-A message is an envelope in MessagePack whose payload is MessagePack again. Engines report each iteration, and about each
-second while they are idle; one that is silent for longer is gone, or cannot be heard, and its last message says nothing.
+A message is an envelope in MessagePack whose payload is again MessagePack. Engines report each iteration, and about
+once per second while idle. An engine that is silent for longer is stopped or unreachable, so its last message is
+ignored.
 """
 
 import re
@@ -21,17 +23,17 @@ VERSION = 1
 FRESH_FOR = 10.0
 """Seconds: ten heartbeats of an idle engine."""
 MOST_ENGINES = 4096
-"""Ranks of engines that are remembered of one graph; what would be more is not taken."""
+"""Engine ranks that are kept per graph; messages of further ranks are ignored."""
 
 _LARGEST = 2**53
-"""Of what engines count: above it floats are not exact, and far above it there are none."""
+"""Maximum of an engine's counts: above it, floats are not exact, and real values are far below."""
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _PREFILL = frozenset({"prefill"})
 _DECODE = frozenset({"backend", "decode", "tensorrt_llm", "worker"})
 
 
-#: A number of 64 bits in today's runtime. Thousands are remembered, and each message may have a megabyte.
+#: A 64-bit number in the current runtime. Thousands are kept, and each message may have a megabyte.
 _Id = Annotated[str, msgspec.Meta(max_length=253)]
 
 
@@ -54,13 +56,13 @@ _metrics = msgspec.msgpack.Decoder(_Metrics, strict=False).decode
 
 
 class BadMessage(ValueError):
-    """A message that cannot be read; its text is a token for counting."""
+    """An unreadable message; its text is a token for counting."""
 
 
 def subject(namespace: str) -> str:
-    """The subject on which all engines of a Dynamo namespace report what they do.
+    """The subject on which all engines of a Dynamo namespace report.
 
-    InputError for a namespace with NATS's own wildcards: it would hear the engines of others.
+    InputError for a namespace with NATS wildcards: it would receive the messages of other graphs' engines.
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise InputError(
@@ -70,7 +72,7 @@ def subject(namespace: str) -> str:
 
 
 def component_of(heard_on: str) -> str:
-    """The component in a subject, which stands before the endpoint; BadMessage where the subject has none."""
+    """The component in a subject, which precedes the endpoint; BadMessage if the subject has none."""
     parts = heard_on.rsplit(".component.", 1)
     component, endpoint, _ = parts[-1].partition(".endpoint.")
     if len(parts) != 2 or not endpoint:
@@ -79,7 +81,7 @@ def component_of(heard_on: str) -> str:
 
 
 def pool_of(component: str, mode: Mode) -> Pool | None:
-    """The pool that a component of the runtime works in; None for those that are not planned."""
+    """The pool of a runtime component; None for components that are not planned."""
     if component in _PREFILL:
         return Pool.PREFILL if mode in {Mode.DISAGG, Mode.PREFILL} else None
     if component in _DECODE:
@@ -88,7 +90,7 @@ def pool_of(component: str, mode: Mode) -> Pool | None:
 
 
 def decode(payload: bytes, pool: Pool) -> ForwardPass:
-    """The forward pass that a message reports; BadMessage where it reports none."""
+    """The forward pass in a message; BadMessage if there is none."""
     try:
         envelope = _envelope(payload)
         reported = _metrics(envelope.payload)
@@ -103,7 +105,7 @@ def decode(payload: bytes, pool: Pool) -> ForwardPass:
         raise BadMessage("too_large")
     return ForwardPass(
         pool=pool,
-        # An engine that was restored from a snapshot does not know its own (dynamo#12591).
+        # An engine that was restored from a snapshot does not know its id (dynamo#12591).
         worker_id=reported.worker_id or str(envelope.publisher_id or ""),
         dp_rank=reported.dp_rank,
         wall_time=reported.wall_time,
@@ -122,19 +124,19 @@ def _counts(work: EngineWork) -> tuple[int, ...]:
 
 
 class ForwardPasses:
-    """The newest forward pass of each engine rank of one graph. `clock` gives seconds that only grow."""
+    """The newest forward pass of each engine rank of one graph. `clock` returns monotonic seconds."""
 
     def __init__(self, mode: Mode, clock: Callable[[], float], *, pools: Mapping[str, Pool] | None = None) -> None:
         self._mode, self._clock = mode, clock
         self._pools = pools or {}
         self._newest: dict[tuple[Pool, str, int], tuple[float, ForwardPass]] = {}
         self.received = 0
-        """messages that were taken"""
+        """accepted messages"""
         self.ignored: Counter[str] = Counter()
-        """messages that were not, by reason"""
+        """ignored messages, by reason"""
 
     def take(self, heard_on: str, payload: bytes) -> None:
-        """Take a message of the runtime; one that cannot be read is counted and passed over."""
+        """Accept a message of the runtime; an unreadable message is counted and ignored."""
         try:
             component = component_of(heard_on)
             pool = self._pools.get(component) or pool_of(component, self._mode)
@@ -154,7 +156,7 @@ class ForwardPasses:
         self.received += 1
 
     def read(self) -> tuple[ForwardPass, ...] | InputUnavailable:
-        """The newest message of every engine that is not silent, or why there is no message."""
+        """The newest message of every engine that is not silent, or why there is none."""
         heard = bool(self._newest)
         self._forget_silent()
         if self._newest:

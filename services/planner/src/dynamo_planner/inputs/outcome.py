@@ -1,4 +1,4 @@
-"""How an input says that it is not there."""
+"""How an input reports that it is missing."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,13 @@ from dynamo_planner.core.observing import Missing
 
 
 class InputError(ValueError):
-    """A configuration that cannot be used for an input; the message says which field, and what is allowed."""
+    """A configuration that an input cannot use; the message names the field and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputUnavailable:
-    """An input that was asked for and is not there."""
+    """A requested input that is missing."""
 
     why: Missing
     message: str
-    """for people: what was looked for, where, and what to do"""
+    """for users: what was searched, where, and the remedy"""

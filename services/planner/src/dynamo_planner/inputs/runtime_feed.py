@@ -1,4 +1,4 @@
-"""Forward passes of graphs from the Dynamo runtime's own NATS, which is only listened to."""
+"""Forward passes of graphs from the Dynamo runtime's own NATS, which is only read."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,7 +14,7 @@ from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
 
 def runtime_nats_options(settings: RuntimeNats, infrastructure_address: str) -> NatsOptions | None:
-    """How to reach the runtime's NATS; None where no setting says where it is."""
+    """The address and options of the runtime's NATS; None if no setting names it."""
     servers = settings.servers or tuple(part.strip() for part in infrastructure_address.split(",") if part.strip())
     if not servers:
         return None
@@ -33,7 +33,7 @@ def runtime_nats_options(settings: RuntimeNats, infrastructure_address: str) -> 
 
 
 class RuntimeFeed:
-    """The forward passes of one graph, as long as it is watched. `trouble` is why it cannot be, where that is sure."""
+    """The forward passes of one graph, while it is watched. `trouble`: why it cannot be watched, if that is certain."""
 
     def __init__(self, listener: NatsListener, passes: ForwardPasses, trouble: str = "") -> None:
         self._listener = listener
@@ -41,7 +41,7 @@ class RuntimeFeed:
         self.passes = passes
 
     def read(self) -> tuple[ForwardPass, ...] | InputUnavailable:
-        """The newest message of every engine, or why there is no message."""
+        """The newest message of every engine, or why there is none."""
         if self._trouble:
             return InputUnavailable(why=Missing.NO_FORWARD_PASSES, message=self._trouble)
         newest = self.passes.read()
@@ -61,7 +61,9 @@ async def watch_engines(
     *,
     pools: Mapping[str, Pool] | None = None,
 ) -> AsyncIterator[RuntimeFeed]:
-    """Listens to the engines of a graph; several Dynamo namespaces while old and new workers serve next to each other."""
+    """Subscribes to the engines of a graph, in several Dynamo namespaces while old and new workers serve in
+    parallel.
+    """
     passes = ForwardPasses(mode, clock, pools=pools)
     try:
         subjects = [subject(namespace) for namespace in namespaces]

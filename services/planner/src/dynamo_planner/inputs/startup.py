@@ -1,7 +1,7 @@
-"""How long workers take to start, measured on those that did. Pure.
+"""The start-up time of workers, measured from past starts. Pure.
 
-From the moment a pod has a node until it is ready: waiting for a node is counted apart (`PoolCounts.pending`), and says
-nothing of the next start where there is room.
+Measured from the assignment of a node until the pod is ready: waiting for a node is counted separately
+(`PoolCounts.pending`), and does not predict the next start if there is room.
 """
 
 from collections import deque
@@ -14,22 +14,24 @@ from dynamo_shared.api.pods import container_statuses
 from dynamo_shared.api.untrusted import times
 
 REMEMBERED = 32
-"""Starts; older ones may have had other images and models."""
+"""Starts that are kept; older ones may have had other images and models."""
 LONGEST = 7200.0
-"""Seconds. A pod whose node was away is ready again days after it was given the node: it did not take so long to start."""
+"""Seconds. If a pod's node was unavailable, the pod is ready again days after its scheduling: that was not its start-up
+time.
+"""
 
 
 def seconds_to_ready(pod: KubeObject) -> float | None:
-    """Seconds that a pod took to be ready; None where it is not, or started in a way that does not count.
+    """Seconds until a pod was ready; None if it is not ready, or if its start does not count.
 
-    A container that was restarted became ready late for reasons of its own.
+    A restarted container delays readiness for other reasons.
     """
     ready, scheduled = objects.condition(pod, "Ready"), objects.condition(pod, "PodScheduled")
     if not ready or ready["status"] != "True" or not scheduled or scheduled["status"] != "True":
         return None
     if any(each.get("restartCount") for each in container_statuses(pod)):
         return None
-    # Where a node is away for a while, its pods become ready again, and their containers stay so.
+    # If a node is unavailable for a while, its pods become ready again later, but their containers stay ready.
     serving = objects.condition(pod, "ContainersReady") or ready
     begun, ended = (times.moment(each.get("lastTransitionTime")) for each in (scheduled, serving))
     if begun is None or ended is None:
@@ -39,14 +41,14 @@ def seconds_to_ready(pod: KubeObject) -> float | None:
 
 
 class StartupTimes:
-    """The measured starts of one pool; pods that go do not take their measurement with them."""
+    """The measured starts of one pool; a measurement outlives its pod."""
 
     def __init__(self) -> None:
         self._counted: set[str] = set()
         self._seconds: deque[float] = deque(maxlen=REMEMBERED)
 
     def learn(self, pods: Iterable[KubeObject]) -> None:
-        """Measure pods that are ready and were not before. Each counts once: one that is ready again later did not start."""
+        """Measure pods that became ready. Each pod counts once: a pod that becomes ready again did not start."""
         present = {
             str(pod["metadata"].get("uid") or pod["metadata"]["name"]): pod for pod in sorted(pods, key=_created)
         }

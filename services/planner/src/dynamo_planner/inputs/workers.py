@@ -1,7 +1,7 @@
-"""Workers of a graph as Kubernetes has them: which component is which pool, how many there are, what is on its way. Pure.
+"""Workers of a graph in Kubernetes: which component is which pool, how many exist, and how many start or wait. Pure.
 
-Objects come from STATE as plain data, graphs in v1beta1. Counts are those of Dynamo's planner (planner.md, section a.3):
-available replicas, else ready ones; in addition what is asked for, and what the cluster has no room for.
+Objects come from STATE as plain data, graphs in v1beta1. Counts are those of Dynamo's planner (planner.md, section
+a.3): available replicas, otherwise ready ones; in addition, requested replicas and those without room in the cluster.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,35 +22,35 @@ _NAMES = {
     Pool.PREFILL: ("vllmprefillworker", "prefill"),
     Pool.DECODE: ("vllmdecodeworker", "decode"),
 }
-"""Names that give the role of workers without a type, as Dynamo's planner knows them; case does not count."""
+"""Names that imply the role of workers without a type, as in Dynamo's planner; case is ignored."""
 
 
 _REPLICAS = (
     (labels.LWS_NAME, labels.LWS_GROUP),
     (labels.GROVE_SCALING_GROUP, labels.GROVE_SCALING_GROUP_REPLICA),
 )
-"""Labels of what has replicas of several pods, and of the replica."""
+"""Labels that identify a multi-pod workload, and the replica within it."""
 
 _OF_WORKERS = frozenset(pool.value for pool in Pool)
-"""Types of workers that do one part of the work."""
+"""Types of workers with a single role."""
 
 
 class SharedGpusError(Exception):
-    """Workers compute on the same GPUs, so that a replica has no capacity of its own."""
+    """Workers share GPUs, so a replica has no capacity of its own."""
 
 
 class UnknownGpusError(Exception):
-    """GPUs of a worker are not known yet."""
+    """The GPUs of a worker are not known yet."""
 
 
 def find_pools(graph: KubeObject, mode: Mode) -> dict[Pool, KubeObject]:
-    """The component of each pool that a mode plans; InputError where a pool has no component, or more than one could be it."""
+    """The component of each pool that a mode plans; InputError if a pool has no component, or several candidates."""
     components = [each for each in (graph.get("spec") or {}).get("components") or () if each.get("name")]
     return {pool: _find(components, pool, mode) for pool in planned_pools(mode)}
 
 
 def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObject]) -> PoolCounts | InputUnavailable:
-    """Workers of a pool; `pods` are all pods of its component."""
+    """Workers of a pool; `pods`: all pods of its component."""
     name = component["name"]
     reported = ((graph.get("status") or {}).get("components") or {}).get(name) or {}
     ready = reported.get("availableReplicas", reported.get("readyReplicas"))
@@ -60,7 +60,7 @@ def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObj
         )
     there = [pod for pod in pods if is_there(pod)]
     pending = [pod for pod in there if unschedulable(pod) is not None]
-    # Of a replica that spans nodes, one pod that waits keeps all of it from serving.
+    # If one pod of a multi-node replica is pending, the whole replica cannot serve.
     waiting = {_replica(pod) for pod in pending}
     starting = [pod for pod in there if _starts(pod) and (_replica(pod) is None or _replica(pod) not in waiting)]
     nodes = gpus.nodes(component)
@@ -73,9 +73,9 @@ def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObj
 
 
 def gpus_of_worker(name: str, counted: ReplicaGpus) -> int | None:
-    """GPUs of one worker of a component; None where neither its pods nor their claims say it.
+    """GPUs of one worker of a component; None if neither its pods nor its claims state them.
 
-    SharedGpusError where more workers have no more GPUs, UnknownGpusError where some of its claims cannot be counted yet.
+    SharedGpusError if more workers do not have more GPUs, UnknownGpusError if some of its claims cannot be counted yet.
     """
     if counted.shared:
         shared = " and ".join(f"ResourceClaim {claim}" for claim in sorted(counted.shared))
@@ -92,7 +92,7 @@ def _find(components: Sequence[KubeObject], pool: Pool, mode: Mode) -> KubeObjec
     kinds = {"worker", "decode"} if mode is Mode.AGG else {pool.value}
     matching = [each for each in components if _kind(each) in kinds]
     if mode is Mode.AGG and len(matching) > 1:
-        # A graph with workers of their own roles next to one that does both is not aggregated.
+        # A graph that has single-role workers in addition to an aggregated one is not aggregated.
         matching = [each for each in matching if _kind(each) == "worker"] or matching
     if not matching:
         matching = [each for each in components if each["name"].lower() in _NAMES[pool]]
@@ -107,9 +107,9 @@ def _find(components: Sequence[KubeObject], pool: Pool, mode: Mode) -> KubeObjec
 
 
 def _kind(component: KubeObject) -> str:
-    """Type of a component; of workers of no type, or of the type for both, a label of the pods that serve may say it.
+    """Type of a component. If a worker has no type, or the aggregated type, a label of its pods may state the role.
 
-    Graphs that came from v1alpha1 have the role of a worker there, and pods of today have their type in a label.
+    Graphs that came from v1alpha1 have the role of a worker there, and current pods have their type in a label.
     """
     kind = str(component.get("type") or "")
     if kind not in {"", "worker"}:
@@ -120,13 +120,15 @@ def _kind(component: KubeObject) -> str:
 
 
 def _replicas(pods: Sequence[KubeObject], nodes: int) -> int:
-    """Replicas that pods are part of; of pods that do not say of which, as many as they make up at least."""
+    """Replicas of the pods; pods without a replica label count as the smallest number of replicas that they
+    can form.
+    """
     replicas = [_replica(pod) for pod in pods]
     return len(set(replicas) - {None}) + -(-replicas.count(None) // nodes)
 
 
 def _replica(pod: KubeObject) -> tuple[str, str] | None:
-    """The replica of several pods that a pod is part of, as LeaderWorkerSet or Grove labels it; None where no label says it."""
+    """The multi-pod replica of a pod, from the labels of LeaderWorkerSet or Grove; None without such a label."""
     there = objects.labels(pod)
     return next(((there[of], there[index]) for of, index in _REPLICAS if of in there and index in there), None)
 

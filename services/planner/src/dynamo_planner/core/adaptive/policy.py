@@ -433,7 +433,7 @@ class AdaptivePolicy:
         return max(float(self._config.throughput_adjustment_interval_seconds), held)
 
     def _idle(self, next_tick: Tick, observation: Observation) -> Effects:
-        """No request for a whole interval: scale to the minimum at once, and stop holding replicas for earlier needs."""
+        """No request for a whole interval: scale to the minimum at once, and stop holding replicas."""
         least = {pool: self._least_of(pool) for pool in self._limits.pools}
         self._holding.observe(Needed(observation.now, 0.0, least))
         self._holding.forget(observation.now)

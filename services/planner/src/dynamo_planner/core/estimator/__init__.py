@@ -1,1 +1,1 @@
-"""How long engines take: measured points become curves that are monotone, honest between and beyond the points, and learn."""
+"""Estimates how long engines take: monotone curves through measured points, which extrapolate cautiously and learn."""

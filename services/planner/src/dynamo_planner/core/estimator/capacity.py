@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from dynamo_planner.core.estimator.engine import EngineEstimator
 
 BEYOND = 1.25
-"""Batches up to this much larger than measured ones are believed in; a capacity that rests on more would be a guess."""
+"""Factor up to which batches larger than measured ones are trusted; beyond it, a capacity would be a guess."""
 LARGEST_BATCH = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """One engine at its best within a target; at its least batch where it misses even then."""
+    """The largest capacity of one engine within a target; of its smallest batch if even that misses the target."""
 
     rps: float
-    """requests a second, all the time busy"""
+    """requests a second of an engine that is always busy"""
     latency: float
     """milliseconds of a token"""
     batch: int
-    """sequences at a time"""
+    """concurrent sequences"""
     meets: bool
     """whether the target is met"""
 
@@ -33,7 +33,9 @@ def decode_capacity(
     max_kv_tokens: int | None = None,
     max_num_seqs: int | None = None,
 ) -> Capacity:
-    """Of an engine that only makes tokens: sequences of mean length `context`, `osl` tokens each, `target` ms a token."""
+    """The capacity of an engine that only decodes: sequences of mean length `context`, `osl` tokens each, `target` ms a
+    token.
+    """
     context, osl = max(1.0, context), max(1.0, osl)
     sequences, tokens = engine.decode.surface.axes
     bounds = [LARGEST_BATCH, BEYOND * sequences.knots[-1], BEYOND * tokens.knots[-1] / context]
@@ -48,7 +50,7 @@ def decode_capacity(
 
 
 def _largest(most: int, fits: Callable[[int], bool]) -> int:
-    """The largest number from 0 to `most` that fits, where what is smaller fits better."""
+    """The largest number from 0 to `most` that fits; if a number fits, so do all smaller ones."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -69,10 +71,10 @@ def mixed_capacity(
     max_num_seqs: int | None = None,
     ranks: int = 1,
 ) -> Capacity:
-    """Of an engine that does both: each sequence brings its share of prompt tokens to every iteration.
+    """The capacity of an aggregated engine: each sequence adds its share of prompt tokens to every iteration.
 
-    A batch of n sequences starts n/osl new ones an iteration; these prompts are computed within it, in at most `chunk` tokens of
-    each of its data parallel `ranks`, which share them.
+    A batch of n sequences starts n/osl new ones per iteration; their prompts are computed in the same iteration, with
+    at most `chunk` tokens for each of its data parallel `ranks`, which share them.
     """
     fresh, osl = max(1.0, isl * (1 - hits)), max(1.0, osl)
     context = isl + osl / 2
@@ -85,12 +87,12 @@ def mixed_capacity(
     def fits(batch: int) -> bool:
         share = batch * fresh / osl / ranks
         if chunk and batch > 1 and share > max(chunk - batch / ranks, 0):
-            return False  # prompts come faster than they are computed
+            return False  # # prompts arrive faster than they are computed
         first = engine.prefill_ms(max(fresh, share), chunk) + iteration(batch)
         return iteration(batch) <= itl_target and first <= ttft_target
 
     batch = _largest(alone.batch, fits)
     meets, batch = batch > 0, max(1, batch)
-    # Where even one sequence misses, an engine is as fast as it is.
+    # If even one sequence misses, this is the capacity of one sequence.
     took = max(iteration(batch), 1e-3)
     return Capacity(batch * 1000 / (osl * took), took, batch, meets)

@@ -1,7 +1,8 @@
-"""What one engine takes for its iterations: prompts, tokens next to each other, or both at once.
+"""How long one engine's iterations take: prompts, decode tokens, or both in one iteration.
 
-Prefill depends on the tokens of an iteration. Decode depends on sequences (each costs its share of the matrices) and on tokens
-in the KV cache (each is read for every token that is made); context length is the second by the first.
+Prefill depends on the tokens of an iteration. Decode depends on sequences (each costs its share of the matrix
+multiplications) and on tokens in the KV cache (each is read for every generated token); the context length is the
+second divided by the first.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,11 +14,15 @@ from dynamo_planner.core.profile import Profile
 
 PREFILL_KNOTS = (40,)
 DECODE_KNOTS = (16, 8)
-"""Sequences bend at the batch sizes that kernels are made for, tokens in the cache where they fill the memory's width."""
+"""Knots for sequences are at the batch sizes that kernels are tuned for, those for cached tokens where memory bandwidth
+saturates.
+"""
 
 
 def _engines(passes: Iterable[ForwardPass]) -> Iterator[list[ForwardPass]]:
-    """Passes of the data parallel ranks of one engine together: they compute side by side, each a part of its sequences."""
+    """Groups the passes of the data parallel ranks of one engine: the ranks compute in parallel, each a part of the
+    sequences.
+    """
     engines: list[dict[int, ForwardPass]] = []
     current: dict[tuple[Pool, str], dict[int, ForwardPass]] = {}
     for forward in passes:
@@ -30,7 +35,9 @@ def _engines(passes: Iterable[ForwardPass]) -> Iterator[list[ForwardPass]]:
 
 
 class EngineEstimator:
-    """Milliseconds that an engine of a graph takes. Starts from a profile, or from nothing, and learns from forward passes."""
+    """Estimates the milliseconds that an engine of a graph takes. Starts with a profile, or empty, and learns from
+    forward passes.
+    """
 
     def __init__(self, profile: Profile | None = None, *, least_samples: int = LEAST_SAMPLES) -> None:
         profile = profile or Profile()
@@ -38,7 +45,7 @@ class EngineEstimator:
         self.prefill = LatencyModel(
             [((point.isl,), point.ttft) for point in profile.prefill],
             knots=PREFILL_KNOTS,
-            # However short the prompt, the weights are read once, as they are for one token.
+            # Even the shortest prompt reads the weights once, like a single token.
             floor=fastest,
             least_samples=least_samples,
         )
@@ -50,7 +57,7 @@ class EngineEstimator:
         self.max_kv_tokens = profile.max_kv_tokens
 
     def prefill_ms(self, tokens: float, chunk: int | None = None) -> float:
-        """Time for so many prompt tokens, in pieces of at most `chunk`; ValueError before anything is known."""
+        """Time for prompt tokens, in chunks of at most `chunk`; ValueError before anything is known."""
         tokens = max(0.0, tokens)
         if chunk is None or tokens <= chunk:
             return self.prefill.at(tokens)
@@ -63,7 +70,7 @@ class EngineEstimator:
         return self.decode.at(batch, batch * context)
 
     def mixed_ms(self, prefill_tokens: float, batch: float, context: float) -> float:
-        """An iteration that computes prompts and tokens; they share one reading of the weights."""
+        """Time of an iteration with prompts and decode tokens; both share one read of the weights."""
         if prefill_tokens <= 0:
             return self.decode_ms(batch, context)
         prompts = self.prefill_ms(prefill_tokens)
@@ -72,14 +79,14 @@ class EngineEstimator:
         return prompts + self.decode_ms(batch, context) - self.shared_ms()
 
     def shared_ms(self) -> float:
-        """The part of an iteration that prompts and tokens have in common."""
+        """The part of an iteration that prompts and decode tokens share."""
         return min(self.prefill.surface.base, self.decode.surface.base)
 
     def observe(self, passes: tuple[ForwardPass, ...]) -> None:
-        """Learn from iterations that computed one kind of work; heartbeats of idle engines say nothing."""
+        """Learn from iterations that computed one kind of work; heartbeats of idle engines contain no information."""
         for ranks in _engines(each for each in passes if each.wall_time > 0 and isfinite(1000 * each.wall_time)):
             milliseconds = 1000 * max(rank.wall_time for rank in ranks)
-            # Sequences and tokens of a profile are those of all ranks; a prompt is of one of them.
+            # Sequences and tokens of a profile cover all ranks; a prompt is computed by one rank.
             prompts = float(max(rank.scheduled.sum_prefill_tokens for rank in ranks))
             sequences = float(sum(rank.scheduled.num_decode_requests for rank in ranks))
             kv = float(sum(rank.scheduled.sum_decode_kv_tokens for rank in ranks))
@@ -91,7 +98,7 @@ class EngineEstimator:
                 self._observe_mixed(prompts, sequences, kv, milliseconds)
 
     def _observe_mixed(self, prompts: float, sequences: float, kv: float, milliseconds: float) -> None:
-        """Engines that always have prompts to compute show prefill only mixed: what tokens take is taken off."""
+        """Learn prefill from mixed iterations of engines that always have prompts, by subtracting the decode time."""
         if not self.prefill.ready or not self.decode.ready:
             return
         left = milliseconds - self.decode.at(sequences, max(kv, 1.0)) + self.shared_ms()

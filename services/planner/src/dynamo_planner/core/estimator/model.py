@@ -1,4 +1,6 @@
-"""One latency model: the profile gives its shape, what engines do gives its level, and its shape where it was observed."""
+"""One latency model: the profile gives its initial shape; observations give its level, and its shape where
+they exist.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +11,15 @@ import numpy as np
 from dynamo_planner.core.estimator.monotone import Surface, fit
 
 FRESH = 0.1
-"""Share of the newest sample in the mean of its cell, once the cell is filled."""
+"""Weight of the newest sample in the mean of a full cell."""
 CELLS = 64
 PER_DOUBLING = 2
-"""Cells for each doubling of an axis: a step of some 40 %, within which latency is close to straight."""
+"""Cells per doubling of an axis: steps of about 40 %, within which latency is almost linear."""
 
 
 @dataclass(slots=True)
 class Cell:
-    """Samples of alike work, as geometric means."""
+    """Samples of similar work, as geometric means."""
 
     place: tuple[float, ...]
     """logarithms of the axes"""
@@ -25,10 +27,10 @@ class Cell:
     """logarithm of milliseconds"""
     count: int = 1
     last: int = 0
-    """number of the newest sample that came here"""
+    """number of the newest sample in this cell"""
 
     def values(self) -> tuple[float, ...]:
-        """The axes."""
+        """The values of the axes."""
         return tuple(exp(x) for x in self.place)
 
     def milliseconds(self) -> float:
@@ -37,14 +39,14 @@ class Cell:
 
 
 class SampleStore:
-    """At most `CELLS` cells; the one longest unseen makes room for a new one."""
+    """At most `CELLS` cells; a new cell replaces the one without samples for the longest time."""
 
     def __init__(self) -> None:
         self.cells: dict[tuple[int, ...], Cell] = {}
         self.count = 0
 
     def add(self, axes: tuple[float, ...], milliseconds: float) -> None:
-        """Take a sample; axes and latency above 0."""
+        """Add a sample; axes and latency must be above 0."""
         self.count += 1
         key = tuple(round(PER_DOUBLING * log2(x)) for x in axes)
         place, latency = tuple(log(x) for x in axes), log(milliseconds)
@@ -62,21 +64,23 @@ class SampleStore:
 
 
 LEAST_SAMPLES = 5
-"""Fewer say nothing of an engine; the reference waits for as many (load_min_observations)."""
+"""Fewer samples are not enough to describe an engine; the reference waits for the same number
+(load_min_observations).
+"""
 REFIT_EVERY = 0.25
-"""A model is fitted again when its samples are a quarter more than last time: at most some dozens of times in all."""
+"""A model is refitted when its samples have grown by a quarter: at most a few dozen times in total."""
 REFIT_LONGEST = 2000
-"""...and after so many samples at the latest, for engines that change."""
+"""...and after this many samples at the latest, because engines change."""
 SCALE_LIMIT = 8.0
-"""An engine more than so many times off its profile is another engine; the level follows no further."""
+"""An engine that differs from its profile by more than this factor is another engine; the level is limited to it."""
 TRUST = 2.0
-"""Weight of a cell of samples against a point of the profile."""
+"""Weight of a cell of samples relative to a point of the profile."""
 USABLE_ERROR = 0.03
-"""Samples that lie within this of the model leave it as it is."""
+"""If samples are within this relative error of the model, the model stays unchanged."""
 
 
 class LatencyModel:
-    """Milliseconds by one or more axes, all above 0. Not ready before it has points or samples enough."""
+    """Milliseconds by one or more axes, all above 0. Not ready until it has enough points or samples."""
 
     def __init__(
         self,
@@ -93,30 +97,30 @@ class LatencyModel:
         self._store = SampleStore()
         self._fitted_at = 0
         self.scale = 1.0
-        """level of what was observed against the profile"""
+        """observed level relative to the profile"""
         self._profile = self._fit(points, ()) if points else None
         self._surface = self._profile
 
     @property
     def ready(self) -> bool:
-        """Whether it can estimate at all."""
+        """Whether the model can estimate."""
         self._refresh()
         return self._surface is not None
 
     @property
     def surface(self) -> Surface:
-        """What it reads from; ValueError before it is ready."""
+        """The fitted surface; ValueError before the model is ready."""
         self._refresh()
         if self._surface is None:
             raise ValueError("nothing is known yet: no profile, and too few samples")
         return self._surface
 
     def at(self, *axes: float) -> float:
-        """Milliseconds of work; ValueError before it is ready."""
+        """Milliseconds of work; ValueError before the model is ready."""
         return self.surface.at(*axes)
 
     def observe(self, axes: tuple[float, ...], milliseconds: float) -> None:
-        """Learn from a sample; what has no size or no time is passed over."""
+        """Learn from a sample; samples without size or time are ignored."""
         if milliseconds > 0 and all(x > 0 for x in axes):
             self._store.add(axes, milliseconds)
 

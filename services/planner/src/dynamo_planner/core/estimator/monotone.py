@@ -1,9 +1,10 @@
-"""A latency as a sum of rising curves, one for each axis, through points that are noisy.
+"""A latency as a sum of rising curves, one per axis, through noisy points.
 
-More work never takes less time: each curve is made of ramps whose slopes are not negative, so no noise, no missing point and
-no extrapolation can break that. Slopes of neighbours are drawn together. Fits of several strengths and a plane are mixed as
-they do best at points that were left out; a sum of rising curves rises, too. Errors count relative to the latency, since 2 ms
-are much of 5 and nothing of 300. A point that spoils its neighbours is left out.
+More work never takes less time: each curve consists of ramps with non-negative slopes, so noise, missing points and
+extrapolation cannot break this rule. Slopes of neighbours are smoothed. Fits of several smoothing strengths and a plane
+are mixed with the weights that predict left-out points best; a sum of rising curves also rises. Errors are relative to
+the latency, because 2 ms matter at 5 ms but not at 300 ms. Outliers, which distort the fit to their neighbours, are
+left out.
 """
 
 from bisect import bisect_right
@@ -16,19 +17,21 @@ from dynamo_planner.core.estimator.ramps import Array, Mix, RampProblem, knots_o
 from dynamo_planner.core.estimator.stacking import chosen
 
 SHARE_OF_LOWEST = 0.1
-"""Weights are read for one token, too: with nothing better known, work of no size takes this share of the least measured."""
+"""Reading the weights takes time even for one token: without better data, work of size 0 takes this share of the lowest
+latency.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One rising curve: its knots, its height at each, and how it goes on beyond the last."""
+    """One rising curve: its knots, its height at each, and its slope beyond the last."""
 
     knots: list[float]
     heights: list[float]
     beyond: float
 
     def at(self, x: float) -> float:
-        """Height at `x`; straight on beyond the last knot, nothing below 0."""
+        """Height at `x`; linear beyond the last knot, 0 below 0."""
         knots, heights = self.knots, self.heights
         last = len(knots) - 1
         if x >= knots[last]:
@@ -41,18 +44,18 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """Height above work of no size, and a curve for each axis."""
+    """The height for work of size 0, and a curve for each axis."""
 
     base: float
     axes: tuple[Axis, ...]
     mix: Mix
     error: float
-    """mean relative error at points that were left out; NaN where there were too few to leave any out"""
+    """mean relative error at left-out points; NaN if there were too few points to leave any out"""
     outliers: int = 0
-    """points that it does not follow, since they spoil their neighbours"""
+    """points that the surface ignores, because they distort the fit to their neighbours"""
 
     def at(self, *xs: float) -> float:
-        """The latency at a place, milliseconds."""
+        """The latency at a point, milliseconds."""
         value = self.base
         for axis, x in zip(self.axes, xs, strict=True):
             value += axis.at(x)
@@ -68,9 +71,10 @@ def fit(
     mix: Mix | None = None,
     weights: Array | None = None,
 ) -> Surface:
-    """The surface through points: a column for each axis, at most that many knots an axis.
+    """The surface through points: one column per axis, at most `knots` knots per axis.
 
-    `floor` is the least that work of no size takes (ms). `mix` as chosen before; None: choose it by leaving points out.
+    `floor`: the minimum for work of size 0 (ms). `mix`: a mix from an earlier fit; None: choose it by leaving points
+    out.
     ValueError without points.
     """
     if not latency.size:
@@ -91,7 +95,7 @@ def fit(
         slopes = solution[start : start + len(place) - 1]
         start += len(place) - 1
         heights = np.concatenate([[0.0], np.cumsum(slopes * np.diff(place))])
-        # A curve that happens to end flat says nothing of what comes beyond: there it rises as it did on the whole.
+        # A curve that ends flat by chance does not predict the region beyond: there, it rises with its mean slope.
         whole = float(heights[-1] / place[-1])
         axes.append(Axis(place.tolist(), heights.tolist(), max(float(slopes[-1]), whole)))
     return Surface(float(solution[0]) + lowest, tuple(axes), mix, error, int((~kept).sum()))

@@ -1,4 +1,4 @@
-"""Points as rows of ramps, and a fit of them by slopes that are not negative."""
+"""Points as rows of ramps, and their fit with non-negative slopes."""
 
 from dataclasses import dataclass
 from math import inf
@@ -10,19 +10,19 @@ from scipy.optimize import nnls
 Array = npt.NDArray[np.float64]
 Kept = npt.NDArray[np.bool_]
 Strength = tuple[float, ...]
-"""of the drawing together, by axis; or `PLANE`"""
+"""of the smoothing, by axis; or `PLANE`"""
 Mix = tuple[tuple[Strength, float], ...]
-"""fits, each with its weight"""
+"""fits with their weights"""
 
 SMOOTHNESS = (30.0, 3.0, 0.3, 0.03)
-"""Weights of the drawing together that are mixed, strongest first."""
+"""Smoothing weights that are mixed, strongest first."""
 PLANE = (inf,)
-"""...and one straight line for each axis, as the reference fits: what few and noisy points support best."""
+"""...and one straight line per axis, like the reference's fit: the best choice for few and noisy points."""
 
 
 @dataclass(frozen=True)
 class RampProblem:
-    """Points as rows of ramps, and how to fit them."""
+    """Points as rows of ramps, with the parameters of the fit."""
 
     matrix: Array
     latency: Array
@@ -31,7 +31,7 @@ class RampProblem:
     weights: Array
 
     def solve(self, strength: Strength, kept: Kept) -> Array:
-        """Base and slopes for points that are kept, with one strength for each axis."""
+        """Base and slopes fitted to the kept points, with one smoothing strength per axis."""
         scale = self.weights[kept] / self.latency[kept]
         target = (self.latency[kept] - self.lowest) * scale
         if strength == PLANE:
@@ -44,7 +44,7 @@ class RampProblem:
         return solution
 
     def mixed(self, mix: Mix, kept: Kept) -> Array:
-        """Base and slopes of fits together, each with its weight."""
+        """Weighted sum of the base and slopes of several fits."""
         return np.asarray(sum(weight * self.solve(strength, kept) for strength, weight in mix))
 
     def at(self, solution: Array, places: Kept) -> Array:
@@ -52,7 +52,7 @@ class RampProblem:
         return np.asarray(self.matrix[places] @ solution + self.lowest)
 
     def _plane(self) -> Array:
-        """Columns of a base and of one slope for each axis."""
+        """Columns for a base and one slope per axis."""
         columns = np.zeros((self.matrix.shape[1], 1 + len(self.places)))
         columns[0, 0] = start = 1
         for axis, place in enumerate(self.places):
@@ -61,7 +61,7 @@ class RampProblem:
         return columns
 
     def _penalty(self, smoothness: tuple[float, ...]) -> Array:
-        """Rows that draw slopes of neighbours together, in units of the median latency over the whole axis."""
+        """Rows that smooth the slopes of neighbours, in units of the median latency over the whole axis."""
         middle, start, rows = float(np.median(self.latency)), 1, []
         for place, strength in zip(self.places, smoothness, strict=True):
             count = len(place) - 1
@@ -74,7 +74,7 @@ class RampProblem:
 
 
 def knots_of(column: Array, most: int) -> Array:
-    """Places where slopes may change: 0, and points, evenly by their number."""
+    """Places where slopes may change: 0, and points, evenly spaced by count."""
     distinct = np.unique(column[column > 0])
     if not distinct.size:
         return np.array([0.0, 1.0])
@@ -84,7 +84,7 @@ def knots_of(column: Array, most: int) -> Array:
 
 
 def ramps(column: Array, places: Array) -> Array:
-    """For each place, how much of each stretch between knots lies below it."""
+    """For each value, the part of each interval between knots that lies below it."""
     low, high = places[:-1], places[1:]
     ramps = np.clip(column[:, None] - low, 0, high - low)
     ramps[:, -1] += np.maximum(column - high[-1], 0)

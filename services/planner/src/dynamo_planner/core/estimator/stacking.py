@@ -1,4 +1,4 @@
-"""Which fits are mixed, and which points are left out: decided at points that a fit was not given."""
+"""Chooses the mix of fits and the outliers, by the errors at points that were left out of a fit."""
 
 from collections.abc import Sequence
 
@@ -10,29 +10,30 @@ from dynamo_planner.core.estimator.ramps import PLANE, SMOOTHNESS, Array, Kept, 
 
 FOLDS = 8
 FEW = 6
-"""With fewer points than this, leaving some out shows nothing."""
+"""With fewer points, leaving some out is not meaningful."""
 SMOOTH_IF_FEW = 0.3
 LEAST_SHARE = 0.02
-"""Fits of a smaller weight are not worth their time."""
+"""Fits with a smaller weight are dropped to save time."""
 SUM = 10.0
-"""Weight of the condition that shares add up to one, next to a point's relative error."""
+"""Weight of the condition that shares sum to one, relative to a point's relative error."""
 BAD_ONE_IN = 9
-"""So many points may have one that is wrong: more are not outliers, but what engines do."""
+"""One in so many points may be an outlier: if there are more, they reflect real behaviour."""
 MOST_BAD = 8
-"""...and so many in all: each costs dozens of fits to all points."""
+"""...and the total maximum: each outlier costs dozens of fits to all points."""
 SUSPECTS = 8
-"""Points that are tried: the ones that a fit to all is furthest from."""
+"""Candidates for outliers: the points with the largest errors in a fit to all points."""
 OUTSIDE = 4.0
-"""An outlier is so many times further from a fit to the others than these are on their median..."""
+"""An outlier's error in a fit to the others is at least this multiple of their median error..."""
 OUTSIDE_FROM = 0.15
-"""...and so far at least..."""
+"""...and at least this large..."""
 SPOILS, SPOILS_AT_END = 0.8, 0.6
-"""...and without it the others are predicted with so much of the error at most. The second for first and last points, which a
-fit to the others has to guess."""
+"""...and without it, the error at the other points falls at least to this factor. The second value is for first and
+last points, which a fit to the others must extrapolate.
+"""
 
 
 def chosen(problem: RampProblem, columns: Sequence[Array]) -> tuple[Mix, float, Kept]:
-    """The mix, its mean relative error at points left out (NaN where there are too few), and the points to follow."""
+    """The mix, its mean relative error at left-out points (NaN if there are too few points), and the points to keep."""
     kept = np.ones(problem.latency.size, dtype=np.bool_)
     if problem.latency.size < FEW:
         return (((SMOOTH_IF_FEW,) * len(problem.places), 1.0),), float("nan"), kept
@@ -47,7 +48,7 @@ def chosen(problem: RampProblem, columns: Sequence[Array]) -> tuple[Mix, float, 
 
 
 def _stacked(problem: RampProblem, folds: npt.NDArray[np.int_], kept: Kept) -> tuple[Mix, Array]:
-    """Weights of fits by their predictions of points left out, and the relative errors of these."""
+    """Weights of the fits by their predictions of left-out points, and the relative errors of the mix."""
     fits = _fits(len(problem.places))
     predicted = np.column_stack([_left_out(problem, folds, kept, ((fit, 1.0),)) for fit in fits])
     ratios = predicted[kept] / problem.latency[kept, None]
@@ -60,7 +61,9 @@ def _stacked(problem: RampProblem, folds: npt.NDArray[np.int_], kept: Kept) -> t
 
 
 def _fits(axes: int) -> list[Strength]:
-    """A plane; curves that bend alike; curves of which only the last bends (tokens in the cache, not sequences)."""
+    """A plane; curves with equal smoothing; curves with a less smooth last axis (tokens in the cache, not
+    sequences).
+    """
     alike = [(strength,) * axes for strength in SMOOTHNESS]
     last = [(*(SMOOTHNESS[:1] * (axes - 1)), strength) for strength in SMOOTHNESS[1:]] if axes > 1 else []
     return [PLANE, *alike, *last]
@@ -78,7 +81,9 @@ def _left_out(problem: RampProblem, folds: npt.NDArray[np.int_], kept: Kept, mix
 def _without_outlier(
     problem: RampProblem, folds: npt.NDArray[np.int_], kept: Kept, errors: Array, columns: Sequence[Array]
 ) -> tuple[Mix, Array, Kept] | None:
-    """Mix, errors and points without the one that the others are predicted best without; None where none is an outlier."""
+    """Mix, errors and points without the one whose removal improves the others' predictions most; None if there is no
+    outlier.
+    """
     best, least = None, 1.0
     at_end = np.any([(column == column.min()) | (column == column.max()) for column in columns], axis=0)
     suspects = [each for each in np.argsort(-errors) if kept[each] and errors[each] > OUTSIDE_FROM / 2]
@@ -94,7 +99,7 @@ def _without_outlier(
 
 
 def _folds(columns: Sequence[Array]) -> npt.NDArray[np.int_]:
-    """Points in turn to folds, along the axes, so that no fold is a stretch of its own."""
+    """Assigns points to folds in turn along the axes, so that no fold is a contiguous range."""
     folds = np.empty(columns[0].size, dtype=np.int_)
     folds[np.lexsort([*columns][::-1])] = np.arange(columns[0].size) % FOLDS
     return folds

@@ -1,4 +1,4 @@
-"""A mode of planning that decides as Dynamo's own planner does, known quirks of its decisions included."""
+"""A planning policy that decides like Dynamo's own planner, including the known quirks of its decisions."""
 
 from dynamo_planner.core.reference.policy import ReferencePolicy
 from dynamo_planner.core.reference.reasons import LoadReason, ThroughputReason

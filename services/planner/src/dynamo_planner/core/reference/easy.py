@@ -1,4 +1,6 @@
-"""Targets that need no model: replicas come and go as queues and caches pass fixed thresholds (planner.md, a.6)."""
+"""Targets without a model: replicas are added and removed when queues and caches pass fixed thresholds (planner.md,
+a.6).
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,30 +14,30 @@ from dynamo_planner.core.reference.verdicts import Verdict, down, hold, up
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When one replica comes or goes."""
+    """When one replica is added or removed."""
 
     grow: Callable[[float], bool]
-    """of any engine"""
+    """for any engine"""
     shrink: Callable[[float], bool]
-    """of every engine"""
+    """for every engine"""
 
 
 PREFILL = {
     Target.THROUGHPUT: Thresholds(lambda share: share >= 1.0, lambda share: share < 0.1),
     Target.LATENCY: Thresholds(lambda share: share >= 0.1, lambda share: share <= 0),
 }
-"""Of queued prefill tokens to the context length."""
+"""Ratio of queued prefill tokens to the context length."""
 DECODE = {
     Target.THROUGHPUT: Thresholds(lambda share: share > 1.0, lambda share: share < 0.6),
     Target.LATENCY: Thresholds(lambda share: share > 0.4, lambda share: share < 0.1),
 }
-"""Of KV tokens, scheduled and queued, to those that the cache holds."""
+"""Ratio of KV tokens, scheduled and queued, to the capacity of the cache."""
 
 
 def prefill_verdict(
     config: PlannerConfig, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities
 ) -> Verdict:
-    """One pool that computes prompts."""
+    """The verdict for a prefill pool."""
     queued = [float(forward.queued.sum_prefill_tokens) for forward in passes]
     if config.optimization_target is Target.LOAD:
         thresholds = _given(config.prefill_scale_up_queue_tokens, config.prefill_scale_down_queue_tokens)
@@ -55,7 +57,7 @@ def decode_verdict(
     *,
     prompts: bool = False,
 ) -> Verdict:
-    """One pool that makes tokens; with `prompts`, one that computes prompts, too, whose queue will want cache as well."""
+    """The verdict for a decode pool; with `prompts`, for an aggregated pool, whose queue will also need cache."""
     if not able.max_kv_tokens:
         return hold(replicas, LoadReason.INSUFFICIENT_DATA, "the model card of the engines has no total_kv_blocks")
     tokens = [

@@ -1,4 +1,4 @@
-"""The models of the engines that a mode plans: one that computes prompts, one that makes tokens, and one that does both."""
+"""The engine models of each mode: prefill, decode, and aggregated."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,15 +13,15 @@ from dynamo_planner.core.reference.regression import IterationModel
 
 
 class EngineCapacity(NamedTuple):
-    """What one engine is able to serve."""
+    """The capacity of one engine."""
 
     requests_per_second: float
     ttft: float = 0.0
     """seconds; 0 for an engine that computes no prompts"""
     itl: float = 0.0
-    """seconds; 0 for an engine that makes no tokens"""
+    """seconds; 0 for an engine that does not decode"""
     batch: int = 1
-    """sequences at once"""
+    """concurrent sequences"""
 
 
 class PrefillEngine:
@@ -33,7 +33,7 @@ class PrefillEngine:
 
     @property
     def ready(self) -> bool:
-        """Whether it may be asked for estimates."""
+        """Whether the model can estimate."""
         return self.model.ready
 
     @property
@@ -42,7 +42,7 @@ class PrefillEngine:
         return self._isl.value
 
     def learn(self, forward: ForwardPass) -> None:
-        """Learn an iteration; of an idle engine only what it averages."""
+        """Learn an iteration; from an idle engine, only the averages."""
         work = forward.scheduled
         if work.num_prefill_requests > 0:
             self._isl.add(work.sum_prefill_tokens / work.num_prefill_requests)
@@ -50,15 +50,16 @@ class PrefillEngine:
             self.model.learn((float(work.sum_prefill_tokens),), forward.wall_time)
 
     def ttft(self, queued_tokens: float, *, batched_tokens: int, share: float) -> float:
-        """Seconds until one more average prompt behind `queued_tokens` has its first token.
+        """Seconds until an additional average prompt behind `queued_tokens` has its first token.
 
-        `share` is what the KV cache leaves of the work; the rest is cut into iterations of at most `batched_tokens`.
+        `share` is the part of the work that the KV cache leaves; it is split into iterations of at most
+        `batched_tokens`.
         """
         work = (queued_tokens + self.average_isl) * share
         return chunked(work, batched_tokens, self.model.wall)
 
     def capacity(self, isl: float, *, batched_tokens: int | None, share: float) -> EngineCapacity:
-        """One prompt of `isl` tokens after the other; reported as it is, also where it misses any target."""
+        """Prompts of `isl` tokens, one after another; reported unchanged even if a target is missed."""
         work = isl * share
         whole = work if batched_tokens is None or work <= batched_tokens else float(batched_tokens)
         pieces = ceil(work / whole) if whole > 0 else 1
@@ -75,13 +76,13 @@ def chunked(work: float, batched_tokens: int, wall: Callable[[float], float]) ->
 
 
 class MovingAverage:
-    """Mean of the last values; zeros before the first other value are passed over. 0 without values."""
+    """Mean of the last values; zeros before the first other value are ignored. 0 without values."""
 
     def __init__(self, window: int) -> None:
         self._values: deque[float] = deque(maxlen=window)
 
     def add(self, value: float) -> None:
-        """Count a value in."""
+        """Add a value."""
         if value != 0 or self._values:
             self._values.append(value)
 
@@ -92,14 +93,14 @@ class MovingAverage:
 
 
 def prefill_share(rate: float | None) -> float:
-    """The share of prefill work that a KV-cache hit rate leaves, 0.05 to 1. An unknown rate counts as 0."""
+    """The share of prefill work that remains with a KV-cache hit rate, 0.05 to 1. An unknown rate counts as 0."""
     return 1.0 - hit_rate(rate)
 
 
 UNKNOWN_CACHE_BATCH = 256
-"""Sequences that an engine is taken to hold when nothing is known of its KV cache."""
+"""Assumed capacity of an engine in sequences if nothing is known about its KV cache."""
 REQUESTS = 0
-"""Index of the feature whose coefficient may come out negative: requests and tokens rise and fall together."""
+"""Index of the feature whose coefficient may be fitted as negative: requests and tokens are correlated."""
 
 
 class DecodeEngine:
@@ -112,7 +113,7 @@ class DecodeEngine:
 
     @property
     def ready(self) -> bool:
-        """Whether it may be asked for estimates."""
+        """Whether the model can estimate."""
         return self.model.ready
 
     @property
@@ -121,7 +122,7 @@ class DecodeEngine:
         return self._length.value
 
     def learn(self, forward: ForwardPass) -> None:
-        """Learn an iteration; of an idle engine only what it averages."""
+        """Learn an iteration; from an idle engine, only the averages."""
         work = forward.scheduled
         self._requests.add(work.num_decode_requests)
         if work.num_decode_requests > 0:
@@ -130,14 +131,14 @@ class DecodeEngine:
             self.model.learn((float(work.num_decode_requests), float(work.sum_decode_kv_tokens)), forward.wall_time)
 
     def itl(self, kv_tokens: float) -> float:
-        """Seconds of an iteration with one more average sequence next to `kv_tokens` in the cache."""
+        """Seconds of an iteration with one additional average sequence and `kv_tokens` in the cache."""
         return self.model.wall(self._requests.value + 1, kv_tokens + self.average_length)
 
     def capacity(
         self, context: float, osl: float, *, target: float, most_kv: int | None, most_seqs: int | None
     ) -> EngineCapacity:
-        """The largest batch of sequences of `context` tokens with an iteration within `target` seconds; one that misses it
-        where even a single sequence does. A request takes `osl` iterations (Little's law).
+        """The largest batch of sequences of `context` tokens with an iteration within `target` seconds; a single
+        sequence if even that misses the target. A request takes `osl` iterations (Little's law).
         """
         low, high = 1, self._largest(context, most_kv, most_seqs)
         while low < high:
@@ -156,7 +157,7 @@ class DecodeEngine:
 
 
 UNKNOWN_AGGREGATED_BATCH = 1024
-"""Sequences that an engine is taken to hold when nothing is known of its KV cache."""
+"""Assumed capacity of an engine in sequences if nothing is known about its KV cache."""
 
 
 class AggregatedEngine:
@@ -170,11 +171,11 @@ class AggregatedEngine:
 
     @property
     def ready(self) -> bool:
-        """Whether it may be asked for estimates."""
+        """Whether the model can estimate."""
         return self.model.ready
 
     def learn(self, forward: ForwardPass) -> None:
-        """Learn an iteration; of an idle engine only what it averages."""
+        """Learn an iteration; from an idle engine, only the averages."""
         work = forward.scheduled
         if work.num_prefill_requests > 0:
             self._isl.add(work.sum_prefill_tokens / work.num_prefill_requests)
@@ -185,20 +186,22 @@ class AggregatedEngine:
             self.model.learn((float(work.sum_prefill_tokens), float(work.sum_decode_kv_tokens)), forward.wall_time)
 
     def ttft(self, queued_tokens: float, decode_kv: float, *, batched_tokens: int, share: float) -> float:
-        """Seconds until one more average prompt has its first token, while `decode_kv` tokens are in decoding."""
+        """Seconds until an additional average prompt has its first token, while sequences with `decode_kv` tokens are
+        decoded.
+        """
         return self._ttft((queued_tokens + self._isl.value) * share, decode_kv, batched_tokens)
 
     def itl(self, kv_tokens: float) -> float:
-        """Seconds of an iteration with the usual prefill work and one more average sequence."""
+        """Seconds of an iteration with the usual prefill work and one additional average sequence."""
         return self.model.wall(self._prefill_tokens.value, kv_tokens + self._length.value)
 
     def capacity(
         self, isl: float, osl: float, *, share: float, ttft_target: float, itl_target: float, able: EngineCapabilities
     ) -> EngineCapacity | None:
-        """The largest batch that keeps both targets (seconds), a single sequence where none does.
+        """The largest batch that keeps both targets (seconds), a single sequence if none does.
 
-        In balance, an engine that decodes `bs` sequences of `osl` tokens begins `bs / osl` prompts an iteration.
-        None where the engine's card does not say how many tokens an iteration may have.
+        In equilibrium, an engine that decodes `bs` sequences of `osl` tokens starts `bs / osl` prompts per iteration.
+        None if the engine's model card does not state the maximum tokens of an iteration.
         """
         if able.max_num_batched_tokens is None:
             return None
@@ -220,17 +223,18 @@ class AggregatedEngine:
 
     def _largest(self, isl: float, osl: float, share: float, able: EngineCapabilities, batched_tokens: int) -> int:
         cached = int(able.max_kv_tokens / (isl + osl / 2)) if able.max_kv_tokens else UNKNOWN_AGGREGATED_BATCH
-        # A batch leaves room for as many prefill tokens an iteration as its own sequences need: isl / (room) <= osl.
+        # A batch must leave room for as many prefill tokens per iteration as its own sequences need: isl / (room) <=
+        # osl.
         balanced = int(batched_tokens - isl * share / osl)
         return max(1, min(cached, able.max_num_seqs or cached, batched_tokens - 1, balanced))
 
 
 MOST_SAMPLES = 1024
-"""Measured iterations of an engine that are kept, whatever a configuration says: each tick is fitted to all of them."""
+"""Measured iterations kept per engine, regardless of the configuration: each tick fits all of them."""
 
 
 class Engines:
-    """One model a role; those that the mode has no pool for learn nothing."""
+    """One model per role; models without a pool in the mode learn nothing."""
 
     def __init__(self, config: PlannerConfig, profile: Profile | None = None) -> None:
         size = {
@@ -257,9 +261,9 @@ class Engines:
 
 
 def forward_passes(profile: Profile) -> Iterator[ForwardPass]:
-    """Each prefill point is one prompt in one iteration, each decode point one iteration of its batch.
+    """Each prefill point becomes an iteration with one prompt, each decode point an iteration of its batch.
 
-    An engine that does both learns from all of them: iterations with prompts only, and with decoding only.
+    An aggregated engine learns from all of them: iterations with only prompts, and with only decoding.
     """
     for prompt in profile.prefill:
         yield ForwardPass(

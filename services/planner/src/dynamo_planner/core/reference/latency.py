@@ -1,6 +1,8 @@
-"""Target `sla`: a replica more when every engine misses the target, one less when those left would keep it (a.6).
+"""Target `sla`: adds a replica if every engine misses the target, removes one if the remaining ones would keep it
+(a.6).
 
-Going down is tried on paper first: the backlog of each engine is scaled by N / (N - 1) and its latency predicted again.
+Before scaling down, the effect is predicted: the backlog of each engine is scaled by N / (N - 1) and its latency
+estimated again.
 """
 
 from collections.abc import Sequence
@@ -13,16 +15,16 @@ from dynamo_planner.core.reference.verdicts import Verdict, down, hold, up
 
 
 class Aim(NamedTuple):
-    """What is to be kept."""
+    """The targets."""
 
     ttft: float
     """seconds"""
     itl: float
     """seconds"""
     sensitivity: float
-    """share of the target below which a replica may go"""
+    """share of the target below which a replica may be removed"""
     share: float = 1.0
-    """share of prefill work that the KV cache leaves"""
+    """share of prefill work that remains with the KV cache"""
 
 
 REFUSED = LoadReason.SCALE_DOWN_REFUSED_CONSOLIDATION
@@ -31,7 +33,7 @@ REFUSED = LoadReason.SCALE_DOWN_REFUSED_CONSOLIDATION
 def prefill_verdict(
     engine: PrefillEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: Aim
 ) -> Verdict:
-    """A pool that computes prompts, by its time to first token."""
+    """The verdict for a prefill pool, by its time to first token."""
     batched = able.max_num_batched_tokens
     if not batched:
         return hold(
@@ -63,7 +65,7 @@ def prefill_verdict(
 def decode_verdict(
     engine: DecodeEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: Aim
 ) -> Verdict:
-    """A pool that makes tokens, by its inter-token latency."""
+    """The verdict for a decode pool, by its inter-token latency."""
     if not engine.ready:
         return hold(replicas, LoadReason.INSUFFICIENT_DATA, "too few iterations of the decode engines are measured yet")
     return _by_itl(
@@ -74,10 +76,10 @@ def decode_verdict(
 def aggregated_verdict(
     engine: AggregatedEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: Aim
 ) -> Verdict:
-    """A pool that does both: up if either latency says so, down only if both do."""
+    """The verdict for an aggregated pool: up if either latency requires it, down only if both permit it."""
     if not engine.ready:
         return hold(replicas, LoadReason.INSUFFICIENT_DATA, "too few iterations of the engines are measured yet")
-    # The prompts that wait will be decoded on the engines that are left.
+    # The remaining engines will decode the waiting prompts.
     later = [_kv(forward) + forward.queued.sum_prefill_tokens for forward in passes]
     tokens = _by_itl(engine, [_kv(forward) for forward in passes], later, replicas, able=able, aim=aim)
     if not able.max_num_batched_tokens:
@@ -122,7 +124,7 @@ def _by_itl(
     able: EngineCapabilities,
     aim: Aim,
 ) -> Verdict:
-    """`now` and `later`: KV tokens of each engine as they are, and as they are shared out when a replica goes."""
+    """`now` and `later`: KV tokens of each engine now, and after they are redistributed when a replica is removed."""
     estimates = [engine.itl(kv) for kv in now]
     estimated = max(estimates) * 1000
     if all(estimate > aim.itl for estimate in estimates):
@@ -147,6 +149,6 @@ def _grown(backlog: int, replicas: int) -> int:
 
 
 def _fits_budget(waits: Sequence[float], own: float, aim: Aim) -> bool:
-    """Whether waiting stays within what a prompt's own computation leaves of the target."""
+    """Whether waiting stays within the part of the target that a prompt's own computation leaves."""
     budget = (aim.ttft - own) * aim.sensitivity
     return budget > 0 and all(wait < budget for wait in waits)

@@ -1,4 +1,4 @@
-"""Reactive scaling: what each pool's engines say now, one replica at a time (planner.md, section a.6)."""
+"""Reactive scaling: follows what each pool's engines report, one replica at a time (planner.md, section a.6)."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from dynamo_planner.core.reference.verdicts import Verdict, hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPlan:
-    """What reactive scaling decides; `replicas` is None where nothing changes."""
+    """The decision of reactive scaling; `replicas` is None if nothing changes."""
 
     reason: LoadReason
     replicas: Mapping[Pool, int] | None = None
@@ -31,7 +31,7 @@ class LoadScaler:
         self._config, self._engines, self._limits = config, engines, limits
 
     def plan(self, observation: Observation, *, kv_hit_rate: float | None, floors: Mapping[Pool, int]) -> LoadPlan:
-        """`floors` are replicas that predictive scaling needs."""
+        """`floors`: replicas that predictive scaling needs."""
         passes = {
             pool: [each for each in observation.forward_passes if each.pool is pool] for pool in self._limits.pools
         }
@@ -119,17 +119,17 @@ class LoadScaler:
 
 
 def _asked(counts: PoolCounts) -> int:
-    """Replicas of a pool that serve, with those that wait for room where no other is on its way, or on its way out."""
+    """Replicas of a pool that serve, plus the pending ones unless others start or stop."""
     waits = counts.ready > 0 < counts.pending and counts.ready + counts.pending == counts.expected
     return counts.ready + counts.pending if waits else counts.ready
 
 
 def _blocked(passes: Sequence[ForwardPass], counts: PoolCounts | None) -> Verdict | None:
-    """Why nothing can be said of a pool; None where it can.
+    """Why a pool cannot be judged; None if it can.
 
-    Dynamo's planner asks for roll-outs under way in single pools only, and its Kubernetes connector refuses to act for
-    the rest until the graph is ready; here it is asked everywhere. Replicas for which the cluster has no room may never come:
-    for them nothing waits (dynamo#14251).
+    Dynamo's planner checks for rollouts in progress only in single pools, and its Kubernetes connector refuses to act
+    for the others until the graph is ready; this policy checks always. Replicas for which the cluster has no room may
+    never start: nothing waits for them (dynamo#14251).
     """
     if counts is None:
         return hold(0, LoadReason.WORKER_COUNT_MISMATCH, "how many workers there are is not known")
@@ -141,7 +141,7 @@ def _blocked(passes: Sequence[ForwardPass], counts: PoolCounts | None) -> Verdic
         )
     if not passes:
         if counts.ready == 0 == counts.expected:
-            # Scaled to zero: there is no engine that could report, and a floor may still bring replicas.
+            # Scaled to zero: no engine can report, and a floor may still add replicas.
             return hold(0, LoadReason.NO_CHANGE)
         return hold(counts.ready, LoadReason.NO_FPM_DATA, "no engine reported what it does")
     ranks: defaultdict[str, set[int]] = defaultdict(set)

@@ -18,9 +18,9 @@ from dynamo_planner.core.warmup import Interval
 
 
 class ReferencePolicy:
-    """Predictive scaling each long interval, reactive scaling each short one; the predictive is the floor of the reactive.
+    """Predictive scaling each long interval, reactive scaling each short one; the first sets the floor of the second.
 
-    Synchronous; ARIMA and Prophet compute for seconds, so never to be called on an event loop.
+    Synchronous; ARIMA and Prophet compute for seconds, so never call it on an event loop.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ReferencePolicy:
         return self._schedule.start(now)
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
-        """Predictive scaling first, since its floor counts for reactive scaling at the same tick."""
+        """Runs predictive scaling first, because its floor applies to reactive scaling at the same tick."""
         if tick.traffic_window is not None:
             self._hit_rate = observation.traffic.kv_hit_rate if observation.traffic else None
         if tick.need_forward_passes and self._config.optimization_target is Target.SLA:
@@ -123,7 +123,7 @@ class ReferencePolicy:
 
 
 MERGE_WITHIN = 0.5
-"""Seconds; two deadlines that are closer are one tick."""
+"""Seconds; two deadlines that are closer are merged into one tick."""
 
 
 class Schedule:
@@ -145,7 +145,7 @@ class Schedule:
         return self._next()
 
     def done(self, tick: Tick, now: float) -> Tick:
-        """The tick after one that was asked for; what ran is due one interval from now, whatever came of it."""
+        """The tick after a requested one; what ran is due again one interval from now, regardless of its result."""
         if tick.run_load:
             self._load_due = _after(now, self._load_interval)
         if tick.run_throughput:
@@ -158,7 +158,7 @@ class Schedule:
         throughput = self._throughput_due is not None and self._throughput_due - due <= MERGE_WITHIN
         window = self._throughput_interval if throughput else None
         if self._throughput_interval is None and self._estimates:
-            # Nothing is predicted, but how often the KV cache hits counts for what reactive scaling estimates.
+            # Nothing is predicted, but reactive scaling needs the KV-cache hit rate for its estimates.
             window = self._load_interval
         return Tick(at=due, run_load=load, run_throughput=throughput, traffic_window=window, need_forward_passes=load)
 

@@ -1,4 +1,4 @@
-"""Why a tick ended as it did; the tokens are those of Dynamo's planner (planner.md, sections a.6 and a.11)."""
+"""Reasons for the outcome of a tick; the tokens are those of Dynamo's planner (planner.md, sections a.6 and a.11)."""
 
 from enum import StrEnum
 
@@ -10,10 +10,10 @@ class LoadReason(StrEnum):
     """It did not run at this tick."""
     DISABLED = "disabled"
     NO_FPM_DATA = "no_fpm_data"
-    """No engine reported what it does."""
+    """No engine reported a forward pass."""
     SCALING_IN_PROGRESS = "scaling_in_progress"
     WORKER_COUNT_MISMATCH = "worker_count_mismatch"
-    """The engines that report are not those that are ready."""
+    """The engines that report differ from the ready ones."""
     INSUFFICIENT_DATA = "insufficient_data"
     """The model of an engine has too few measurements, or its model card lacks a number."""
     NO_CHANGE = "no_change"
@@ -21,7 +21,7 @@ class LoadReason(StrEnum):
     SCALE_DOWN = "scale_down"
     SCALE_DOWN_CAPPED_BY_THROUGHPUT = "scale_down_capped_by_throughput"
     SCALE_DOWN_REFUSED_CONSOLIDATION = "scale_down_refused_consolidation"
-    """The replicas that were left would miss the target."""
+    """The remaining replicas would miss the target."""
 
 
 class ThroughputReason(StrEnum):
@@ -34,7 +34,7 @@ class ThroughputReason(StrEnum):
     PREDICT_FAILED = "predict_failed"
     MODEL_NOT_READY = "model_not_ready"
     PARTNER_NOT_READY = "partner_not_ready"
-    """Of one pool: it could be planned, the other pool could not."""
+    """For one pool: it could be planned, but the other pool could not."""
     SET_LOWER_BOUND = "set_lower_bound"
     """Reactive scaling decides; it may not go below what was predicted."""
     SCALE = "scale"

@@ -1,4 +1,4 @@
-"""How long an iteration takes, learnt by ordinary least squares with an intercept (planner.md, section a.4)."""
+"""The time of an iteration, learned by ordinary least squares with an intercept (planner.md, section a.4)."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -7,15 +7,15 @@ import numpy as np
 
 
 class EngineSample(NamedTuple):
-    """One iteration: what it had to do, and how long it took (seconds)."""
+    """One iteration: its work, and its duration (seconds)."""
 
     features: tuple[float, ...]
     wall: float
 
 
 class BucketedSamples:
-    """At most `limit` samples. The range of each feature is cut into equal parts, which together make `buckets`;
-    when there is one sample too many, the oldest of the fullest bucket goes, so that rare loads are not forgotten.
+    """At most `limit` samples. The range of each feature is divided into equal parts, which together form `buckets`. If
+    there is one sample too many, the oldest of the fullest bucket is dropped, so that rare loads are kept.
     """
 
     def __init__(self, *, axes: int, limit: int, buckets: int) -> None:
@@ -25,21 +25,21 @@ class BucketedSamples:
 
     @property
     def samples(self) -> tuple[EngineSample, ...]:
-        """All that are kept, oldest first."""
+        """All kept samples, oldest first."""
         return tuple(self._samples)
 
     def add(self, sample: EngineSample) -> None:
-        """Keep a sample, and drop one where that is one too many."""
+        """Add a sample, and drop one if there are too many."""
         self._samples.append(sample)
         if len(self._samples) > self._limit:
             buckets = self._buckets()
             counts = Counter(buckets)
             fullest = max(counts.values())
-            # Of equally full buckets the one whose oldest sample is the oldest of all.
+            # Among equally full buckets, the one with the oldest sample.
             self._samples.pop(next(index for index, bucket in enumerate(buckets) if counts[bucket] == fullest))
 
     def _buckets(self) -> list[tuple[int, ...]]:
-        # Cut again each time: what is smallest and largest changes as samples come and go.
+        # Buckets are recomputed each time, because the minimum and maximum change with the samples.
         axes = list(zip(*(sample.features for sample in self._samples), strict=True))
         lowest, highest = [min(axis) for axis in axes], [max(axis) for axis in axes]
         return [
@@ -54,17 +54,17 @@ class BucketedSamples:
 
 
 SHORTEST = 1e-6
-"""Seconds; no iteration takes less, whatever a line predicts at small loads."""
+"""Seconds; lower bound for an iteration, because a line may predict less for small loads."""
 ROUNDING = 1e-12
-"""Seconds a token or request: what least squares leaves of an exact zero."""
+"""Seconds per token or request: rounding errors of least squares for an exact zero."""
 CLIPPED = -1e-6
 
 
 class IterationModel:
-    """A line (plane) through measured iterations, fitted when it is asked after something new was learnt.
+    """A line (plane) through measured iterations, refitted on demand after new samples.
 
-    `clipped` are the features whose coefficient is set to 0 where it comes out negative; of any other, a negative
-    coefficient makes the model unfit: more work never takes less time.
+    `clipped`: features whose negative coefficient is set to 0. A negative coefficient of any other feature makes the
+    model invalid, because more work never takes less time.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class IterationModel:
 
     @property
     def samples(self) -> tuple[EngineSample, ...]:
-        """What it was learnt from."""
+        """The learned samples."""
         return self._store.samples
 
     def learn(self, features: tuple[float, ...], wall: float) -> None:
@@ -88,13 +88,13 @@ class IterationModel:
 
     @property
     def ready(self) -> bool:
-        """Whether there are enough samples, and a line that makes sense."""
+        """Whether there are enough samples, and a valid line."""
         if self._stale:
             self._line, self._stale = self._fit(), False
         return self._line is not None
 
     def wall(self, *features: float) -> float:
-        """Seconds that an iteration will take. Only to be asked when `ready`."""
+        """Predicted seconds of an iteration. Call it only if `ready`."""
         if not self.ready or self._line is None:
             raise RuntimeError("the model of an engine was asked before it had learnt enough")
         coefficients, intercept = self._line
@@ -108,7 +108,8 @@ class IterationModel:
         features = np.array([sample.features for sample in samples], dtype=np.float64)
         walls = np.array([sample.wall for sample in samples], dtype=np.float64)
         means = features.mean(axis=0)
-        # Centred, and of all lines that fit equally well the flattest, so that features which only move together share.
+        # Centred; among equally good lines, the one with the smallest slopes, so that features that only change
+        # together share.
         slopes, *_ = np.linalg.lstsq(features - means, walls - walls.mean(), rcond=None)
         kept: list[float] = []
         for index, slope in enumerate(slopes.tolist()):
@@ -118,5 +119,5 @@ class IterationModel:
                 return None
             else:
                 kept.append(max(0.0, slope))
-        # The intercept stays that of the fit, also with a clipped slope, as it does in Dynamo's planner.
+        # The intercept stays that of the fit even if a slope is clipped, as in Dynamo's planner.
         return tuple(kept), float(walls.mean() - means @ slopes)

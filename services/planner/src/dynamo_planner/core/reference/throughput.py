@@ -1,4 +1,4 @@
-"""Predictive scaling: as many replicas as the load of the next interval needs (planner.md, section a.5)."""
+"""Predictive scaling: the replicas that the load of the next interval needs (planner.md, section a.5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ Able = Mapping[Pool, EngineCapabilities]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPlan:
-    """Replicas that the predicted load needs, before any limit; None where that cannot be said."""
+    """Replicas that the predicted load needs, before any limit; None if they cannot be computed."""
 
     reason: ThroughputReason
     replicas: Mapping[Pool, int] | None = None
@@ -29,7 +29,7 @@ class ReplicaPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedLoad:
-    """What the next interval is predicted to bring."""
+    """The predicted load of the next interval."""
 
     rate: float
     """requests a second"""
@@ -38,13 +38,13 @@ class PredictedLoad:
     kv_hit_rate: float | None
 
     def figures(self) -> dict[str, float]:
-        """By the names of explanations."""
+        """The figures by their names in explanations."""
         values = {"requests_per_second": self.rate, "isl": self.isl, "osl": self.osl}
         return values if self.kv_hit_rate is None else {**values, "kv_hit_rate": self.kv_hit_rate}
 
 
 class Throughput:
-    """Predictors of the load, and what the engines can do of it."""
+    """Predicts the load, and divides it by the capacity of the engines."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class Throughput:
     ) -> None:
         self._config, self._engines, self._max_kv = config, engines, max_kv_tokens
         self._requests, self._isl, self._osl, self._hits = (make_predictor(config) for _ in range(4))
-        # Of older ones a predictor remembers nothing, and learning from each costs time.
+        # A predictor keeps no older intervals, and learning each costs time.
         for interval in warmup[-HISTORY:]:
             self._learn(interval.requests, interval.isl, interval.osl)
         for predictor in (self._requests, self._isl, self._osl):
             predictor.end_warmup()
 
     def plan(self, traffic: Traffic | None, able: Able) -> ReplicaPlan:
-        """What the traffic of the interval that ended says of the next one."""
+        """The plan for the next interval, from the traffic of the one that ended."""
         if traffic is None or not _sensible(traffic):
             return ReplicaPlan(
                 reason=ThroughputReason.NO_TRAFFIC_DATA,
@@ -87,7 +87,7 @@ class Throughput:
 
     def _learn(self, requests: float, isl: float, osl: float) -> None:
         self._requests.observe(requests)
-        # An interval without requests has no lengths; those that come with it, if any, are the last known ones.
+        # An interval without requests has no lengths; any reported ones are the last known values.
         if isl > 0 and osl > 0:
             self._isl.observe(isl)
             self._osl.observe(osl)
@@ -131,7 +131,9 @@ class Throughput:
         )
 
     def _too_slow(self, pool: Pool, capacity: EngineCapacity) -> str:
-        """That a prompt alone takes longer than it may, which no further engine changes; empty where it does not."""
+        """A message if a single prompt takes longer than its target, which more engines cannot change;
+        otherwise empty.
+        """
         if pool is not Pool.PREFILL or capacity.ttft <= self._config.ttft_ms / 1000:
             return ""
         return f"a prompt alone takes {capacity.ttft * 1000:.0f} ms to its first token, and ttft_ms is {self._config.ttft_ms:g}"

@@ -1,4 +1,4 @@
-"""What reactive scaling says of one pool."""
+"""The verdict of reactive scaling on one pool."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,35 +14,35 @@ UNKNOWN = frozenset(
         LoadReason.SCALING_IN_PROGRESS,
     }
 )
-"""Nothing is known that a decision could be made of."""
+"""Reasons that mean that there is not enough data for a decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Replicas that the pool should have, and why."""
+    """The desired replicas of the pool, and why."""
 
     replicas: int
     reason: LoadReason
     message: str = ""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """what was computed on the way, by name"""
+    """intermediate results, by name"""
 
     @property
     def known(self) -> bool:
-        """Whether it follows from observations; else nothing is to be done."""
+        """Whether it follows from observations; otherwise, nothing must be done."""
         return self.reason not in UNKNOWN
 
 
 def up(replicas: int, **figures: Any) -> Verdict:
-    """One replica more."""
+    """Add one replica."""
     return Verdict(replicas=replicas + 1, reason=LoadReason.SCALE_UP, figures=figures)
 
 
 def down(replicas: int, **figures: Any) -> Verdict:
-    """One replica less."""
+    """Remove one replica."""
     return Verdict(replicas=replicas - 1, reason=LoadReason.SCALE_DOWN, figures=figures)
 
 
 def hold(replicas: int, reason: LoadReason, message: str = "", /, **figures: Any) -> Verdict:
-    """As many as there are."""
+    """Keep the current replicas."""
     return Verdict(replicas=replicas, reason=reason, message=message, figures=figures)

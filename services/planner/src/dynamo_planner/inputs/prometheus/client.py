@@ -1,4 +1,4 @@
-"""Asking Prometheus: one instant query, within a time and a size, as values or as an error that says why."""
+"""Queries Prometheus: one query, limited in time and size; returns values, or an error with its reason."""
 
 import asyncio
 import ssl
@@ -15,26 +15,28 @@ from dynamo_planner.core.observing import Missing
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 
 CONNECTIONS = 4
-"""At once to a Prometheus that a PlannerConfig names, for its graph."""
+"""Maximum concurrent connections to a Prometheus that a PlannerConfig names, for its graph."""
 SHARED_CONNECTIONS = 32
-"""At once to the platform's, for all graphs of this process: a Prometheus takes 512 in all, where nothing else is said."""
+"""Maximum concurrent connections to the platform's Prometheus, for all graphs of this process: by default, Prometheus
+accepts 512 in total.
+"""
 TOKEN_BYTES = 64 << 10
 MAX_SERIES = 10_000
-"""Series of one answer: of a size that may be sent, thirty times as many could be empty ones."""
+"""Series of one answer: within the size limit, there could be thirty times as many empty ones."""
 QUERY, QUERY_RANGE = "/api/v1/query", "/api/v1/query_range"
-#: Label that says which of several queries, asked as one, a series answers.
+#: Label that says which of several combined queries a series answers.
 ASKED = "dynamo_planner_asked"
 #: `errorType` of Prometheus's API (web/api/v1).
 _KINDS_OF_ERRORS = frozenset(
     {"timeout", "canceled", "execution", "bad_data", "internal", "unavailable", "not_found", "not_acceptable"}
 )
-#: What warnings begin with that are about the query (util/annotations); all others say that data is missing.
+#: Prefixes of warnings about the query itself (util/annotations); all other warnings mean that data is missing.
 _ABOUT_QUERIES = ("PromQL warning", "PromQL info")
 
 
 class PrometheusError(Exception):
-    """No answer that can be used. `why` is its name; the message holds no secret and nothing that the server sent
-    except its own word for the error.
+    """There is no usable answer. `why` is its name; the message contains no secret and nothing from the server except
+    the error type that Prometheus's API defines.
     """
 
     def __init__(self, message: str, why: Missing = Missing.UNREACHABLE) -> None:
@@ -43,16 +45,16 @@ class PrometheusError(Exception):
 
 
 class SeriesValue(NamedTuple):
-    """One series' value at the moment of the query."""
+    """One series' value at the time of the query."""
 
     labels: Mapping[str, str]
     at: float
-    """seconds since 1970, of Prometheus's own clock"""
+    """seconds since 1970, by Prometheus's clock"""
     value: float
 
 
 class Track(NamedTuple):
-    """When one series was scraped: the times of its samples within a range, oldest first, seconds since 1970."""
+    """Scrapes of one series: the times of its samples within a range, oldest first, seconds since 1970."""
 
     labels: Mapping[str, str]
     times: tuple[float, ...]
@@ -88,32 +90,32 @@ _decode = msgspec.json.Decoder(_QueryAnswer).decode
 
 
 class PrometheusConnections:
-    """Connections to one Prometheus, and how its certificate is checked. To be closed."""
+    """Connections to one Prometheus, and the TLS contexts that verify its certificate. Must be closed."""
 
     def __init__(self, connector: aiohttp.BaseConnector | None = None) -> None:
-        """Those to the platform's, which all graphs share, unless a connector is given."""
+        """Without a connector: the connections to the platform's Prometheus, which all graphs share."""
         self.connector = connector or aiohttp.TCPConnector(limit=SHARED_CONNECTIONS, keepalive_timeout=30)
         self._tls: dict[tuple[bool, Path | None], ssl.SSLContext | bool] = {}
-        """by what options say: connections of one context alone are used again"""
+        """by the options: only connections with the same context are reused"""
 
     async def tls(self, options: PrometheusOptions) -> ssl.SSLContext | bool:
-        """How to check the certificate; PrometheusError where the authorities cannot be read."""
+        """The TLS verification; PrometheusError if the CA certificates cannot be read."""
         if (known := self._tls.get(_checking(options))) is not None:
             return known
         made = await asyncio.to_thread(_tls, options)
         return self._tls.setdefault(_checking(options), made)
 
     def read_again(self, options: PrometheusOptions) -> None:
-        """Certificates may have been renewed: the next query reads the authorities again."""
+        """Certificates may have been renewed: the next query reads the CA certificates again."""
         self._tls.pop(_checking(options), None)
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all connections."""
         await self.connector.close()
 
 
 class PrometheusClient:
-    """One Prometheus, asked for one graph."""
+    """Queries one Prometheus for one graph."""
 
     def __init__(
         self, options: PrometheusOptions, session: aiohttp.ClientSession, connections: PrometheusConnections
@@ -125,7 +127,9 @@ class PrometheusClient:
     @classmethod
     @asynccontextmanager
     async def open(cls, options: PrometheusOptions, shared: PrometheusConnections | None = None) -> AsyncIterator[Self]:
-        """A client with the shared connections; with its own where there are none, or a PlannerConfig names the Prometheus."""
+        """A client with the shared connections; with its own if there are none, or if a PlannerConfig names the
+        Prometheus.
+        """
         if options.named_by_tenant:
             connections = PrometheusConnections(outbound.connector(CONNECTIONS, options.forbidden))
         else:
@@ -134,7 +138,7 @@ class PrometheusClient:
             connector=connections.connector,
             connector_owner=connections is not shared,
             cookie_jar=aiohttp.DummyCookieJar(),
-            # The environment's proxy would resolve names in our place.
+            # A proxy from the environment would resolve names instead of this client's resolver.
             trust_env=False,
         )
         async with session:
@@ -142,15 +146,17 @@ class PrometheusClient:
 
     @property
     def url(self) -> str:
-        """Its address, without secrets."""
+        """The URL, without secrets."""
         return self._options.url
 
     async def query(self, promql: str) -> list[SeriesValue]:
-        """The values of an instant query; empty where there is no series. PrometheusError where it cannot be asked."""
+        """The values of an instant query; empty if there is no series. PrometheusError if the query fails."""
         return [_sample(each, self.url) for each in await self._ask(QUERY, promql, {}, "vector")]
 
     async def query_all(self, asked: Mapping[str, str]) -> dict[str, list[SeriesValue]]:
-        """The values of several instant queries by their names: they go as one, of one moment. PrometheusError as `query`."""
+        """The values of several instant queries by name: sent as one query, for one moment. PrometheusError as in
+        `query`.
+        """
         parts = (f'label_replace({promql}, "{ASKED}", "{name}", "", "")' for name, promql in asked.items())
         answers: dict[str, list[SeriesValue]] = {name: [] for name in asked}
         for each in await self.query(" or ".join(parts)):
@@ -161,7 +167,7 @@ class PrometheusClient:
         return answers
 
     async def scrapes(self, selector: str, *, at: float) -> list[Track]:
-        """When the series of a range selector, `name{...}[180s]`, were scraped. PrometheusError as `query`.
+        """The scrape times of the series of a range selector, `name{...}[180s]`. PrometheusError as in `query`.
 
         `at`: seconds since 1970, by Prometheus's clock.
         """
@@ -171,7 +177,9 @@ class PrometheusClient:
         ]
 
     async def query_range(self, promql: str, *, since: float, until: float, step: float) -> list[SeriesValues]:
-        """The values of a query every `step` seconds, `until` included. Times and PrometheusError as `query`."""
+        """The values of a query every `step` seconds, including `until`. Times as in `scrapes`, PrometheusError as in
+        `query`.
+        """
         times = _moment(start=since, end=until, step=step)
         return [_values(each, self.url) for each in await self._ask(QUERY_RANGE, promql, times, "matrix")]
 
@@ -199,7 +207,7 @@ class PrometheusClient:
             },
             headers=headers,
             ssl=tls,
-            # A redirection could carry the token to another host.
+            # A redirect could send the token to another host.
             allow_redirects=False,
         ) as answer:
             body = await outbound.read_at_most(answer, self._options.max_answer)
@@ -238,7 +246,7 @@ def _series(body: bytes, kind: str, url: str) -> list[_Series]:
     if answer.data.resultType != kind:
         raise PrometheusError(f"{url} sends another type of result, a {kind} is needed")
     if any(not each.startswith(_ABOUT_QUERIES) for each in answer.warnings or ()):
-        # A Thanos of which a store is away, or a remote read that failed: less traffic than there is.
+        # A Thanos store is unavailable, or a remote read failed: the answer has less traffic than there is.
         raise PrometheusError(f"{url} warns that its answer lacks a part of the data: are all of its stores up?")
     if len(answer.data.result) > MAX_SERIES:
         raise PrometheusError(f"{url} sends more than {MAX_SERIES} series, and a graph has few; is it a Prometheus?")
@@ -268,7 +276,7 @@ def _number(text: str, url: str) -> float:
 
 
 def _reason(body: bytes) -> str:
-    """Prometheus's name for an error, where the body is of Prometheus."""
+    """The error type, if Prometheus sent the body."""
     try:
         return _kind_of(_decode(body))
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -276,7 +284,7 @@ def _reason(body: bytes) -> str:
 
 
 def _kind_of(answer: _QueryAnswer) -> str:
-    """The API's own names of errors only: a condition repeats nothing that any server could answer."""
+    """Only error types that the API defines, so that a condition never repeats arbitrary text of a server."""
     return f": {answer.errorType}" if answer.errorType in _KINDS_OF_ERRORS else ""
 
 

@@ -1,8 +1,8 @@
-"""Which Prometheus to ask for a graph, and who to be there.
+"""Which Prometheus is queried for a graph, and with which identity.
 
-The graph's owner writes the PlannerConfig, the platform's operator the settings. So the platform's token goes
-to the platform's Prometheus only, and a PlannerConfig cannot make the planner read files of its own host: those that
-it names must be in a folder that the settings name.
+The graph's owner writes the PlannerConfig; the platform's operator writes the settings. So the platform's token is sent
+only to the platform's Prometheus, and a PlannerConfig cannot make the planner read files of its host: the files that it
+names must be in a folder that the settings name.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from dynamo_shared.runtime.settings.planner import Prometheus
 from dynamo_planner.inputs.outcome import InputError
 
 MAX_ANSWER = 4 << 20
-"""Bytes of one answer: a graph has few series; more comes from a wrong address."""
+"""Maximum bytes of one answer: a graph has few series; a larger answer comes from a wrong address."""
 
 LONGEST_TIMEOUT = 60.0
-"""Seconds that one query may take, whatever a PlannerConfig says."""
+"""Maximum seconds of one query, regardless of the PlannerConfig."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class PrometheusOptions:
     url: str
     token: str = field(default="", repr=False)
     token_file: Path | None = None
-    """read before each query, so that rotation works; goes before `token`"""
+    """read before each query, so that rotation works; takes precedence over `token`"""
     verify: bool = True
     ca_file: Path | None = None
     extra_params: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -38,17 +38,17 @@ class PrometheusOptions:
     """seconds"""
     max_answer: int = MAX_ANSWER
     named_by_tenant: bool = False
-    """whether the address comes from a PlannerConfig: then only addresses that may be called on a tenant's word are"""
+    """whether the address comes from a PlannerConfig: then only addresses that tenants may name are called"""
     forbidden: frozenset[str] = frozenset()
-    """hosts of the platform itself, which no such address may lead to"""
+    """hosts of the platform itself, which such an address must not reach"""
 
 
 def prometheus_options(
     config: PlannerConfig, settings: Prometheus, infrastructure_endpoint: str, forbidden: frozenset[str] = frozenset()
 ) -> PrometheusOptions:
-    """The options for a graph; InputError where its PlannerConfig asks for what it may not have.
+    """The options for a graph; InputError if its PlannerConfig requests something that is not allowed.
 
-    `forbidden`: hosts of the platform itself, which a PlannerConfig may not name.
+    `forbidden`: hosts of the platform itself, which a PlannerConfig must not name.
     """
     platform_url = (settings.endpoint or infrastructure_endpoint).rstrip("/")
     named = (config.metric_pulling_prometheus_endpoint or "").rstrip("/")
@@ -68,7 +68,8 @@ def prometheus_options(
     token = config.metric_pulling_prometheus_token or ""
     extra = dict(config.metric_pulling_prometheus_extra_query_params or {})
     if not own:
-        # The platform's own way of asking it is not the tenant's to change: its token goes along.
+        # A tenant must not change how the platform's Prometheus is queried, because the request has the platform's
+        # token.
         extra = {**extra, **settings.extra_query_params}
         ca_file = settings.ca_file or ca_file
         verify = settings.verify or verify is True
@@ -78,7 +79,8 @@ def prometheus_options(
         url=_checked(url, forbidden) if own else _well_formed(url),
         token=token,
         token_file=token_file,
-        # Without a check of the certificate, a machine in between could read the token, so unset means checked.
+        # Without certificate verification, a man in the middle could read the token, so an unset field means
+        # verification.
         verify=verify is not False,
         ca_file=ca_file,
         extra_params=extra,
@@ -103,7 +105,7 @@ def _file(name: str | None, field_name: str, folder: Path | None) -> Path | None
 
 
 def _checked(url: str, forbidden: frozenset[str]) -> str:
-    """An address that a PlannerConfig names. Names are checked when they are resolved."""
+    """An address from a PlannerConfig. Host names are checked when they are resolved."""
     host = urlsplit(_well_formed(url)).hostname or ""
     try:
         check(host, forbidden)

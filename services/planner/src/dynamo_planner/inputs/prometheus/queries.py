@@ -1,7 +1,7 @@
-"""The PromQL of Dynamo's planner (planner.md, section a.3), and what shows whether its answers can be believed.
+"""The PromQL of Dynamo's planner (planner.md, section a.3), and the queries that show whether its answers are reliable.
 
-Prometheus is asked for one Dynamo namespace only: where many graphs share it, answers stay small. Which model a series
-is of is checked by the caller, since its case may differ.
+Each query covers only one Dynamo namespace: if many graphs share a Prometheus, answers stay small. The caller checks
+the model of a series, because its case may differ.
 """
 
 import re
@@ -24,54 +24,56 @@ MODEL = "model"
 _STARTED = "_requests_started_total"
 _GENERATION = "(_[0-9a-f]{8})?"
 _BY_ROUTER, _BY_MODEL = "sum by (dynamo_component)", f"sum by ({MODEL})"
-# Of a router that several jobs scrape, as in `once`.
+# For a router that several jobs scrape, as in `once`.
 _ONCE = f"max without ({', '.join(SCRAPER)})"
 
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """What to ask of one source about one graph, over `window` seconds."""
+    """The queries to one source about one graph, over `window` seconds."""
 
     source: MetricsSource
     namespace: str
     """Dynamo namespace of the graph"""
     kubernetes_namespace: str
-    """the graph's; of series that have this label, those of other namespaces are left out: any pod can claim the other one"""
+    """the graph's; series with this label and another namespace are excluded, because any pod can claim the Dynamo
+    namespace
+    """
     window: float
     by_model: bool = False
-    """whether the caller distinguishes models: means are of each, and not of all together"""
+    """whether the caller distinguishes models: then means are per model, not over all"""
     disaggregated: bool = False
-    """whether one router chooses workers for the prompts of requests and another one for their tokens: each counts a request"""
+    """whether separate routers choose the prefill and the decode workers of a request: each router counts it"""
 
     @property
     def counters(self) -> tuple[str, ...]:
         """Names of the counters of requests, the better one first."""
-        # Requests that ended are fewer than those that came, while load climbs. Older releases count nothing else.
+        # While load climbs, fewer requests end than arrive. Older releases count only ended requests.
         of = "component_router" if self.source is MetricsSource.ROUTER else "frontend"
         return (f"dynamo_{of}{_STARTED}", f"dynamo_{of}_requests_total")
 
     @staticmethod
     def counts_ended(counter: str) -> bool:
-        """Whether one of `counters` counts requests when they end: of routers until Dynamo 1.5, and of old frontends."""
+        """Whether one of `counters` counts requests when they end: routers until Dynamo 1.5, and old frontends."""
         return not counter.endswith(_STARTED)
 
     def requests(self, counter: str) -> str:
-        """Requests that came within the window, a value for each series."""
+        """Requests that arrived within the window, one value per series."""
         grown = f"increase({self.of(counter)}[{self._span}])"
         return f"max({_BY_ROUTER} ({_ONCE} ({grown})))" if self._counts_twice else grown
 
     def scraped(self, counter: str) -> str:
-        """The samples themselves: when they were scraped explains what `increase` made of them."""
+        """The samples themselves: their scrape times explain the result of `increase`."""
         return f"{self.of(counter)}[{self._span}]"
 
     def unlabelled(self, counter: str) -> str:
-        """Series that say of no Dynamo namespace: reported when the graph's own has none."""
+        """Series without a Dynamo namespace: reported if the graph's namespace has no series."""
         return f'count({counter}{{{NAMESPACE}="",{self._wall}}})'
 
     def mean(self, signal: str) -> str:
-        """The mean of a signal over all requests within the window, whichever frontend had them; NaN without any.
+        """The mean of a signal over all requests within the window, across all frontends; NaN without any.
 
-        The router of prompts reports one token of output.
+        The prefill router reports one output token.
         """
         if self._counts_twice:
             return f"max({self._over_all(f'dynamo_component_router_{_MEANS[signal]}', _BY_ROUTER)})"
@@ -93,26 +95,26 @@ class Queries:
         return f"{sums} / {counts}"
 
     def of(self, metric: str) -> str:
-        """The series of a metric, of all models, as they stand."""
+        """The raw series of a metric, of all models."""
         return f"{metric}{{{NAMESPACE}{self._named},{self._wall}}}"
 
     @property
     def _named(self) -> str:
         if self.source is not MetricsSource.ROUTER:
             return f"={_quoted(self.label_namespace)}"
-        # A router of its own is in the graph's namespace. One within a frontend names that of the workers that it chooses, which
-        # has the hash of their generation.
+        # A standalone router has the graph's namespace. A router inside a frontend has the namespace of its workers,
+        # which contains the hash of their generation.
         return f"=~{_quoted(_literal(self.label_namespace) + _GENERATION)}"
 
     @property
     def _wall(self) -> str:
-        # Prometheus sets `namespace` at each pod that it scrapes; scrape configs without it match, too.
+        # Prometheus sets `namespace` for each pod that it scrapes; series of scrape configs without it match, too.
         return f"namespace=~{_quoted('|' + _literal(self.kubernetes_namespace))}"
 
     @property
     def label_namespace(self) -> str:
-        """The namespace as the source writes it."""
-        # The runtime makes metric-safe names of what it labels itself; the frontend's label comes from a pod's.
+        """The namespace in the spelling of the source."""
+        # The runtime converts its own labels to metric-safe names; the frontend's label comes from a pod's label.
         return self.namespace.replace("-", "_") if self.source is MetricsSource.ROUTER else self.namespace
 
     @property

@@ -1,4 +1,4 @@
-"""Series of a target that several jobs scrape, as a PodMonitor of the chart and one of the user's own: they count once."""
+"""Removes duplicate series of a target that several jobs scrape, such as the chart's PodMonitor and one of the user."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,17 +9,18 @@ from dynamo_planner.inputs.prometheus.client import SeriesValue, SeriesValues, T
 
 Labelled = TypeVar("Labelled", SeriesValue, Track, SeriesValues)
 
-#: Labels that say who scraped a target.
+#: Labels that identify the scraper of a target.
 _JOB = ("job", "prometheus", "prometheus_replica")
-#: And those that only the chart's scrape config adds: the rest is the target's and its metric's.
+#: Plus the labels that only the chart's scrape config adds: all other labels belong to the target and its metric.
 SCRAPER = (*_JOB, "dynamo_component_type", "dynamo_graph_deployment")
 _INSTANCE = "instance"
 
 
 def once(series: Iterable[Labelled]) -> list[Labelled]:
-    """The series of each target from one job: the one that says most. Those without `instance` are results, and stay.
+    """The series of each target from one job: the one with the most data. Series without `instance` are results, and
+    stay.
 
-    Jobs give a target's series labels of their own, so that what is the same series is not known; each job has all of them.
+    Jobs add their own labels to a target's series, so equal series cannot be matched; but each job has all of them.
     """
     targets: dict[object, dict[object, list[Labelled]]] = defaultdict(lambda: defaultdict(list))
     for each in series:
@@ -30,7 +31,7 @@ def once(series: Iterable[Labelled]) -> list[Labelled]:
 
 
 def _say(series: Iterable[Labelled]) -> float:
-    """What grows with the time that a job has scraped the target for."""
+    """A measure that grows with the time for which a job has scraped the target."""
     return sum(map(_says, series))
 
 

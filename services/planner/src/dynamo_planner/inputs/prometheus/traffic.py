@@ -1,7 +1,7 @@
-"""The traffic of one graph: a number where Prometheus knows it, else why it does not.
+"""The traffic of one graph: a number if Prometheus knows it, otherwise the reason why it is unknown.
 
-No requests is a number: their counter is there and did not grow. Everything else that resembles it is reported by its
-name: an outage, a scrape that is missing, a label that is missing, values that stopped, values that are not numbers.
+No requests is a number: the counter exists and did not grow. Every other case that resembles it is reported by name: an
+outage, a missing scrape, a missing label, stale values, values that are not numbers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,16 +18,16 @@ from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, 
 from dynamo_planner.inputs.prometheus.scrapers import Labelled, once
 
 STEP = 60.0
-"""Seconds of one sample of the past: where a graph is planned, two scrapes lie in each."""
+"""Seconds of one sample of the past: each contains two scrapes if scraping suits planning."""
 
 
 def past_traffic(
     counts: Sequence[SeriesValues], means: Mapping[str, Sequence[SeriesValues]], until: float, step: float = STEP
 ) -> tuple[PastTraffic, ...]:
-    """Samples of `step` seconds, oldest first, from the requests of each and the means of their lengths and times (seconds).
+    """Samples of `step` seconds, oldest first, from the requests and the means of their lengths and times (seconds).
 
-    `until` is the end of the past, seconds since 1970. Where no request came, lengths are those of the requests before (of the
-    first ones, at the beginning); empty where no length is known at all. Samples of which nothing is known are left out.
+    `until` is the end of the past, seconds since 1970. A sample without requests has the lengths of the requests before
+    (at the beginning, of the first ones). Empty if no length is known at all. Samples without known values are omitted.
     """
     by_name = {name: _by_time(series) for name, series in means.items()}
     if not all(by_name[name] for name in LENGTHS):
@@ -50,12 +50,12 @@ def past_traffic(
 
 
 def milliseconds(seconds: float | None) -> float | None:
-    """Of a time that may not be known."""
+    """Converts seconds, which may be unknown."""
     return None if seconds is None else seconds * 1000
 
 
 def _by_time(series: Sequence[SeriesValues]) -> dict[float, list[float]]:
-    """Values of all series at each time, oldest first; a series that saw nothing is NaN there and says nothing."""
+    """Values of all series at each time, oldest first; a series without observations is NaN and is ignored."""
     values: dict[float, list[float]] = {}
     for each in series:
         for at, value in each.points:
@@ -65,18 +65,20 @@ def _by_time(series: Sequence[SeriesValues]) -> dict[float, list[float]]:
 
 
 STALE_AFTER = 90.0
-"""Seconds since the newest scrape of any series; where a graph is planned, scrapes are a minute apart at most."""
+"""Seconds since the newest scrape of any series; if scraping suits planning, scrapes are at most a minute apart."""
 LEAST_COVERED = 0.5
-"""Share of the window that must have been scraped; less says too little of the rest."""
+"""Share of the window that must have been scraped; less does not represent the rest."""
 LEAST_WINDOW = 20.0
-"""Seconds: four scrapes of the chart's PodMonitors. In a shorter time most scrape configs have one sample, which is too few."""
+"""Seconds: four scrapes of the chart's PodMonitors. In less time, most scrape configs have one sample, which is too
+few.
+"""
 
 
 log = structlog.get_logger("dynamo.planner.inputs")
 
 
 class TrafficReader:
-    """Reads the traffic of one graph. Remembers the lengths of the last requests, for intervals that bring none."""
+    """Reads the traffic of one graph. Keeps the lengths of the last requests, for intervals without requests."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class TrafficReader:
         past_step: float = STEP,
         disaggregated: bool = False,
     ) -> None:
-        """`disaggregated`: prompts and tokens have workers of their own, and routers count a request for each."""
+        """`disaggregated`: prefill and decode have separate workers, and their routers each count a request."""
         self._client, self._source, self._namespace = client, source, namespace
         self._kubernetes_namespace = kubernetes_namespace
         self._model = model.casefold() if model else None
@@ -101,8 +103,8 @@ class TrafficReader:
         self._lengths: dict[str, float] = {}
 
     async def read(self, window: float) -> Traffic | InputUnavailable:
-        """The traffic of the last `window` seconds, or why it is not known. A window that is too short for scraping is
-        widened; `Traffic.duration` says to what.
+        """The traffic of the last `window` seconds, or why it is unknown. A window that is too short for the scrape
+        interval is widened; `Traffic.duration` is the resulting length.
         """
         window = max(window, self._least_window)
         try:
@@ -116,9 +118,9 @@ class TrafficReader:
             return InputUnavailable(why=error.why, message=str(error))
 
     async def past(self, seconds: float, before: float) -> tuple[PastTraffic, ...]:
-        """The traffic of `seconds` that came before the last `before` seconds, by steps of a minute, oldest first.
+        """The traffic of the `seconds` before the last `before` seconds, in steps of a minute, oldest first.
 
-        Steps of which nothing is known are left out. Empty where it cannot be asked: then planning begins without it.
+        Unknown steps are omitted. Empty if Prometheus cannot be queried: then planning begins without history.
         """
         try:
             for queries in self._sources(self._step):
@@ -140,8 +142,8 @@ class TrafficReader:
         )
 
     def _sources(self, window: float) -> Iterator[Queries]:
-        """What to ask, the better source first. A frontend counts once what its two routers count twice together, and under one
-        name.
+        """The queries, the better source first. A frontend counts once, and under one name, what its two routers count
+        twice.
         """
         twice = self._disaggregated and self._source is MetricsSource.ROUTER
         for source in (MetricsSource.FRONTEND, self._source) if twice else (self._source,):
@@ -210,7 +212,7 @@ class TrafficReader:
         return None
 
     async def _nothing(self, queries: Queries) -> InputUnavailable:
-        """Why no series says how many requests came."""
+        """Why no series reports the number of requests."""
         where = f"{self._client.url} has no {queries.counters[0]}"
         there = [each for name in queries.counters for each in await self._client.query(queries.of(name))]
         if self._of_model(there):
@@ -237,7 +239,7 @@ class TrafficReader:
         )
 
     async def _all(self, queries: Queries) -> dict[str, list[SeriesValue]]:
-        """Requests by their counters, and means by their signals, in one query: a replica plans many graphs."""
+        """Requests by counter, and means by signal, in one query, because a replica plans many graphs."""
         asked = {counter: queries.requests(counter) for counter in queries.counters}
         asked |= {signal: queries.mean(signal) for signal in (*LENGTHS, *TIMES)}
         if (hits := self._queries(self._source, queries.window).kv_hit_rate) is not None:
@@ -246,7 +248,7 @@ class TrafficReader:
         return {name: self._of_model(answer) for name, answer in answers.items()}
 
     def _of_model(self, samples: Iterable[Labelled]) -> list[Labelled]:
-        # Sums and the router's series have no model; a series that has one must be of the planned model.
+        # Sums and the router's series have no model; if a series has a model, it must be the planned one.
         return once(
             each
             for each in samples
@@ -255,22 +257,25 @@ class TrafficReader:
 
 
 def _mean(samples: Sequence[SeriesValue]) -> float | None:
-    """The mean of what was asked for: one series, or one for each way that a model's name is written; NaN says nothing."""
+    """The mean of the results: one series, or one for each spelling of a model's name; NaN is ignored."""
     values = [each.value for each in samples if isfinite(each.value)]
     return sum(values) / len(values) if values else None
 
 
 EXTRAPOLATED_WITHIN = 1.1
-"""Mean distances of samples; an end of the window that is nearer to a sample is reached, else half a distance is added."""
+"""If a sample is within this many mean sample distances of the window's end, the end counts as reached; otherwise, half
+a distance is added.
+"""
 
 
 def covered(tracks: Iterable[Sequence[float]], at: float, window: float) -> float:
-    """Seconds of the window that ends at `at` which the series cover together; 0 where no series was scraped twice.
+    """Seconds of the window that ends at `at` which the series cover together; 0 if no series was scraped twice.
 
-    `increase` knows only samples within the window, and extrapolates them to its ends by at most one scrape. Of a Prometheus
-    that was away, or restarted, it reports a part of the window as if it were all of it: falling demand that never happened.
-    The part follows from the times of the samples, by Prometheus's own rule (`extrapolatedRate` in its source). It reaches
-    from where the first begins to where the last ends: a frontend that takes another's place goes on where that one ended.
+    `increase` knows only samples within the window, and extrapolates them to its ends by at most one scrape. If
+    Prometheus was down or restarted, `increase` reports a part of the window as the whole: an apparent fall in demand
+    that never happened. The part follows from the times of the samples, by Prometheus's own rule (`extrapolatedRate` in
+    its source). It reaches from the first series' begin to the last series' end: a frontend that replaces another
+    continues its coverage.
     """
     spans = [_span(times, at, window) for times in tracks if len(times) > 1]
     if not spans:
