@@ -1,17 +1,17 @@
-"""The object cache: the last known state of every object a service reads, with indexes.
+"""The object cache: the last known version of every object that a service reads, with indexes.
 
-Two sources fill it, and two rules say what counts:
+Two sources fill the cache, and one rule for each decides which version counts:
 
-1. STATE (`take`): its order is the order. What comes later replaces what came before, whatever their versions: a data
-   store that was set back, a clock that is wrong and a forged number that was put right need no rule of their own.
+1. STATE (`take`): its order decides. A later message replaces an earlier one, whatever their versions: a data store
+   that was set back, a wrong clock and a corrected forged number need no rule of their own.
 2. The API server's answers to this service's own writes (`put`, `remove`): they are ahead of STATE, and a service must
-   not work on an object that is older than what it has written itself. So a word of STATE that is older than an answer
-   is held back. An answer that is older than what STATE said already comes late, and is dropped. An answer that STATE
-   does not confirm in `GRACE` seconds, or whose object STATE has still where it was deleted, is `overdue`: the watcher may
-   be away, or the store was set back to before it, of which no watcher need have heard. What the API server has then is
-   the truth (`correct`).
+   not work on an object that is older than its own last write. So a STATE message that is older than an answer is held
+   back. An answer that is older than the last STATE message is late, and is dropped. An answer is `overdue` if STATE
+   does not confirm it within `GRACE` seconds, or still has the object after its deletion: the watcher may be
+   unavailable, or the data store was set back to before the write, of which no watcher may ever learn. Then the object
+   in the API server decides (`correct`).
 
-Objects are plain dicts and shared, not copied: the caller reads an object and never writes into it.
+Objects are plain dicts, shared and not copied: callers read an object and never write into it.
 """
 
 from __future__ import annotations
@@ -39,21 +39,25 @@ LeaveListener: TypeAlias = Callable[[Resource, KubeObject], object]
 _V = TypeVar("_V")
 
 REMEMBERED_DELETIONS = 10_000
-"""Uids of deleted objects that are remembered, so that a late answer to a write does not bring one back to life."""
+"""How many uids of deleted objects are remembered, so that a late answer to a write does not restore a deleted object.
+"""
 
 GRACE = 30.0
-"""Seconds that STATE has to confirm a write. The watcher publishes a change within milliseconds, and within seconds of a
-reconnection."""
+"""Seconds within which STATE must confirm a write. The watcher publishes a change within milliseconds, and within
+seconds of a reconnection.
+"""
 
 log = structlog.get_logger("dynamo.bus.cache")
 
 
 FEW = 8
-"""Objects of one value of an index that are kept as a tuple: a dict of one takes 200 bytes, and most values have one."""
+"""Up to this many keys of one index value are kept as a tuple: a dict of one takes 200 bytes, and most values have one
+key.
+"""
 
 
 class _Index:
-    """Values of one index function, and which objects have them."""
+    """Values of one index function, and the keys of the objects that have them."""
 
     def __init__(self, function: IndexFunction) -> None:
         self._function = function
@@ -94,9 +98,9 @@ class _Index:
 
 
 class _Table:
-    """Objects of one resource, by namespace and name; of packed ones those that were used lately are unpacked.
+    """Objects of one resource, by namespace and name. If objects are packed, recently used ones are unpacked.
 
-    `recent` is that of all tables of a cache.
+    `recent` is shared by all tables of a cache.
     """
 
     def __init__(self, recent: Recent[tuple[_Table, ObjectKey]]) -> None:
@@ -119,9 +123,9 @@ class _Table:
         return observed
 
     def set(self, key: ObjectKey, obj: KubeObject | None) -> None:
-        """Puts an object in, or takes it out where `obj` is None."""
+        """Add or replace an object; remove it if `obj` is None."""
         old = self.get(key)
-        # All functions first: one that fails on an object must not leave half of the indexes changed.
+        # Call all index functions first: if one fails on an object, no index may be changed by half.
         moves = [(index, index.values(old), index.values(obj)) for index in self.indexes.values()]
         for index, before, after in moves:
             index.replace(key, before, after)
@@ -142,7 +146,7 @@ class _Table:
             yield from self.objects_in(namespace)
 
     def objects_in(self, namespace: str) -> Iterator[KubeObject]:
-        """Those that are packed stay so: a list of everything does not count as use."""
+        """Packed objects stay packed: a list of all objects does not count as use."""
         for observed in self.namespaces.get(namespace, {}).values():
             yield self.packer.unpack(observed) if self.packer is not None and isinstance(observed, bytes) else observed  # type: ignore[misc]
 
@@ -163,9 +167,9 @@ _Slot: TypeAlias = tuple[str, ObjectKey]
 
 
 class OwnWrite(NamedTuple):
-    """The API server's answer to a write of this service, or a word of STATE that contradicts one, by the version that it has.
+    """The API server's answer to a write of this service, or a STATE message that contradicts one, with its version.
 
-    `due`: when the API server is to be asked what it has now, on the cache's clock.
+    `due`: when to ask the API server for the current object, on the cache's clock.
     """
 
     resource: Resource
@@ -177,7 +181,7 @@ OwnWrites: TypeAlias = list[tuple[ObjectKey, OwnWrite]]
 
 
 class ObjectCache:
-    """What a service knows of the cluster. Filled by `StateReader`, and by writers with what they have just written.
+    """What a service knows of the cluster. `StateReader` fills it, and writers put their own last writes into it.
 
     `clock`: monotonic, in seconds.
     """
@@ -191,11 +195,11 @@ class ObjectCache:
         self._deleted: Newest[str, bool] = Newest(REMEMBERED_DELETIONS)
         """uids of deleted objects -> whether a writer learned of the deletion ahead of STATE"""
         self._written: dict[_Slot, OwnWrite] = {}
-        """what this service has written and STATE has not said yet"""
+        """own writes that STATE has not confirmed yet"""
         self._under_way: Counter[_Slot] = Counter()
-        """what this service is writing"""
+        """own writes without an answer yet"""
         self._held: dict[_Slot, OwnWrite] = {}
-        """words of STATE that are held back"""
+        """STATE messages that are held back"""
 
     def get(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
         """The object, or None. Read only."""
@@ -229,37 +233,38 @@ class ObjectCache:
         return table.count if table is not None else 0
 
     def add_index(self, resource: Resource, name: str, function: IndexFunction) -> None:
-        """Keeps objects findable by the values that `function` gives for them; objects already there are taken in."""
+        """Index objects, including existing ones, by the values that `function` returns for them."""
         table = self._table(resource)
         index = table.indexes[name] = _Index(function)
         for obj in table.objects():
             index.replace(key_of(obj), set(), index.values(obj))
 
     def keep_only(self, resource: Resource, kept: Callable[[KubeObject], KubeObject]) -> None:
-        """Keeps of each object what `kept` gives of it, where many are large and little of them is read.
+        """Keep only `kept(obj)` of each object, for resources with many large objects of which little is read.
 
-        Set before objects come in. Of the metadata at least name, namespace, uid and resourceVersion must stay.
+        Call it before objects are added. `metadata` must keep at least name, namespace, uid and resourceVersion.
         """
         self._table(resource).kept = kept
 
     def pack(self, *resources: Resource) -> None:
-        """Keeps objects of resources packed but those used lately: of many objects, few are in use at a time.
+        """Keep the objects of these resources packed, except for recently used ones: few of many objects are in use at
+        a time.
 
-        Set before objects come in. A list of all of them is slow.
+        Call it before objects are added. Listing all of them is slow.
         """
         for resource in resources:
             self._table(resource).packer = Packer()
 
     def has_index(self, resource: Resource, name: str) -> bool:
-        """Whether there is an index of that name."""
+        """Whether an index of this name exists."""
         return name in self._table(resource).indexes
 
     def indexed(self, resource: Resource, name: str) -> Iterator[tuple[str, ObjectKey]]:
-        """Values of an index, each with the key of an object that has it; KeyError where there is no such index."""
+        """Values of an index, each with the key of an object that has it. KeyError if the index does not exist."""
         yield from self._table(resource).indexes[name].all()
 
     def by_index(self, resource: Resource, name: str, value: str) -> Objects:
-        """Objects for which an index's function gave the value; KeyError where there is no such index."""
+        """Objects for which the index function returned the value. KeyError if the index does not exist."""
         table = self._table(resource)
         # Most values have no objects: a graph has no children of most resources.
         if not (keys := table.indexes[name].keys(value)):
@@ -268,11 +273,11 @@ class ObjectCache:
         return [obj for obj in objects if obj is not None]
 
     def keys_by_index(self, resource: Resource, name: str, value: str) -> Collection[ObjectKey]:
-        """Keys of what `by_index` gives: packed objects stay so. Valid until the cache changes."""
+        """Keys of the objects of `by_index`, without unpacking them. Valid until the cache changes."""
         return self._table(resource).indexes[name].keys(value)
 
     def by_indexes(self, resources: Iterable[Resource], name: str, value: str) -> Iterator[tuple[Resource, KubeObject]]:
-        """As `by_index`, of several resources that have an index of that name; each object with its resource."""
+        """Like `by_index`, for several resources that all have this index; each object with its resource."""
         for resource in resources:
             table = self._tables[resource.id]
             # An owner has no objects of most resources.
@@ -281,18 +286,18 @@ class ObjectCache:
                     yield resource, obj
 
     def version(self, resource: Resource, key: ObjectKey) -> Version | None:
-        """Version of the object that is held, or None."""
+        """Version of the cached object, or None."""
         obj = self.get(resource, key)
         return version_of(obj) if obj is not None else None
 
     def is_written(self, resource: Resource, key: ObjectKey) -> bool:
-        """Whether an object is here by this service's own write, which has no answer yet, or STATE has not confirmed it."""
+        """Whether this service has written the object, and the answer or the confirmation by STATE is still missing."""
         slot = (resource.id, key)
         return slot in self._written or slot in self._under_way
 
     @contextmanager
     def writing(self, resource: Resource, key: ObjectKey) -> Iterator[None]:
-        """An object is written while the block runs: STATE may have it before the answer is here."""
+        """The block writes this object: STATE may have the new version before the answer arrives."""
         slot = (resource.id, key)
         self._under_way[slot] += 1
         try:
@@ -303,7 +308,9 @@ class ObjectCache:
                 del self._under_way[slot]
 
     def put(self, resource: Resource, obj: KubeObject) -> bool:
-        """Takes in the API server's answer to a write, unless it comes late: STATE was ahead of it, or said that it is gone."""
+        """Store the API server's answer to a write. A late answer is dropped: STATE had a newer version or the
+        deletion.
+        """
         key, version = key_of(obj), version_of(obj)
         held = self.version(resource, key)
         late = held is not None and version.resource_version <= held.resource_version
@@ -314,7 +321,7 @@ class ObjectCache:
         return self._set(resource, key, without_managed_fields(obj))
 
     def remove(self, resource: Resource, key: ObjectKey, uid: str) -> bool:
-        """Takes out an object that the API server says is gone, if it is still the one of this uid."""
+        """Remove an object that the API server reports as deleted, if the cached object still has this uid."""
         self._deleted[uid] = True
         held = self.version(resource, key)
         if held is None or held.uid != uid:
@@ -323,9 +330,9 @@ class ObjectCache:
         return self._set(resource, key, None)
 
     def confirm(self, resource: Resource, key: ObjectKey, version: Version) -> bool:
-        """Takes in that STATE has this version of an object. Says whether it is what this service has written last.
+        """Record that STATE has this version of an object. Returns whether it is this service's last write.
 
-        Then the API server's answer is here, and the message need not be read.
+        If so, the cache already has the API server's answer, and the caller need not decode the message.
         """
         slot = (resource.id, key)
         written = self._written.get(slot)
@@ -336,9 +343,10 @@ class ObjectCache:
         return True
 
     def take(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, version: Version) -> bool:
-        """Takes in the next word of STATE about a name; None for the end of the object of `version`.
+        """Store the next STATE message about a key; None for the deletion of the object of `version`.
 
-        Says whether anything changed. What is older than this service's own writes waits: see `overdue`.
+        Returns whether anything changed. A message that is older than this service's own write is held back: see
+        `overdue`.
         """
         slot = (resource.id, key)
         self._held.pop(slot, None)
@@ -348,7 +356,8 @@ class ObjectCache:
         return self._accept(resource, key, obj, version)
 
     def forget(self, resource: Resource, keys: Iterable[ObjectKey]) -> None:
-        """Takes out objects that others work on now. Listeners of changes are not called: the objects are not gone."""
+        """Remove objects that other replicas now handle. Listeners of changes are not called: the objects still exist.
+        """
         table = self._table(resource)
         for key in keys:
             if (old := table.get(key)) is not None:
@@ -358,13 +367,14 @@ class ObjectCache:
             self._held.pop((resource.id, key), None)
 
     def overdue(self) -> OwnWrites:
-        """What this service has written and STATE has not confirmed in time, and words about what it has deleted.
+        """Own writes that STATE has not confirmed in time, and STATE messages about objects that this service has
+        deleted.
 
-        Each is due again after another `GRACE`.
+        Each is due again after another `GRACE` seconds.
         """
         now = self._clock()
         late: OwnWrites = []
-        # Where both are, the write is what is asked about.
+        # If both exist for a slot, the write is overdue.
         for slot, write in (self._held | self._written).items():
             if write.due <= now:
                 kept = self._written if slot in self._written else self._held
@@ -373,9 +383,9 @@ class ObjectCache:
         return late
 
     def correct(self, key: ObjectKey, write: OwnWrite, obj: KubeObject | None) -> bool:
-        """Takes in what the API server has in place of what is overdue; None where it has nothing of that name.
+        """Replace an overdue write with the API server's current object; None if no object has that name.
 
-        Says whether anything changed: nothing does where STATE or another write came meanwhile.
+        Returns whether anything changed. Nothing changes if a STATE message or another write came meanwhile.
         """
         resource, slot = write.resource, (write.resource.id, key)
         waiting = self._written.get(slot) or self._held.get(slot)
@@ -387,7 +397,7 @@ class ObjectCache:
             return not deleted and self.remove(resource, key, write.version.uid)
         version = version_of(obj)
         if not deleted and version == write.version:
-            # STATE has not caught up: what waited is older than what is there.
+            # STATE is behind: the held message is older than the API server's object.
             return False
         if (
             not deleted
@@ -403,7 +413,7 @@ class ObjectCache:
         written = self._written.get(slot)
         if obj is not None and self._deleted.get(version.uid):
             return True
-        # The end of what was written is final.
+        # The deletion of a written object is final.
         ends = obj is None and written is not None and written.version.uid == version.uid
         return written is not None and not ends and version.resource_version < written.version.resource_version
 
@@ -411,7 +421,7 @@ class ObjectCache:
         self._written.pop((resource.id, key), None)
         if obj is None:
             if version.uid:
-                # A writer's word counts no longer.
+                # STATE has confirmed the deletion.
                 self._deleted[version.uid] = False
         else:
             self._deleted.pop(version.uid, None)
@@ -419,7 +429,7 @@ class ObjectCache:
 
     def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None) -> bool:
         table = self._table(resource)
-        # A key comes with texts of its own, and objects of one namespace are many.
+        # Each key has its own copy of the namespace, and many objects share a namespace.
         key = ObjectKey(sys.intern(key.namespace), key.name)
         old = table.get(key)
         if obj is not None and table.kept is not None:
@@ -427,7 +437,8 @@ class ObjectCache:
         if old == obj:
             return False
         if old is not None and obj is not None and version_of(old).uid != version_of(obj).uid:
-            # Another object of its name: what is kept of the one before ends with it.
+            # Another object with the same name: first report the end of the old one, so that what depends on it is
+            # removed.
             self._set(resource, key, None)
             old = None
         table.set(key, obj)
@@ -437,21 +448,26 @@ class ObjectCache:
         return True
 
     def on_change(self, listener: Listener) -> None:
-        """Calls back with (resource, key, old, new) after each change; `new` is None for an object that is gone.
+        """Register a listener that is called with (resource, key, old, new) after each change; `new` is None after a
+        deletion.
 
-        Of an object in whose place there is another of its name, first the end is reported, then the new one.
+        If another object with the same name replaces an object, the deletion is reported first, then the new object.
         """
         self._listeners.append(listener)
 
     def on_leave(self, listener: LeaveListener) -> None:
-        """Calls back with (resource, object) for each object that is no longer in the cache, after listeners of changes.
+        """Register a listener that is called with (resource, object) for each object that left the cache, after the
+        listeners of changes.
 
-        It is gone, another one of its name came, or another replica has it: what is kept because of it can go.
+        The object was deleted, was replaced by another of its name, or belongs to another replica: data kept for it can
+        be removed.
         """
         self._on_leave.append(listener)
 
     def memory(self) -> dict[str, _V]:
-        """A dict for what a writer keeps of objects, by uid. The cache takes out what is in it of objects that leave."""
+        """A dict for data that a writer keeps per object, by uid. The cache removes the entries of objects that leave
+        it.
+        """
         memory: dict[str, _V] = {}
         self.on_leave(lambda _, obj: memory.pop(obj["metadata"]["uid"], None))
         return memory
@@ -466,7 +482,7 @@ class ObjectCache:
         for listener in self._listeners:
             try:
                 listener(resource, key, old, new)
-            except Exception:  # a listener's bug must not keep the others, or the cache, from going on
+                        except Exception:  # a listener's bug must not stop the other listeners or the cache
                 log.exception("cache listener failed", resource=resource.id, key=str(key))
 
     def _notify_leave(self, resource: Resource, obj: KubeObject) -> None:

@@ -1,4 +1,4 @@
-"""Reading all that STATE has of some resources, once."""
+"""Reads all last messages of some resources from STATE, once."""
 
 from collections.abc import AsyncIterator, Iterable
 
@@ -11,7 +11,7 @@ from dynamo_shared.wire import subjects
 async def last_messages(
     bus: Bus, cluster: str, resources: Iterable[Resource], *, headers_only: bool = False
 ) -> AsyncIterator[Message | None]:
-    """The last message of every subject of some resources; None where the reading begins again."""
+    """The last message of every subject of some resources; None if the reading starts again from the beginning."""
     filters = [subjects.state_filter(cluster, each) for each in sorted({resource.id for resource in resources})]
     subscription = await bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT, headers_only=headers_only)
     try:

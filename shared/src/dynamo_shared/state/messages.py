@@ -1,19 +1,18 @@
-"""STATE messages: how an object, its deletion and the end of a list are written, and read back.
+"""STATE messages: how objects, deletions and ends of lists are encoded and decoded.
 
-The payload is the object as JSON without `metadata.managedFields`; a tombstone's payload is empty. What a reader needs
-to know which object it is stands in the headers, so that it need not parse the payload first. Subject, headers and
-payload say the same of one object; where they do not, the message is damaged, and a reader takes nothing from it
-(`read`):
+The payload is the object as JSON without `metadata.managedFields`; a tombstone's payload is empty. The headers identify
+the object, so that a reader need not parse the payload first. If subject, headers and payload do not describe the same
+object, the message is damaged, and a reader ignores it (`read`):
 
 | header | value |
 |---|---|
 | `uid` | metadata.uid |
-| `resourceVersion` | metadata.resourceVersion; of a tombstone, the version at which the object is known to be gone |
-| `generation` | metadata.generation, left out where the object has none |
+| `resourceVersion` | metadata.resourceVersion; in a tombstone, the version at which the object is known to be deleted |
+| `generation` | metadata.generation; omitted if the object has none |
 | `created` | metadata.creationTimestamp |
 | `change` | `added`, `modified`, `deleted`, `synced` |
-| `content-encoding` | `zlib` where the payload is compressed (RFC 1950): objects above 128 KiB; else left out |
-| `traceparent` | the trace that the change belongs to, where it is known |
+| `content-encoding` | `zlib` if the payload is compressed (RFC 1950), which objects above 128 KiB are; otherwise omitted |
+| `traceparent` | the trace of the change, if known |
 """
 
 import re
@@ -39,10 +38,12 @@ ENCODING = "content-encoding"
 ZLIB = "zlib"
 
 COMPRESSED_ABOVE = 128 << 10
-"""Bytes. Smaller objects are not worth the time."""
+"""Bytes. Compressing smaller objects is not worth the time."""
 
 LARGEST_OBJECT = 8 << 20
-"""Bytes of an object as JSON. The API server stores 1.5 MiB; built-in kinds are stored in a shorter form than JSON."""
+"""Bytes of an object as JSON. The API server stores up to 1.5 MiB, and stores built-in kinds in a shorter form than
+JSON.
+"""
 
 
 class ChangeType(StrEnum):
@@ -55,14 +56,14 @@ class ChangeType(StrEnum):
 
 
 class SyncedMarker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Says that STATE has all objects of a resource, as of a list of it."""
+    """States that STATE has all objects of a resource, as of one list."""
 
     resource: str
     resource_version: str
     count: int
     time: str
     served: bool = True
-    """Whether the cluster has the resource at all; it has none of what is not installed."""
+    """Whether the cluster serves the resource; if not, it has no objects of it."""
 
 
 _DIGITS = 19
@@ -79,19 +80,21 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def encode_object(obj: KubeObject) -> bytes:
-    """An object as JSON, as STATE carries it."""
+    """An object as JSON for a STATE message."""
     return _encode(without_managed_fields(obj))
 
 
 def pack(payload: bytes) -> tuple[bytes, dict[str, str]]:
-    """An encoded object as a payload, and the headers that go with it: large ones are compressed."""
+    """The payload and the additional headers of an encoded object. Large payloads are compressed."""
     if len(payload) <= COMPRESSED_ABOVE:
         return payload, {}
     return zlib.compress(payload, 1), {ENCODING: ZLIB}
 
 
 def decode_object(payload: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> KubeObject:
-    """The object of a STATE message that is not a tombstone; msgspec.DecodeError (a ValueError) where it is not one."""
+    """The object of a STATE message other than a tombstone. msgspec.DecodeError (a ValueError) if the payload is
+    invalid.
+    """
     try:
         return _decode(unpack(payload, headers))
     except RecursionError as error:
@@ -99,7 +102,7 @@ def decode_object(payload: bytes, headers: Mapping[str, str] = MappingProxyType(
 
 
 def unpack(payload: bytes, headers: Mapping[str, str]) -> bytes:
-    """The JSON of an object, as `pack` took it; msgspec.DecodeError (a ValueError) where it cannot be had."""
+    """The JSON of an object, the inverse of `pack`. msgspec.DecodeError (a ValueError) if it cannot be decoded."""
     encoding = headers.get(ENCODING, "")
     if not encoding:
         return payload
@@ -109,7 +112,7 @@ def unpack(payload: bytes, headers: Mapping[str, str]) -> bytes:
 
 
 def _unpacked(payload: bytes) -> bytes:
-    """Decompressed, as far as an object may be large: a small payload may stand for a very large one."""
+    """Decompress up to the size limit of an object: a small payload may expand to a very large one."""
     decompressor = zlib.decompressobj()
     try:
         content = decompressor.decompress(payload, LARGEST_OBJECT)
@@ -121,23 +124,25 @@ def _unpacked(payload: bytes) -> bytes:
 
 
 class StateEntry(NamedTuple):
-    """What a message says: this version of an object, or (None) the end of it."""
+    """Content of a message: a version of an object, or None as the object for its deletion."""
 
     version: Version
     obj: KubeObject | None
 
 
 def read(resource: Resource, key: ObjectKey, message: Message) -> StateEntry:
-    """A message about the object of its subject. ValueError, with what is wrong, where subject, headers and payload disagree."""
+    """Decode a message about the object of its subject. ValueError, with the reason, if subject, headers and payload
+    disagree.
+    """
     return StateEntry(read_version(message.headers), read_object(resource, key, message))
 
 
 def read_version(headers: Mapping[str, str]) -> Version:
-    """The version that a message is about. ValueError where a header is missing or not valid."""
+    """The version in a message's headers. ValueError if a header is missing or invalid."""
     uid, number, created = headers.get(UID, ""), headers.get(RESOURCE_VERSION, ""), headers.get(CREATED, "")
     if not uid:
         raise ValueError("has no uid")
-    # 19 digits hold 64 bits. Of more, Python would convert thousands in a time that grows with their square.
+    # 19 digits suffice for 64 bits. Python would convert thousands of digits in a time that grows with their square.
     if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
         raise ValueError("resourceVersion is not a number of 64 bits")
     if created and not _TIME.fullmatch(created):
@@ -146,7 +151,7 @@ def read_version(headers: Mapping[str, str]) -> Version:
 
 
 def read_object(resource: Resource, key: ObjectKey, message: Message) -> KubeObject | None:
-    """The object of a message, None for its end. ValueError where subject, headers and payload disagree."""
+    """The object of a message, None for a deletion. ValueError if subject, headers and payload disagree."""
     headers = message.headers
     change = headers.get(CHANGE)
     if change == ChangeType.DELETED:
@@ -210,12 +215,12 @@ def tombstone_headers(version: Version) -> dict[str, str]:
 
 
 def version_in(headers: Mapping[str, str]) -> Version:
-    """Version of the object that a message is about."""
+    """Version in a message's headers, not validated."""
     return Version(headers.get(UID, ""), resource_version(headers.get(RESOURCE_VERSION)), headers.get(CREATED, ""))
 
 
 def is_tombstone(headers: Mapping[str, str]) -> bool:
-    """Whether a message says that its object is gone."""
+    """Whether a message reports a deletion."""
     return headers.get(CHANGE) == ChangeType.DELETED.value
 
 
@@ -225,6 +230,6 @@ def synced_headers(marker: SyncedMarker) -> dict[str, str]:
 
 
 decode_marker = msgspec.json.Decoder(SyncedMarker).decode
-"""The marker of a message; msgspec.DecodeError (a ValueError) where it is not one."""
+"""Decodes a marker; msgspec.DecodeError (a ValueError) if the payload is not a marker."""
 encode_marker = msgspec.json.Encoder().encode
-"""A marker as STATE carries it."""
+"""Encodes a marker."""

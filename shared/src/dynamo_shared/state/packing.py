@@ -1,7 +1,7 @@
-"""Objects of one resource in little memory: JSON, compressed with the first of them as the dictionary.
+"""Keeps objects of one resource in little memory: as JSON, compressed with the first objects as the dictionary.
 
-Objects of a resource are much alike: of a Deployment of 4.6 KB some 500 bytes are left, where a dict takes 19 KB. Packing
-takes some 10 microseconds, unpacking 20 to 70.
+Objects of a resource are very similar: a Deployment of 4.6 KB compresses to about 500 bytes, while its dict takes 19
+KB. Packing takes about 10 microseconds, unpacking 20 to 70.
 """
 
 import zlib
@@ -15,14 +15,17 @@ from dynamo_shared.api.objects import KubeObject
 Slot = TypeVar("Slot")
 
 UNPACKED = 128
-"""Objects that a cache has unpacked at most. Of 512, a hundred graphs at once take no less CPU, and 6 MiB more a service."""
+"""Limit of unpacked objects of a cache. 512 save no CPU with a hundred graphs at once, and take 6 MiB more per service.
+"""
 
 UNPACKED_BYTES = 4 << 20
-"""Of these as JSON. Objects of many small values take twenty times as much memory, and may have a megabyte each."""
+"""Limit of their total size as JSON. A dict of many small values takes twenty times as much, and an object may have 1
+MB.
+"""
 
 _SAMPLES = 3
 _WINDOW, _LEVEL, _MEMORY = -14, 3, 6
-"""Raw deflate of 16 KiB, which holds the dictionary and an object; more compresses no better."""
+"""Raw deflate with 16 KiB, which holds the dictionary and an object; larger windows compress no better."""
 _LARGEST_DICTIONARY = 11 << 10
 _PLAIN, _DEFLATED = b"\0", b"\1"
 
@@ -31,16 +34,16 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Packer:
-    """Packs and unpacks objects that are alike. The first few become the dictionary, and are themselves not compressed."""
+    """Packs and unpacks similar objects. The first few become the dictionary and are not compressed themselves."""
 
     def __init__(self) -> None:
         self._samples: list[bytes] = []
         self._dictionary = b""
-        # With the dictionary read in: a copy takes a quarter of the time that a new one needs.
+        # A compressor that has loaded the dictionary: copying it takes a quarter of the time of creating one.
         self._deflate: zlib._Compress | None = None
 
     def pack(self, obj: KubeObject) -> bytes:
-        """An object as bytes that only this packer can read."""
+        """Encode an object; only this packer can decode the bytes."""
         content = _encode(obj)
         if self._deflate is None:
             self._sample(content)
@@ -49,11 +52,11 @@ class Packer:
         return _DEFLATED + deflate.compress(content) + deflate.flush()
 
     def unpack(self, packed: bytes) -> KubeObject:
-        """The object again: equal, and not the same."""
+        """Decode an object: an equal copy."""
         return self.unpack_sized(packed)[0]
 
     def unpack_sized(self, packed: bytes) -> tuple[KubeObject, int]:
-        """The object, and its bytes as JSON."""
+        """The object and its size in bytes as JSON."""
         content: bytes | memoryview = memoryview(packed)[1:]
         if packed[:1] != _PLAIN:
             content = zlib.decompressobj(_WINDOW, zdict=self._dictionary).decompress(content)
@@ -70,16 +73,17 @@ class Packer:
 
 
 class Recent(Generic[Slot]):
-    """Which objects are unpacked, the one that was used longest ago first."""
+    """Slots of the unpacked objects, least recently used first."""
 
     def __init__(self) -> None:
         self._used: OrderedDict[Slot, tuple[int, bytes | None]] = OrderedDict()
         self._bytes = 0
 
     def use(self, slot: Slot, size: int, packed: bytes | None = None) -> list[tuple[Slot, bytes | None]]:
-        """An object of a size is unpacked now. `packed`: its packed form, where that is known.
+        """Record that an object of this size is unpacked now. `packed`: its packed form, if known.
 
-        Returns those that were used longest ago, where there is too much now: they are to be packed.
+        Returns the least recently used objects above the limits, with their packed form if known: the caller packs
+        them.
         """
         self.forget(slot)
         self._used[slot] = size, packed
@@ -92,9 +96,9 @@ class Recent(Generic[Slot]):
         return idle
 
     def touch(self, slot: Slot) -> None:
-        """An object that is unpacked was read."""
+        """Record that an unpacked object was read."""
         self._used.move_to_end(slot)
 
     def forget(self, slot: Slot) -> None:
-        """An object is gone."""
+        """Remove an object that is deleted or packed."""
         self._bytes -= self._used.pop(slot, (0, None))[0]

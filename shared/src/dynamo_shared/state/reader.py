@@ -1,20 +1,21 @@
-"""Fills an object cache from STATE and keeps it so, whatever happens to the connection or to the stream.
+"""Keeps an object cache equal to STATE, despite lost connections and lost streams.
 
-What can happen, and what the reader does:
+Events, and what the reader does:
 
-1. It starts: it reads the last message of each subject. A resource is synced once these are read and the watcher's
-   marker for the resource is among them, or has come since.
+1. It starts: it reads the last message of each subject. A resource is synced when these are read and the watcher's
+   marker for the resource is among them, or has arrived since.
 2. The connection was lost, a message is missing, or the stream was lost and recreated: it reads the last messages
-   again. What the cache has and the second reading lacks is gone, but that is believed only when the resource's marker
-   has come again: a recreated stream is empty until the watcher has refilled it.
-3. NATS is away: the cache stays as it is.
-4. Its replica gains partitions: of the resources of which it reads a share, it reads the last messages again, this time
-   with those of the partitions. They come one by one, and each reading is of all that STATE has, so it waits a moment for
-   more of them, and for the end of a reading of others. What it has stays in use meanwhile. What it has given away it
-   forgets after a while, and says nothing of it to listeners: the objects are not gone.
-5. A message is damaged: its subject, headers and payload do not say the same. The cache keeps what it has of the object,
-   the subject is in quarantine until a sound message comes, or a reading lacks it. The watcher, which holds STATE against
-   the API server, sees to that.
+   again. Objects in the cache that are missing from the second reading are removed, but only when the resource's marker
+   has arrived again: a recreated stream is empty until the watcher has refilled it.
+3. NATS is unavailable: the cache stays as it is.
+4. Its replica gains partitions: it reads the last messages again, now with the partitions' objects of the resources of
+   which it reads a share. Partitions are gained one by one, and each reading covers all of STATE, so the reader waits
+   briefly for more gains, and for the end of a reading for earlier gains. Cached objects stay in use meanwhile. Objects
+   of partitions that the replica gave away are removed after a while without a call of the listeners: these objects
+   still exist.
+5. A message is damaged: its subject, headers and payload disagree. The cache keeps the object's last version, and the
+   subject is in quarantine until a valid message arrives or a reading lacks it. The watcher, which compares STATE with
+   the API server, provides one of the two.
 """
 
 import asyncio
@@ -36,13 +37,15 @@ from dynamo_shared.state.versions import Version
 from dynamo_shared.wire import subjects
 
 MOST_QUARANTINED = 1000
-"""Subjects that are remembered as damaged; more are counted alone."""
+"""Limit of remembered damaged subjects; further ones are only counted."""
 
 FORGET_INTERVAL = 5.0
-"""Seconds between checks of what the replica has given away."""
+"""Seconds between checks for partitions that the replica has given away."""
 
 GATHER = 0.5
-"""Seconds that a gained partition waits for more of them. They are claimed within a moment, or as others let go of them."""
+"""Seconds to wait for more partitions after a gain. Several are claimed within a moment, or when other replicas release
+them.
+"""
 
 _NO_VERSION = Version("", 0, "")
 
@@ -50,7 +53,7 @@ log = structlog.get_logger("dynamo.bus.state")
 
 
 class _Resource:
-    """How far the reading of one resource is."""
+    """Progress of reading one resource."""
 
     def __init__(self, resource: Resource, *, of_share: bool) -> None:
         self.resource = resource
@@ -58,15 +61,15 @@ class _Resource:
         """whether only objects of the replica's partitions are read"""
         self.marked = False
         self.complete = False
-        """whether the present reading has all of it"""
+        """whether the current reading has all objects of it"""
         self.served = True
         self.unconfirmed: set[ObjectKey] = set()
-        """keys that the cache had when the last reading began and that it has not met since"""
+        """keys that were cached when the last reading began and that it has not read since"""
         self.synced = asyncio.Event()
 
 
 class StateReader:
-    """Keeps `cache` equal to STATE for some resources. Run it as a task; it ends only by cancellation."""
+    """Keeps `cache` equal to STATE for some resources. Run it as a task; it ends only when cancelled."""
 
     def __init__(
         self,
@@ -80,7 +83,7 @@ class StateReader:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Of the resources in `of_share` it reads the namespaced objects of the partitions that `keeps` gives; see `cover`."""
+        """Of the resources in `of_share`, only namespaced objects of the partitions in `keeps()` are read; see `cover`."""
         self._bus = bus
         self._cluster = cluster
         self._cache = cache
@@ -90,7 +93,7 @@ class StateReader:
         self._again = asyncio.Event()
         self._caught_up = asyncio.Event()
         self._gained: frozenset[int] = frozenset()
-        """what was gained and not yet reported as covered"""
+        """partitions that were gained and not yet reported as covered"""
         self._covered: list[GainListener] = []
         self._observers: list[Callable[[Resource], None]] = []
         self._quarantine: dict[str, str] = {}
@@ -99,17 +102,18 @@ class StateReader:
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """What it reads."""
+        """The resources that it reads."""
         return tuple(entry.resource for entry in self._resources.values())
 
     def on_quarantine(self, observer: Callable[[str], None]) -> None:
-        """Calls back whenever the quarantine changes, with what is in it in one sentence; empty where it is empty."""
+        """Register a callback for a sentence about the quarantine, whenever it changes; "" if it is empty."""
         self._on_quarantine = observer
 
     async def synced(self, waiting: Callable[[list[str]], None] = lambda _: None) -> None:
-        """Returns when all objects of all its resources have been read once; the watcher must have listed them.
+        """Return when all objects of all its resources have been read once, which requires that the watcher has listed
+        them.
 
-        Until then `waiting` is called with the ids of the resources that are still to come, whenever there are fewer.
+        Until then `waiting` is called with the ids of the remaining resources, whenever there are fewer.
         """
         for entry in self._resources.values():
             if not entry.synced.is_set():
@@ -121,38 +125,38 @@ class StateReader:
         return self._resources[resource.id].synced.is_set()
 
     def is_served(self, resource: Resource) -> bool:
-        """Whether the cluster has a resource at all, as the watcher reported last; its definition may not be installed."""
+        """Whether the cluster serves a resource, as the watcher last reported; its definition may not be installed."""
         return self._resources[resource.id].served
 
     def on_resync(self, observer: Callable[[Resource], None]) -> None:
-        """Calls back when a resource has been read completely: at the start, after each restart of the reading, and
-        when the watcher has listed it again or has noticed that it is served, or no longer.
+        """Register a callback for a resource that was read completely: at the start, after each restart of the reading,
+        and when the watcher has listed it again or has observed that it is now served, or no longer served.
         """
         self._observers.append(observer)
 
     def covers(self, key: ObjectKey) -> bool:
-        """Whether all objects that belong to a key have been read: the replica may work on it."""
+        """Whether all objects of a key's partition have been read, so that the replica may reconcile it."""
         return partition_of(key) in self._share.covered
 
     def unread(self) -> list[str]:
-        """Ids of resources that are still to be read before gained keys may be worked on; empty where none is."""
+        """Ids of resources that must still be read before gained keys may be reconciled; empty if there are none."""
         if self._share.is_covered():
             return []
         return [each.resource.id for each in self._resources.values() if self._again.is_set() or not each.complete]
 
     def on_covered(self, observer: GainListener) -> None:
-        """Calls back with partitions that were gained, once they have been read."""
+        """Register a callback for gained partitions, called once they have been read."""
         self._covered.append(observer)
 
     def cover(self, gained: frozenset[int]) -> None:
-        """Read what the replica has gained. `on_covered` calls back when it is there, at once with what is."""
+        """Read gained partitions. `on_covered` is called when they are read, and at once for those already read."""
         self._gained |= gained
         if self._share.lacks():
             self._again.set()
         self._report_covered()
 
     async def run(self) -> None:
-        """Reads until cancelled."""
+        """Read until cancelled."""
         await either(self._read_always(), self._forget_now_and_then())
 
     async def _read_always(self) -> None:
@@ -169,11 +173,12 @@ class StateReader:
                 await subscription.close()
 
     async def _until_next(self) -> None:
-        """Returns when what was gained since the present reading began is to be read."""
+        """Return when partitions that were gained during the current reading must be read."""
         await self._again.wait()
         await self._sleep(GATHER)
         if self._share.adds():
-            # To begin again would put off what it brings, without end where gains come faster than it goes on.
+            # A restart would delay the partitions of this reading, and without end if gains come faster than a reading
+            # ends.
             await self._caught_up.wait()
 
     async def _read(self, subscription: Subscription) -> None:
@@ -182,7 +187,7 @@ class StateReader:
                 self._take(item)
             elif isinstance(item, CaughtUp):
                 self._caught_up.set()
-                # What was damaged before and was not met again is gone.
+                # Subjects that were damaged before and were not read again are gone.
                 self._report_quarantine()
                 for entry in self._resources.values():
                     self._settle(entry)
@@ -195,14 +200,14 @@ class StateReader:
             self.forget_given_away()
 
     def forget_given_away(self) -> None:
-        """Takes out of the cache what the replica has not kept for a while; called every few seconds."""
+        """Remove objects of partitions that the replica gave away a while ago from the cache; called every few seconds."""
         if self._share.expire():
             for entry in self._resources.values():
                 given_away = [key for key in self._cache.keys(entry.resource) if not self._reads(entry, key)]
                 self._cache.forget(entry.resource, given_away)
 
     def _begin(self) -> None:
-        """A reading from the last values begins."""
+        """Start a reading of the last messages."""
         self._caught_up.clear()
         self._quarantine.clear()
         for entry in self._resources.values():
@@ -213,7 +218,7 @@ class StateReader:
         return not (entry.of_share and key.namespace) or partition_of(key) in self._share.reading
 
     def _take(self, message: Message) -> None:
-        """Never raises: one message, whatever is in it, does not stop the reading of the others."""
+        """Handle one message. It never raises: no message, whatever its content, stops the reading of the others."""
         try:
             marker = subjects.parse_synced(message.subject)
             if marker is not None:
@@ -221,7 +226,7 @@ class StateReader:
             else:
                 self._take_object(message)
         except Exception as error:
-            # A tombstone ends also what has no place in STATE: that is how the watcher clears it away.
+            # A tombstone also ends a subject that is not valid in STATE: this is how the watcher clears it.
             ends = messages.is_tombstone(message.headers) and not message.payload
             if not ends:
                 self._isolate(message.subject, str(error) if isinstance(error, ValueError) else type(error).__name__)
@@ -235,7 +240,7 @@ class StateReader:
         entry = self._resources[resource_id]
         if not self._reads(entry, key):
             return
-        # Damaged or not: STATE has something of this name.
+        # Whether damaged or not, STATE has an object of this name.
         entry.unconfirmed.discard(key)
         version = messages.read_version(message.headers)
         if not messages.is_tombstone(message.headers) and self._cache.confirm(entry.resource, key, version):
@@ -274,7 +279,7 @@ class StateReader:
         self._settle(entry)
 
     def _settle(self, entry: _Resource) -> None:
-        """The resource is complete when both the last values and its marker have been read."""
+        """The resource is complete when the last messages and its marker have been read."""
         if not (self._caught_up.is_set() and entry.marked):
             return
         first = not entry.synced.is_set()

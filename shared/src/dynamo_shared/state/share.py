@@ -1,47 +1,50 @@
-"""Which partitions a reader of STATE reads: those that its replica keeps, and for a while those that it kept."""
+"""Which partitions a reader of STATE reads: those that its replica keeps, and for a while those that it gave away."""
 
 from collections.abc import Callable
 
 FORGET_AFTER = 60.0
-"""Seconds that objects of a partition stay after the replica gave it away: it may come back, as after a lease that was lost
-for a moment, and then nothing has to be read again."""
+"""Seconds for which a partition's objects stay cached after the replica gave it away: if it returns, for example after
+a briefly lost lease, nothing must be read again.
+"""
 
 
 class Share:
-    """What is read, and what has been read completely. `keeps` says what is needed; `clock`: monotonic, in seconds."""
+    """Partitions that are read, and those that have been read completely. `keeps` returns the needed ones; `clock`:
+    monotonic, in seconds.
+    """
 
     def __init__(self, keeps: Callable[[], frozenset[int]], clock: Callable[[], float]) -> None:
         self._keeps = keeps
         self._clock = clock
         self._idle: dict[int, float] = {}
-        """since when partitions that are read are not needed"""
+        """partition that is read but not needed -> since when it is not needed"""
         self.reading: frozenset[int] = frozenset()
-        """partitions whose objects are taken in"""
+        """partitions whose objects are cached"""
         self.covered: frozenset[int] = frozenset()
-        """partitions of which all objects are there"""
+        """partitions whose objects have all been read"""
 
     def lacks(self) -> bool:
-        """Whether something is needed that is not read."""
+        """Whether a needed partition is not being read."""
         return not self._keeps() <= self.reading
 
     def is_covered(self) -> bool:
-        """Whether all that is needed is there."""
+        """Whether all needed partitions have been read."""
         return self._keeps() <= self.covered
 
     def begin(self) -> None:
-        """A reading begins, of what is needed and what was until lately."""
+        """A reading begins, of the needed partitions and those that were needed recently."""
         self.reading |= self._keeps()
 
     def adds(self) -> bool:
-        """Whether the reading that is under way brings something that was not there before."""
+        """Whether the current reading brings partitions that were not covered before."""
         return not self.reading <= self.covered
 
     def complete(self) -> None:
-        """All of the reading is there."""
+        """The reading is complete."""
         self.covered = self.reading
 
     def expire(self) -> frozenset[int]:
-        """Partitions that have not been needed for `FORGET_AFTER`. They are read no more."""
+        """Drop and return the partitions that have not been needed for `FORGET_AFTER`."""
         now, kept = self._clock(), self._keeps()
         self._idle = {each: self._idle.get(each, now) for each in self.reading - kept}
         expired = frozenset(each for each, since in self._idle.items() if now - since >= FORGET_AFTER)

@@ -1,8 +1,8 @@
-"""What distinguishes versions of one name.
+"""Identifies versions of one name.
 
-Which of two versions counts is not a matter of comparing them: the order of the stream decides (`cache`). A data store
-that was set back counts its resourceVersions again from a lower number, a clock may be wrong, and a forged number may be
-as large as its author likes.
+Versions are not compared to decide which one counts: the order of the stream decides (`cache`). A data store that was
+set back counts its resourceVersions again from a lower number, a clock may be wrong, and a forged number may be
+arbitrarily large.
 """
 
 from typing import NamedTuple
@@ -11,16 +11,16 @@ from dynamo_shared.api.objects import KubeObject
 
 
 class Version(NamedTuple):
-    """What distinguishes versions of one name."""
+    """Distinguishes versions of one name."""
 
     uid: str
     resource_version: int
     created: str
-    """metadata.creationTimestamp, empty where unknown"""
+    """metadata.creationTimestamp, empty if unknown"""
 
 
 def resource_version(text: str | None) -> int:
-    """A resourceVersion as the integer that it is since Kubernetes 1.35; 0 where it is missing or not an integer."""
+    """A resourceVersion as an integer, which it always is since Kubernetes 1.35; 0 if it is missing or not an integer."""
     try:
         return int(text or 0)
     except ValueError:

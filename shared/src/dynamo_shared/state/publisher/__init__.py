@@ -1,27 +1,27 @@
-"""Publishing objects to STATE: fenced, pipelined, and aware of what STATE has.
+"""Publishes objects to STATE: fenced, pipelined, and with a record of what STATE has.
 
-The publisher remembers for each subject the sequence and the version of its last message, and publishes against that
-sequence. What can happen to a publish:
+The publisher remembers the sequence and the version of the last message of each subject, and publishes with that
+sequence as the expected one. A publish has one of these results:
 
-1. Acknowledged: remembered.
-2. Wrong sequence: someone else has published (another watcher, a forger), or the message is gone (tombstone expired,
-   stream lost). Which of the two is right is not concluded from versions: `truth` is asked for the object as it is now,
-   and that is published against the right sequence. So a watcher that lost its election publishes nothing outdated.
-3. No answer: tried again when the bus can be reached. If it was stored after all, the message id makes the second one a
-   duplicate, or (2) finds our own message there.
-4. No stream: the streams are declared again, and STATE counts as lost.
+1. Acknowledged: the publisher remembers it.
+2. Wrong sequence: another client has published (another watcher, a forger), or the message is gone (expired tombstone,
+   lost stream). Versions do not decide which message is right: the publisher asks `truth` for the current object, and
+   publishes it with the right sequence. So a watcher that lost its election publishes nothing outdated.
+3. No answer: the publisher tries again when the bus is available. If the message was stored after all, the message id
+   makes the second one a duplicate, or (2) detects that the stored message is its own.
+4. No stream: the publisher declares the streams again and considers STATE lost.
 
-What others put into STATE, or a storage that was set back, is noticed without a publish, too: see `audit`.
+`audit` detects without a publish what other clients put into STATE, and a storage that was set back.
 
 | module | what it has |
 |---|---|
-| `publisher` | what users call; puts the others together |
-| `outbox` | what is to be published: for each subject one under way, one that waits |
-| `ledger` | what STATE has: for each subject the last message |
-| `desired` | what STATE has once the outbox is empty: what a put or a deletion is compared with |
-| `sender` | publishes what the outbox has, and deals with each answer |
-| `correction` | sets a subject right from `truth` |
-| `audit` | checks at intervals whether STATE holds what it must |
+| `publisher` | the interface for users; combines the other modules |
+| `outbox` | messages to publish: for each subject one under way and one waiting |
+| `ledger` | what STATE has: the last message of each subject |
+| `desired` | what STATE has once the outbox is empty; a put or a deletion is compared with it |
+| `sender` | publishes the outbox and handles each answer |
+| `correction` | corrects a subject from `truth` |
+| `audit` | checks at intervals whether STATE has the expected messages |
 | `stream` | whether the stream is still the one that was published to |
 | `markers`, `refusals` | the ends of lists; objects that STATE does not take |
 """

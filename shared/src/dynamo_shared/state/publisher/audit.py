@@ -1,9 +1,9 @@
-"""Checking whether STATE holds what it must: what others put there, or a storage that was set back, makes no publish fail.
+"""Checks whether STATE has the expected messages: foreign messages and a storage that was set back let no publish fail.
 
-Every 15 seconds the stream's sequence is compared with where our own publishes have brought it. The sequences of all
-subjects are read after each reconnection, a minute at most after others published, and every five minutes in any case.
-What is not the message that we published is set right from `truth`; much of it means that STATE is lost, and everything
-is read and listed again.
+Every 15 seconds the stream's sequence is compared with the sequence expected from the publisher's own publishes. The
+sequences of all subjects are read after each reconnection, within a minute after another client published, and at least
+every five minutes. A message that is not the published one is corrected from `truth`. If there are many of them, STATE
+is lost, and everything is read and listed again.
 """
 
 import asyncio
@@ -25,25 +25,27 @@ from dynamo_shared.state.publisher.stream import LAST_RETRY, StateStream
 from dynamo_shared.wire import subjects
 
 INTERVAL = 15.0
-"""Seconds between checks whether STATE is still the stream that it was, and holds what it must."""
+"""Seconds between checks whether STATE is still the same stream and has the expected messages."""
 
 FOREIGN_INTERVAL = 60.0
-"""Seconds between readings of all sequences while others publish to the stream, too (model-discovery does)."""
+"""Seconds between readings of all sequences while other clients also publish to the stream (model-discovery does)."""
 
 SCAN_INTERVAL = 300.0
-"""Seconds between readings of all sequences in any case."""
+"""Seconds between readings of all sequences if no other client publishes."""
 
 APPLIED_WITHIN = 1.0
-"""Seconds that a leader of the stream is given to apply what was acknowledged before it was elected."""
+"""Seconds within which a new leader of the stream must apply what was acknowledged before its election."""
 
 MOST_SUSPECTS = 256
-"""Objects that are set right one by one; of more, everything is. Of what is about no object, so much at a time."""
+"""Up to this many objects are corrected one by one; if there are more, STATE is lost. Of subjects without an object,
+this many are cleared at a time.
+"""
 
 log = structlog.get_logger("dynamo.bus.state")
 
 
 class Audit:
-    """`resources` are those that are published, by id."""
+    """`resources`: the published resources, by id."""
 
     def __init__(
         self,
@@ -66,10 +68,10 @@ class Audit:
         self._scan_due = False
 
     async def run(self, interval: float) -> None:
-        """Audits at intervals, and at each reconnection at once; soon again where that fails.
+        """Audit at intervals and immediately after each reconnection; retry soon after a failure.
 
-        A publish alone may not notice that data was lost: a reader may have recreated the stream before it, and an
-        object that STATE never had is stored in the empty one without complaint.
+        A publish may not reveal that data was lost: a reader may have recreated the stream before it, and the empty
+        stream stores an object that STATE never had without an error.
         """
         reconnected = asyncio.Event()
         forget = self._stream.bus.on_health(lambda health: reconnected.set() if health is BusHealth.CONNECTED else None)
@@ -95,40 +97,42 @@ class Audit:
             forget()
 
     async def check(self) -> None:
-        """Checks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""
+        """Check, without other repairs, whether STATE has the expected messages. BusUnavailableError if the bus does
+        not answer.
+        """
         await self._stream.adopt()
         await self._stream.declare()
         stream, lacking = await self._stream.observed(self._ledger.total())
         if lacking:
-            # A leader that has just been elected may still apply what was acknowledged.
+            # A newly elected leader may still be applying acknowledged messages.
             await asyncio.sleep(APPLIED_WITHIN)
             stream, lacking = await self._stream.observed(self._ledger.total())
         if lacking:
             self._stream.declare_lost(lacking)
         if self._stream.lost.is_set():
             return
-        # A clock that was set back must not put the next reading off until it has caught up.
+        # If the clock was set back, the next reading must not wait until the clock has caught up.
         age = abs(self._clock() - self._scanned_at)
         foreign = self._stream.has_foreign(stream)
         if self._scan_due or age >= SCAN_INTERVAL or (foreign and age >= FOREIGN_INTERVAL):
             await self.scan()
 
     async def set_baseline(self) -> int:
-        """All sequences are read now. Returns the stream's last one."""
+        """Record that all sequences are read now. Returns the stream's last sequence."""
         self._scanned_at = self._clock()
         return await self._stream.set_baseline()
 
     async def scan(self) -> None:
-        """Reads the sequences of all subjects, and sets right what is not the message that was published here."""
-        # Until it is through: one that is cut off is made again at the next check.
+        """Read the sequences of all subjects, and correct subjects whose message is not the published one."""
+        # Due until it is complete: an interrupted scan is repeated at the next check.
         self._scan_due = True
         if self._ledger.loading:
             return
         suspects = await self._suspects(await self.set_baseline())
         if self._ledger.loading:
-            # It has begun meanwhile: what was not known any more is not suspect.
+            # Loading has begun meanwhile: subjects that the ledger no longer knew are not suspect.
             return
-        # Of these no start over would rid STATE.
+        # Starting over would not remove these from STATE.
         unreadable = [subject for subject, resource_id in suspects.items() if not resource_id]
         for subject in unreadable:
             del suspects[subject]
@@ -144,9 +148,10 @@ class Audit:
         self._scan_due = later
 
     async def _suspects(self, last: int) -> dict[str, str]:
-        """Subjects that do not have the message that was published here, with their resource's id.
+        """Subjects whose message is not the one that was published here, with the id of their resource.
 
-        `last`: the stream's last sequence before. What is published here while this reads may be read, or not.
+        `last`: the stream's last sequence before the reading. Messages published here during the reading may be in it
+        or not.
         """
         suspects: dict[str, str] = {}
         met: set[str] = set()
@@ -165,14 +170,15 @@ class Audit:
                 marked.append(message)
             elif not self._is_known(message):
                 suspects[message.subject] = resource_of(message.subject) or ""
-        # Not before: a reading that stands still while this publishes would be left open where that is cut off.
+        # Only after the reading: if publishing here were cancelled while the reading pauses, the reading would stay
+        # open.
         for each in marked:
             await self._markers.verify(each.subject, each.sequence)
         suspects |= {subject: id_ for id_, subject in self._ledger.subjects() if subject not in met}
         return {subject: id_ for subject, id_ in suspects.items() if not self._is_news(id_, subject, last)}
 
     def _is_news(self, resource_id: str, subject: str, last: int) -> bool:
-        """Whether a message was published here after a sequence of the stream, or is on its way."""
+        """Whether a message was published here after this sequence of the stream, or is queued."""
         if self._desired.outbox.newest(subject) is not None:
             return True
         known = self._known(resource_id, subject)

@@ -1,4 +1,4 @@
-"""Setting a subject of STATE right: what someone else published there is replaced by the object as it is now."""
+"""Corrects a subject of STATE: replaces a message of another client with the current object."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ from dynamo_shared.state.versions import Version
 from dynamo_shared.wire import subjects
 
 Truth: TypeAlias = Callable[[Resource, ObjectKey], Awaitable[KubeObject | None]]
-"""An object as it is now, or None."""
+"""Returns the current object, or None."""
 
 _UNKNOWN = Version("unknown", 0, "")
 _MOST = 2**63 - 1
@@ -31,7 +31,7 @@ log = structlog.get_logger("dynamo.bus.state")
 
 
 class Correction:
-    """Compares subjects with `truth`, and queues what is right. Without `truth`, what is put is the truth."""
+    """Compares subjects with `truth` and queues corrections. Without `truth`, the put objects are the truth."""
 
     def __init__(
         self, stream: StateStream, desired: Desired, truth: Truth | None, backoff: Backoff, clock: Callable[[], float]
@@ -46,9 +46,9 @@ class Correction:
         self._clock = clock
 
     async def verify(self, resource: Resource | None, subject: str) -> bool:
-        """Sets one subject right, unless it was read too early or late and is as it was published.
+        """Correct one subject, unless the suspicion came from the time of the reading and the subject is as published.
 
-        `resource` is None where it is not one of those that are published. Returns False where it is to be tried again.
+        `resource` is None if the resource is not published here. Returns False if the caller must try again.
         """
         last = await self._bus.last_message(streams.STATE, subject)
         if resource is None or resource_of(subject) is None:
@@ -77,7 +77,7 @@ class Correction:
         return True
 
     async def compare(self, message: StateMessage) -> bool:
-        """After a wrong sequence: learns what STATE has. Says whether nothing is left to be done for this version."""
+        """After a wrong sequence: read what STATE has. Returns whether nothing remains to be done for this version."""
         subject, resource = message.subject, message.resource
         try:
             last = await self._bus.last_message(streams.STATE, subject)
@@ -92,7 +92,7 @@ class Correction:
         own = last.payload == message.payload and messages.version_in(last.headers)[:2] == message.version[:2]
         if own or self._truth is None:
             self._adopt(resource, subject, last)
-            # Our own, whose acknowledgement was lost; or another watcher's, which is the same.
+            # The publisher's own message, whose acknowledgement was lost, or an equal one of another watcher.
             return own
         log.info("others have published an object to STATE", subject=subject)
         newest = self._outbox.newest(subject)
@@ -104,15 +104,15 @@ class Correction:
             return False
         if self._outbox.newest(subject) is newest:
             metrics.STATE_CORRECTED.labels(resource.id).inc()
-            # Not before the answer, nor where something came after the question: what is sent next would not be refused,
-            # and a watcher that lost its election and does not know it yet would publish what is outdated.
+            # Only after the answer, and only if nothing came after the question: otherwise the next publish would not
+            # be refused, and a watcher that has lost its election without knowing it would publish an outdated object.
             self._adopt(resource, subject, last)
-            # Also what waited before the question is at most as new as the answer.
+            # A message that waited before the question is also at most as new as the answer.
             self._replace(newest or message, obj, last)
         return True
 
     def _adopt(self, resource: Resource, subject: str, last: Message | None) -> None:
-        """What is there now is what the next publish is held against."""
+        """Make the existing message the expected one of the next publish."""
         if last is None:
             self._ledger.drop(resource, subject)
             return
@@ -129,7 +129,7 @@ class Correction:
             self._outbox.add(tombstone(subject, resource, version, self._clock()))
 
     def _replace(self, newest: StateMessage, obj: KubeObject | None, last: Message) -> None:
-        """Lets the truth wait in the place of what was sent, or waits, unless STATE says it already."""
+        """Queue the truth in place of the sent or waiting message, unless STATE already has it."""
         subject, resource, received = newest.subject, newest.resource, newest.received
         if obj is None:
             message, is_said = (

@@ -1,4 +1,4 @@
-"""What STATE has of each subject once all that is queued has arrived."""
+"""What STATE has of each subject once all queued messages have arrived."""
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import Resource
@@ -9,14 +9,14 @@ from dynamo_shared.state.versions import Version, version_of
 
 
 class Desired:
-    """The ledger and the outbox, read together: what is queued counts before what has arrived."""
+    """The ledger and the outbox, read together: queued messages precede stored ones."""
 
     def __init__(self, ledger: Ledger, outbox: Outbox) -> None:
         self.ledger = ledger
         self.outbox = outbox
 
     def version(self, resource: Resource, subject: str) -> Version | None:
-        """Version of the newest message; None where STATE will have no message."""
+        """Version of the newest message; None if STATE will have no message."""
         if (queued := self.outbox.newest(subject)) is not None:
             return queued.version
         known = self.ledger.get(resource, subject)
@@ -30,7 +30,7 @@ class Desired:
         return known is None or known.deleted
 
     def has(self, resource: Resource, subject: str, obj: KubeObject) -> bool:
-        """Whether there is nothing to publish for an object: STATE has just this version of it."""
+        """Whether an object need not be published: STATE has this version of it, or will have it."""
         version = version_of(obj)
         if (queued := self.outbox.newest(subject)) is not None:
             return not queued.deleted and queued.version[:2] == version[:2]
@@ -39,7 +39,7 @@ class Desired:
             return False
         if not known.digest:
             return True
-        # What was there before us is not certain to be this object, though it has its version.
+        # A message that was already there may be another object, although it has this version.
         same = known.digest == hash(messages.pack(messages.encode_object(obj))[0])
         self.ledger.set(resource.id, subject, known._replace(digest=0))
         return same

@@ -1,4 +1,4 @@
-"""What STATE is known to have: for each subject the sequence and version of its last message."""
+"""What STATE is known to have: the sequence and version of each subject's last message."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Container, Iterator
@@ -14,7 +14,9 @@ from dynamo_shared.text_table import TextTable
 from dynamo_shared.wire import subjects
 
 REMEMBERED_TOMBSTONES = 10_000
-"""Subjects of deleted objects that are remembered. Forgetting one costs a second question should its name come back."""
+"""Limit of remembered subjects of deleted objects. If a forgotten name is created again, its publish needs a second
+attempt.
+"""
 
 
 class LastMessage(NamedTuple):
@@ -24,11 +26,12 @@ class LastMessage(NamedTuple):
     version: Version
     deleted: bool
     digest: int = 0
-    """Python's hash of the payload as it was read at the start, keyed by this process; 0 where we published it."""
+    """Python's hash (keyed per process) of the payload as read at the start; 0 if this publisher published the message
+    """
 
 
 def _encode(known: LastMessage) -> str:
-    """As a text that any number and any text in the headers of others leaves readable."""
+    """Encode as text that remains decodable with any number and any text in the headers of foreign messages."""
     uid, resource_version, created = known.version
     numbers = f"{known.sequence} {resource_version} {known.deleted:d} {known.digest} {len(created)}"
     return f"{numbers} {created}{uid}"
@@ -41,7 +44,7 @@ def _decode(text: str) -> LastMessage:
 
 
 class _SubjectTable:
-    """Rows of one resource, by what differs in their subjects: namespace and name."""
+    """Rows of one resource, by the variable part of their subjects: namespace and name."""
 
     def __init__(self, subject: str) -> None:
         self._prefix = subject[: subject.rindex(".", 0, subject.rindex(".")) + 1]
@@ -57,7 +60,7 @@ class _SubjectTable:
         self.rows.pop(self._key(subject))
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """By subject."""
+        """Pairs of subject and text."""
         return ((self._prefix + key, text) for key, text in self.rows.items())
 
     def _key(self, subject: str) -> str:
@@ -65,23 +68,23 @@ class _SubjectTable:
 
 
 class Ledger:
-    """Last messages of one cluster by resource and subject; each is one text, since the watcher has one of every object."""
+    """Last messages of one cluster by resource and subject; each is one text, because the watcher has one per object."""
 
     def __init__(self) -> None:
         self._tables: dict[str, _SubjectTable] = {}
         self._tombstones: OrderedDict[str, str] = OrderedDict()
-        """subject -> resource id, the oldest first"""
+        """subject -> resource id, oldest first"""
         self.loading = False
-        """whether what STATE has is being read, and little is known yet"""
+        """whether the ledger is incomplete because STATE is being read"""
 
     def get(self, resource: Resource, subject: str) -> LastMessage | None:
-        """The last message of a subject, None where STATE is not known to have one."""
+        """The last message of a subject, None if STATE is not known to have one."""
         table = self._tables.get(resource.id)
         text = table.get(subject) if table is not None else None
         return None if text is None else _decode(text)
 
     def set(self, resource_id: str, subject: str, known: LastMessage) -> None:
-        """STATE has this message."""
+        """Record the last message of a subject."""
         table = self._tables.get(resource_id)
         if table is None:
             table = self._tables[resource_id] = _SubjectTable(subject)
@@ -97,27 +100,27 @@ class Ledger:
             self._tables[owner].drop(oldest)
 
     def drop(self, resource: Resource, subject: str) -> None:
-        """STATE has no message of this subject."""
+        """Record that STATE has no message of this subject."""
         self._tombstones.pop(subject, None)
         if (table := self._tables.get(resource.id)) is not None:
             table.drop(subject)
 
     def clear(self) -> None:
-        """Nothing is known."""
+        """Forget everything."""
         self._tables.clear()
         self._tombstones.clear()
 
     def count(self, resource: Resource) -> int:
-        """Objects of a resource."""
+        """How many objects of a resource STATE has."""
         table = self._tables.get(resource.id)
         return len(table.rows) - [*self._tombstones.values()].count(resource.id) if table else 0
 
     def total(self) -> int:
-        """Objects of all resources."""
+        """How many objects of all resources STATE has."""
         return sum(len(table.rows) for table in self._tables.values()) - len(self._tombstones)
 
     def missing(self, resource: Resource, listed: Container[ObjectKey]) -> Iterator[tuple[ObjectKey, Version]]:
-        """Objects that STATE has and a list lacks."""
+        """Objects that STATE has and that are missing from a list."""
         if (table := self._tables.get(resource.id)) is None:
             return
         for subject, text in table.texts():
@@ -134,7 +137,7 @@ class Ledger:
 
     @contextmanager
     def incomplete(self) -> Iterator[None]:
-        """While the block runs, STATE has more than is known of it."""
+        """While the block runs, STATE has more than the ledger knows."""
         self.loading = True
         try:
             yield
@@ -142,7 +145,7 @@ class Ledger:
             self.loading = False
 
     async def load(self, bus: Bus, cluster: str, resources: Collection[Resource]) -> None:
-        """Reads what STATE has of some resources."""
+        """Read what STATE has of some resources."""
         read = Ledger()
         async for message in last_messages(bus, cluster, resources):
             if message is None:
@@ -157,7 +160,7 @@ class Ledger:
         self._bound_tombstones()
 
     def _take_over(self, resource: Resource, read: "Ledger") -> None:
-        """What was read of a resource, and what was acknowledged meanwhile and not read."""
+        """Adopt what was read of a resource, and keep messages that were acknowledged meanwhile and not read."""
         before = self._tables.pop(resource.id, None)
         for subject, text in before.texts() if before is not None else ():
             self._tombstones.pop(subject, None)
@@ -169,7 +172,7 @@ class Ledger:
 
 
 def resource_of(subject: str) -> str | None:
-    """Resource id of an object's subject; None for a marker, and for what has no place in STATE."""
+    """Resource id of an object's subject; None for a marker or another subject without an object."""
     try:
         return subjects.parse_state(subject).resource_id
     except ValueError:

@@ -1,4 +1,4 @@
-"""The markers that end a list: STATE has all objects of a resource."""
+"""Publishes the markers that end a list: STATE has all objects of a resource."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -21,7 +21,7 @@ class _Marker(NamedTuple):
 
 
 class Markers:
-    """Publishes markers, and remembers them."""
+    """Publishes and remembers markers."""
 
     def __init__(self, stream: StateStream, desired: Desired, now: Callable[[], datetime]) -> None:
         self._stream = stream
@@ -30,7 +30,7 @@ class Markers:
         self._published: dict[str, _Marker] = {}
 
     async def publish(self, resource: Resource, list_version: str, *, served: bool) -> None:
-        """Publishes a marker, after all that was queued for the resource is acknowledged."""
+        """Publish a marker after all queued messages of the resource are acknowledged."""
         await self._desired.outbox.flushed(resource)
         marker = messages.SyncedMarker(
             resource=resource.id,
@@ -51,14 +51,15 @@ class Markers:
         metrics.STATE_PUBLISHED.labels(resource.id, ChangeType.SYNCED.value).inc()
 
     async def verify(self, subject: str, sequence: int) -> None:
-        """Publishes a marker again whose place another message took.
+        """Publish a marker again if another message has replaced it.
 
-        Without one of this watcher: a watcher before it has listed the resource, and this one has not yet.
+        If this watcher has published no marker yet, nothing is done: an earlier watcher has listed the resource, this
+        one has not.
         """
         marker = self._published.get(subject)
         if marker is not None and marker.sequence != sequence:
             await self.publish(marker.resource, marker.list_version, served=marker.served)
 
     def clear(self) -> None:
-        """None was published."""
+        """Forget all published markers."""
         self._published.clear()

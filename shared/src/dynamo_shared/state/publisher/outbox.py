@@ -1,7 +1,7 @@
-"""What is to be published to STATE.
+"""Queues the messages for STATE.
 
-For each subject at most one publish is under way, and at most one newer version waits: of a burst of changes of one
-object the first and the last are published.
+Of each subject at most one publish is under way, and at most one newer version waits: of a burst of changes of one
+object, the first and the last are published.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from dynamo_shared.state.messages import ChangeType
 from dynamo_shared.state.versions import Version, version_of
 
 MOST_BYTES = 64 << 20
-"""Of what is not acknowledged yet. There may be far more objects than that, and NATS away when all of them come."""
+"""Limit of the messages that are not acknowledged yet. Many more objects may come while NATS is unavailable."""
 
 _AROUND = 2048
-"""Bytes of a message besides its payload: its headers, and what Python needs for them."""
+"""Bytes of a message in addition to its payload: the headers, and Python's own overhead."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateMessage:
-    """A version of an object, or the deletion of one, that is to be published. `received`: when the API server reported it."""
+    """An object's version, or its deletion, to publish. `received`: when the API server reported it."""
 
     subject: str
     resource: Resource
@@ -33,7 +33,7 @@ class StateMessage:
     received: float
     headers: dict[str, str]
     payload: bytes = b""
-    """As STATE holds it, empty for a tombstone. An object that waits takes a fifth of the memory when it is encoded."""
+    """As stored in STATE, empty for a tombstone. A waiting object takes a fifth of the memory if it is encoded."""
 
     @property
     def deleted(self) -> bool:
@@ -42,21 +42,21 @@ class StateMessage:
 
     @property
     def size(self) -> int:
-        """Bytes of memory that it takes, roughly."""
+        """Bytes of memory, approximately."""
         return len(self.payload) + _AROUND
 
 
 def object_message(
     subject: str, resource: Resource, obj: KubeObject, change: ChangeType, received: float
 ) -> StateMessage:
-    """Says that an object is there."""
+    """A message with an object."""
     payload, encoding = messages.pack(messages.encode_object(obj))
     headers = messages.object_headers(obj, change) | encoding
     return StateMessage(subject, resource, version_of(obj), change, received, headers, payload)
 
 
 def tombstone(subject: str, resource: Resource, version: Version, received: float) -> StateMessage:
-    """Says that an object is gone."""
+    """A message with the deletion of an object."""
     return StateMessage(subject, resource, version, ChangeType.DELETED, received, messages.tombstone_headers(version))
 
 
@@ -67,7 +67,7 @@ class _Slot:
 
 
 class Outbox:
-    """Messages by subject. `wake` is set when there is something to do for the one who sends."""
+    """Messages by subject. `wake` is set when the sender has something to do."""
 
     def __init__(self) -> None:
         self._slots: dict[str, _Slot] = {}
@@ -76,17 +76,17 @@ class Outbox:
         self._open: Counter[str] = Counter()
         self._settled = asyncio.Event()
         self._size = 0
-        """bytes of all that waits or is under way"""
+        """bytes of all waiting messages and messages under way"""
         self.under_way = 0
         self.wake = asyncio.Event()
 
     def __len__(self) -> int:
-        """Subjects with something that is not acknowledged yet."""
+        """Subjects with a message that is not acknowledged yet."""
         return len(self._slots)
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a message that may be sent now."""
+        """Whether a message may be sent now."""
         return bool(self._ready)
 
     def newest(self, subject: str) -> StateMessage | None:
@@ -95,12 +95,12 @@ class Outbox:
         return None if slot is None else slot.waiting or slot.under_way
 
     def is_waiting(self, subject: str) -> bool:
-        """Whether a message waits, whatever is under way."""
+        """Whether a message of the subject waits, in addition to one that may be under way."""
         slot = self._slots.get(subject)
         return slot is not None and slot.waiting is not None
 
     def add(self, message: StateMessage) -> None:
-        """Lets a message wait, in the place of an older one of its subject."""
+        """Queue a message; it replaces an older waiting one of its subject."""
         tracing.inject(message.headers)
         slot = self._slots.get(message.subject)
         if slot is None:
@@ -114,7 +114,7 @@ class Outbox:
         self._size += message.size
 
     def take(self) -> StateMessage:
-        """The next message to send; it is under way until it is settled. IndexError where none is ready."""
+        """The next message to send; it is under way until it is settled. IndexError if no message is ready."""
         slot = self._slots[self._ready.popleft()]
         message = slot.under_way = slot.waiting
         assert message is not None
@@ -123,14 +123,14 @@ class Outbox:
         return message
 
     def retry(self, message: StateMessage) -> None:
-        """Lets a message that is under way wait again, unless a newer one does."""
+        """Queue a message under way again, unless a newer one waits."""
         slot = self._slots[message.subject]
         if slot.waiting is None:
             slot.waiting = message
             self._size += message.size
 
     def settle(self, message: StateMessage) -> None:
-        """A message is under way no more: its subject is free for the next one."""
+        """A message is no longer under way: the next message of its subject may be sent."""
         slot = self._slots[message.subject]
         slot.under_way = None
         self.under_way -= 1
@@ -143,7 +143,7 @@ class Outbox:
         self.wake.set()
 
     def clear(self) -> None:
-        """Forgets what waits. What is under way is settled in its time."""
+        """Forget the waiting messages. Those under way are settled later."""
         for slot in list(self._slots.values()):
             waiting, slot.waiting = slot.waiting, None
             if waiting is None:
@@ -159,13 +159,13 @@ class Outbox:
         self._open[message.resource.id] -= 1
 
     async def flushed(self, resource: Resource) -> None:
-        """Returns when nothing of the resource waits for its acknowledgement."""
+        """Return when all messages of the resource are acknowledged."""
         while self._open[resource.id]:
             self._settled.clear()
             await self._settled.wait()
 
     async def room(self) -> None:
-        """Returns when more may be added, as a rule at once."""
+        """Return when more messages may be added; usually at once."""
         while self._size > MOST_BYTES:
             self._settled.clear()
             await self._settled.wait()

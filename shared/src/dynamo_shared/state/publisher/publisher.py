@@ -1,4 +1,4 @@
-"""The publisher of STATE, as its users call it; it puts the parts of this package together."""
+"""The publisher of STATE: the interface for users, which combines the parts of this package."""
 
 import asyncio
 import time
@@ -26,14 +26,13 @@ from dynamo_shared.wire import subjects
 
 
 class StatePublisher:
-    """Publishes the objects of one cluster. `run` must be running for anything to leave.
+    """Publishes the objects of one cluster. Messages are sent only while `run` is running.
 
-    Where STATE may have objects already, `load` comes before what is put. `run` checks STATE against what was read or put.
-
-    `declares`: streams that it creates where they are missing, at the start, at each audit, and where STATE is lost.
-    `truth` gives an object as it is now, or None; without it, what is put here is the truth. It may raise:
-    then it is asked again later.
-    `clock` is the one that `received` is read from, in seconds; `now` is the time of day in markers.
+    If STATE may already have objects, call `load` before `put`. `run` compares STATE with what was read or put.
+    `declares`: streams that are created if they are missing: at the start, at each audit, and when STATE is lost.
+    `truth` returns the current object, or None; without it, the put objects are the truth. If it raises, it is called
+    again later.
+    `clock`: the clock of `received`, in seconds; `now`: the time of day in markers.
     """
 
     def __init__(
@@ -70,28 +69,32 @@ class StatePublisher:
 
     @property
     def backlog(self) -> int:
-        """Objects that are not acknowledged yet."""
+        """How many objects are not acknowledged yet."""
         return len(self._outbox)
 
     @property
     def incarnation(self) -> str:
-        """The incarnation of the stream that is published to."""
+        """The incarnation of the stream that receives the messages."""
         return self._stream.incarnation
 
     def on_refused(self, observer: Callable[[str], None]) -> None:
-        """Calls back with which objects STATE does not take as they are, whenever that changes; empty where it takes all."""
+        """Register a callback for a sentence about the objects that STATE refuses, whenever they change; "" if it
+        refuses none.
+        """
         self._refusals.on_change = observer
 
     def on_stalled(self, observer: Callable[[str], None]) -> None:
-        """Calls back with why STATE takes nothing, as where its server's storage is full, and with "" once it does again."""
+        """Register a callback for the reason why STATE accepts nothing, such as full storage of the server; "" when it
+        accepts again.
+        """
         self._sender.on_stalled = observer
 
     def on_too_large(self, observer: Callable[[KubeObject, str], None]) -> None:
-        """Calls back with each object that STATE does not take, and a sentence for its owner, at each attempt."""
+        """Register a callback for each object that STATE refuses, with a sentence for its owner, at each attempt."""
         self._refusals.on_too_large = observer
 
     def count(self, resource: Resource) -> int:
-        """Objects of a resource that STATE has."""
+        """How many objects of a resource STATE has."""
         return self._ledger.count(resource)
 
     def put(
@@ -102,9 +105,9 @@ class StatePublisher:
         *,
         received: float | None = None,
     ) -> bool:
-        """Queues an object unless STATE has it already; replaces an older version of it that is still waiting.
+        """Queue an object unless STATE has it already; it replaces an older waiting version.
 
-        `received`: when the API server reported it; now by default.
+        `received`: when the API server reported it; by default now.
         """
         subject = subjects.state_subject(self._cluster, resource.id, key_of(obj))
         if self._desired.has(resource, subject, obj):
@@ -114,14 +117,15 @@ class StatePublisher:
         return True
 
     def delete(self, resource: Resource, key: ObjectKey, version: Version, *, received: float | None = None) -> bool:
-        """Queues the tombstone of an object that is gone, unless STATE has none, or a newer one of its name."""
+        """Queue the tombstone of a deleted object, unless STATE has no object of this name."""
         subject = subjects.state_subject(self._cluster, resource.id, key)
         if self._desired.is_gone(resource, subject):
             self._refusals.remove(subject)
             return False
         newest = self._desired.version(resource, subject)
         if newest is not None and newest.uid == version.uid:
-            # The end of a uid is final, also where the list that lacks it does not say at which version it ended.
+            # The deletion of a uid is final, even if the list without the object does not state the version of the
+            # deletion.
             version = version._replace(resource_version=max(version.resource_version, newest.resource_version))
         self._outbox.add(tombstone(subject, resource, version, received or self._clock()))
         return True
@@ -129,17 +133,17 @@ class StatePublisher:
     async def load(
         self, *stages: Iterable[Resource], loaded: Callable[[Resource], None] = lambda _resource: None
     ) -> None:
-        """Reads what STATE has, so that only what differs is published. Waits until the bus answers.
+        """Read what STATE has, so that only differences are published. Waits until the bus answers.
 
-        Of several stages one is read after the other. `loaded` is called with each resource that is read: from then on its
-        objects may be put and swept, while others are still read. STATE is checked once all are.
+        Stages are read one after the other. `loaded` is called with each resource that is read: from then on its
+        objects may be put and swept, while others are still being read. STATE is audited once all are read.
         """
         parts = [part for part in map(list, stages) if part]
         self._resources |= {resource.id: resource for part in parts for resource in part}
         with self._ledger.incomplete():
             await self._stream.retried(self._stream.declare)
             await self._stream.retried(self._stream.adopt)
-            # Before the reading: what is published while it goes on may be this publisher's own.
+            # Before the reading: messages published during it may be this publisher's own.
             await self._stream.retried(self._audit.set_baseline)
             for part in parts:
                 await self._ledger.load(self._stream.bus, self._cluster, part)
@@ -147,28 +151,30 @@ class StatePublisher:
                     loaded(resource)
 
     async def sweep(self, resource: Resource, listed: Container[ObjectKey]) -> int:
-        """Queues tombstones for objects that STATE has and a complete, consistent list of the resource lacks.
+        """Queue tombstones for objects in STATE that are missing from a complete, consistent list of the resource.
 
-        Returns how many are gone.
+        Returns how many are missing.
         """
         await self.flushed(resource)
         missing = self._ledger.missing(resource, listed)
         return sum(self.delete(resource, key, version) for key, version in missing)
 
     async def mark_synced(self, resource: Resource, list_version: str, *, served: bool = True) -> None:
-        """Publishes the resource's marker, after all that was queued for the resource is acknowledged."""
+        """Publish the resource's marker after all queued messages of the resource are acknowledged."""
         await self._markers.publish(resource, list_version, served=served)
 
     async def flushed(self, resource: Resource) -> None:
-        """Returns when nothing of the resource waits for its acknowledgement."""
+        """Return when all messages of the resource are acknowledged."""
         await self._outbox.flushed(resource)
 
     async def room(self) -> None:
-        """Returns when so little waits that more may be put, as a rule at once. Who may put very much asks for it."""
+        """Return when few enough messages wait to put more; usually at once. Callers that may put very many objects
+        await it.
+        """
         await self._outbox.room()
 
     def start_over(self) -> None:
-        """Forgets what STATE was known to have: from now on everything that is put is published again."""
+        """Forget what STATE was known to have: from now on every put object is published again."""
         for part in (self._ledger, self._markers, self._refusals, self._outbox):
             part.clear()
         self._sender.start_over()

@@ -1,4 +1,4 @@
-"""Objects that STATE does not take as they are: reported to the operator of the platform, and to the object's owner."""
+"""Objects that STATE refuses: reported to the operator of the platform and to the object's owner."""
 
 from collections.abc import Callable
 
@@ -15,28 +15,28 @@ TOO_LARGE = (
     "the platform does not act on this version of the object: it is larger, compressed, than its message bus takes; "
     "make it smaller, or ask who runs the platform to raise max_payload of its NATS server"
 )
-"""For the owner of an object, who sees neither the watcher's log nor its /readyz."""
+"""For the owner of an object, who reads neither the watcher's log nor its /readyz."""
 
 KEPT_BYTES = 64 << 20
-"""Of messages that were refused. A server with a small max_payload may refuse most of what a cluster has."""
+"""Limit of kept refused messages. A server with a small max_payload may refuse most objects of a cluster."""
 
 log = structlog.get_logger("dynamo.bus.state")
 
 
 class Refusals:
-    """`on_change` gets a sentence about all refusals, or an empty one; `on_too_large` an object and a sentence."""
+    """`on_change` gets a sentence about all refusals, or ""; `on_too_large` gets an object and a sentence."""
 
     def __init__(self, outbox: Outbox, declare_lost: Callable[[str], None]) -> None:
         self._outbox = outbox
         self._declare_lost = declare_lost
         self._refused: dict[str, tuple[StateMessage | None, str]] = {}
-        """by subject, each with the server's reason; without the message where those that are kept are too many"""
+        """by subject, each with the server's reason; without the message if the kept ones exceed the limit"""
         self._kept = 0
         self.on_change: Callable[[str], None] = lambda _: None
         self.on_too_large: Callable[[KubeObject, str], None] = lambda _obj, _words: None
 
     def add(self, message: StateMessage, error: BusError) -> None:
-        """A message was refused for good."""
+        """Record that the server refused a message permanently."""
         log.error("object refused by STATE", subject=message.subject, error=str(error))
         self._forget(message.subject)
         fits = self._kept + message.size <= KEPT_BYTES
@@ -48,14 +48,14 @@ class Refusals:
         metrics.PUBLISH_ERRORS.labels(streams.STATE.name, "refused").inc()
 
     def remove(self, subject: str) -> None:
-        """A message of this subject was taken, or STATE says already what there is to say of it."""
+        """Record that a message of this subject was accepted, or that STATE is already up to date."""
         if self._forget(subject):
             self.on_change(self._words())
 
     def retry(self) -> None:
-        """The server was started again, and may take more than before: what it refused waits once more.
+        """Queue the refused messages again: the server was restarted, and may accept more than before.
 
-        Where not all of it is kept, everything is published again.
+        If some refused messages were not kept, everything is published again.
         """
         kept = [message for message, _ in self._refused.values() if message is not None]
         if len(kept) < len(self._refused):
@@ -66,14 +66,14 @@ class Refusals:
                 self._outbox.add(message)
 
     def clear(self) -> None:
-        """Nothing was published yet."""
+        """Forget all refusals."""
         if self._refused:
             self._refused.clear()
             self._kept = 0
             self.on_change("")
 
     def _forget(self, subject: str) -> bool:
-        """Whether its message was refused."""
+        """Returns whether a message of the subject was refused."""
         message, reason = self._refused.pop(subject, (None, None))
         self._kept -= message.size if message is not None else 0
         return reason is not None

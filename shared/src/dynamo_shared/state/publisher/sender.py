@@ -1,4 +1,4 @@
-"""Publishing what the outbox has, over all subjects a window at once, and dealing with each answer."""
+"""Publishes the outbox, with one window for all subjects, and handles each answer."""
 
 import asyncio
 import uuid
@@ -19,13 +19,15 @@ from dynamo_shared.state.publisher.refusals import Refusals
 from dynamo_shared.state.publisher.stream import StateStream
 
 WINDOW = 256
-"""Publishes under way at once. Enough to keep the server busy; more only makes each wait longer."""
+"""Publishes under way at once. This keeps the server busy; with more, each only waits longer."""
 
 STALLED_AFTER = 6
-"""Failures in a row after which it is reported that nothing is taken: two seconds, in which a server starts."""
+"""Failures in a row, two seconds, after which it is reported that STATE accepts nothing. A server starts within that
+time.
+"""
 
 BREATH = 32
-"""Publishes after which other tasks get a turn; a few milliseconds."""
+"""Publishes after which other tasks run; a few milliseconds."""
 
 log = structlog.get_logger("dynamo.bus.state")
 
@@ -58,8 +60,8 @@ class Sender:
         self.start_over()
 
     def start_over(self) -> None:
-        """A message that was lost must be stored again, not recognised as one that was stored before."""
-        #: No one else can publish under our message ids beforehand, and make duplicates of our messages.
+        """Use new message ids: a lost message must be stored again, and must not count as a duplicate."""
+        #: Random, so that no other client can publish under these message ids first and make these messages duplicates.
         self._nonce = uuid.uuid4().hex
 
     async def run(self) -> None:
@@ -93,7 +95,7 @@ class Sender:
             message.subject,
             message.payload,
             headers=message.headers,
-            # With the sequence: the same version is published again where something else took its place.
+            # With the sequence: the same version is published again if another message replaced it.
             msg_id=f"{version.uid[:64]}-{version.resource_version}-{message.change.value}-{expected}-{self._nonce}",
             expected_last_subject_sequence=expected,
             ttl=streams.TOMBSTONE_TTL if message.deleted else 0.0,
@@ -121,13 +123,13 @@ class Sender:
         self._outbox.wake.set()
 
     async def _repair(self) -> None:
-        """Deals with publishes that were not acknowledged: each is settled, or queued again."""
+        """Handle publishes that were not acknowledged: each is settled or queued again."""
         troubled, self._troubled = self._troubled, []
         unavailable = [error for _, error in troubled if isinstance(error, BusUnavailableError)]
         if unavailable:
             await self._recover(unavailable[0])
         else:
-            # STATE answers: what it has already needs no acknowledgement, and what it does not take is reported by object.
+            # STATE answers: messages that it already has need no acknowledgement, and refusals are reported per object.
             self._report("")
         fenced = [message for message, error in troubled if isinstance(error, WrongSequenceError)]
         again = [message for message, error in troubled if isinstance(error, BusUnavailableError)]
@@ -139,13 +141,13 @@ class Sender:
             if not isinstance(error, BusUnavailableError | WrongSequenceError):
                 self._refusals.add(message, error)
         for message in again:
-            # A newer version may be waiting; then that one is sent instead.
+            # If a newer version waits, that one is sent instead.
             self._outbox.retry(message)
         for message, _ in troubled:
             self._outbox.settle(message)
 
     async def _recover(self, error: BusError) -> None:
-        """Waits until the bus can be reached again and the stream is there."""
+        """Wait until the bus is available and the stream exists."""
         metrics.PUBLISH_ERRORS.labels(streams.STATE.name, "unavailable").inc()
         log.debug("publishing to STATE waits", error=str(error), backlog=len(self._outbox))
         await asyncio.sleep(self._backoff.next())

@@ -1,4 +1,4 @@
-"""The stream of STATE: whether it is still the one that was published to, and has what it acknowledged."""
+"""The stream of STATE: whether it is still the one that was published to, and has all acknowledged messages."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,31 +19,31 @@ log = structlog.get_logger("dynamo.bus.state")
 
 
 class StateStream:
-    """STATE of one cluster on a bus: declares its streams, and compares it with what was published to it."""
+    """STATE of one cluster on a bus: declares its streams, and compares STATE with what was published to it."""
 
     def __init__(self, bus: Bus, cluster: str, declares: tuple[StreamSpec, ...]) -> None:
         self.bus = bus
         self.cluster = cluster
         self._declares = declares
         self._highest = 0
-        """the highest sequence that was met"""
+        """the highest observed sequence"""
         self._baseline = 0
-        """the stream's last sequence when all was read last, and our own publishes since"""
+        """the stream's last sequence at the last complete reading; `_own` counts our own publishes since then"""
         self._own = 0
         self.incarnation = ""
         self.lost = asyncio.Event()
 
     def start_over(self) -> None:
-        """What the stream had does not count any more."""
+        """Forget what the stream had."""
         self._highest = 0
         self.lost.clear()
 
     async def declare(self) -> None:
-        """Creates the streams that are missing."""
+        """Create the missing streams."""
         await self.bus.declare(*self._declares)
 
     async def adopt(self) -> None:
-        """Declares the streams if need be and checks whether STATE is still the one that was published to."""
+        """Declare the streams if STATE is missing, and check whether it is still the one that was published to."""
         try:
             stream = await self.state()
         except StreamNotFoundError:
@@ -54,29 +54,31 @@ class StateStream:
         self.incarnation = stream.incarnation
 
     async def state(self) -> StreamState:
-        """What the bus says of it; StreamNotFoundError, BusUnavailableError."""
+        """The state of the stream; StreamNotFoundError, BusUnavailableError."""
         return await self.bus.stream_state(streams.STATE)
 
     async def set_baseline(self) -> int:
-        """All is read from here on: later messages are our own, or foreign. Returns the last sequence."""
+        """Everything is read from here on: later messages are our own or foreign. Returns the last sequence."""
         stream = await self.state()
         self._baseline, self._own = stream.last_sequence, 0
         self._highest = max(self._highest, stream.last_sequence)
         return self._baseline
 
     def acknowledged(self, ack: Ack) -> None:
-        """The stream has a message that was published here."""
+        """Record that the stream stored a message that was published here."""
         if not ack.duplicate:
             self._own += 1
         self._highest = max(self._highest, ack.sequence)
 
     def has_foreign(self, stream: StreamState) -> bool:
-        """Whether others have published since the baseline."""
+        """Whether other clients have published since the baseline."""
         return stream.last_sequence - self._baseline > self._own
 
     async def observed(self, objects: int) -> tuple[StreamState, str]:
-        """What the bus says of it, and what it lacks; empty where it has all that it had acknowledged, `objects` among it."""
-        # Of before: what is acknowledged while it answers need not be in the answer.
+        """The state of the stream and what it lacks; "" if it has all acknowledged messages, including `objects`
+        objects.
+        """
+        # Read before the request: messages acknowledged during it may be missing from the answer.
         highest, stream = self._highest, await self.state()
         if stream.messages < objects:
             return stream, f"{stream.messages} messages, at least {objects} expected"
@@ -85,14 +87,14 @@ class StateStream:
         return stream, ""
 
     def declare_lost(self, cause: str) -> None:
-        """STATE has lost messages: everything is to be published again."""
+        """STATE has lost messages: everything must be published again."""
         if not self.lost.is_set():
             log.warning("STATE has lost objects", cause=cause)
             metrics.STATE_LOST.inc()
             self.lost.set()
 
     async def retried(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Repeats the work until the bus answers."""
+        """Repeat the work until the bus answers."""
         backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         while True:
             try:
