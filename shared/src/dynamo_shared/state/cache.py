@@ -356,8 +356,7 @@ class ObjectCache:
         return self._accept(resource, key, obj, version)
 
     def forget(self, resource: Resource, keys: Iterable[ObjectKey]) -> None:
-        """Remove objects that other replicas now handle. Listeners of changes are not called: the objects still exist.
-        """
+        """Remove objects that other replicas now handle. Listeners of changes are not called: the objects still exist."""
         table = self._table(resource)
         for key in keys:
             if (old := table.get(key)) is not None:
@@ -482,7 +481,7 @@ class ObjectCache:
         for listener in self._listeners:
             try:
                 listener(resource, key, old, new)
-                        except Exception:  # a listener's bug must not stop the other listeners or the cache
+            except Exception:  # a listener's bug must not stop the other listeners or the cache
                 log.exception("cache listener failed", resource=resource.id, key=str(key))
 
     def _notify_leave(self, resource: Resource, obj: KubeObject) -> None:
