@@ -1,6 +1,6 @@
-"""Talking over NATS: streams, publishing, consuming, events and commands.
+"""NATS access: streams, publishing, consuming, events and commands.
 
-Only this package imports nats. Tests have a bus in memory; one set of conformance tests holds both to the same.
+Only this package imports nats. Tests use a bus in memory; the same conformance tests run against both.
 """
 
 from typing import TYPE_CHECKING

@@ -1,18 +1,20 @@
-"""Asking another service for something, and doing what is asked: at least once, with answers, retries and dead letters.
+"""Sends commands to other services and executes received ones: at least once, with answers, retries and dead letters.
 
-What can become of a command:
+A command has one of these outcomes:
 
-1. Its handler returns: `command.completed` on EVENTS, acknowledged.
-2. Its handler raises `CommandRefusedError`: it can never succeed. `command.failed`, acknowledged, no dead letter: the
-   sender has its answer.
-3. Its handler raises anything else: again, after a delay that grows; after the last delivery it is copied to the dead
-   letters, `command.failed` is published, and it is acknowledged.
-4. It cannot be read: to the dead letters at once.
-5. Its receiver ends in order before it is done: it is given back, and delivered again a moment later.
-6. Its receiver dies each time: the server says so after the last delivery, and the next consumer does as in (3).
 
-A command is acknowledged when its answer is stored, so that no sender loses an answer with the receiver. It may be
-carried out more than once: handlers are idempotent, by `id` of the command where need be.
+1. Its handler returns: `command.completed` is published on EVENTS, and the command is acknowledged.
+2. Its handler raises `CommandRefusedError`, because the command can never succeed: `command.failed` is published, and
+   the command is acknowledged. There is no dead letter: the sender has its answer.
+3. Its handler raises anything else: the command is retried after a growing delay. After the last delivery it is copied
+   to the dead letters, `command.failed` is published, and it is acknowledged.
+4. It cannot be decoded: it goes to the dead letters at once.
+5. Its receiver shuts down before it is done: the command is given back, and delivered again a moment later.
+6. Its receiver dies at each delivery: the server reports this after the last delivery, and a consumer then does as in
+   (3).
+
+A command is acknowledged when its answer is stored, so that a receiver's failure loses no answer. A command may be
+executed more than once: handlers are idempotent, by the command's `id` if necessary.
 """
 
 import asyncio
@@ -42,33 +44,33 @@ RETRY_DELAYS = (1.0, 5.0, 15.0, 60.0)
 """Seconds before the second to the fifth delivery."""
 
 ACK_WAIT = 30.0
-"""Seconds after which a command whose receiver says nothing is delivered to another one."""
+"""Seconds without a sign of progress after which a command is delivered to another receiver."""
 
 CONCURRENCY = 8
 
 LONGEST_ID = 256
-"""Characters of a command's id, which is a token of its answer's subject: each may take nine there."""
+"""Characters of a command's id, which becomes a token of its answer's subject: each may take nine bytes there."""
 
 LONGEST_ANSWER = 8192
-"""Characters of an answer's text. It may repeat what was asked, which may be as large as the server takes."""
+"""Characters of an answer's text. The text may repeat the command, which may be as large as the server accepts."""
 
 
 class Answered(NamedTuple):
-    """What a handler says of a command that it carried out: a word for programs, and a message for people."""
+    """What a handler reports about a command that it executed: a reason for programs, and a message for people."""
 
     reason: str
     message: str
 
 
 Handler: TypeAlias = Callable[[cloudevents.Event, Any], Awaitable[Answered | str | None]]
-"""Gets the command and its data, as the Struct of its specification; returns what the answer says, or None."""
+"""Gets the command and its data, as the Struct of its specification; returns what the answer reports, or None."""
 
 log = structlog.get_logger("dynamo.bus.commands")
 tracer = trace.get_tracer("dynamo.bus")
 
 
 class CommandRefusedError(Exception):
-    """A handler's word that the command can never succeed; the text goes into the answer."""
+    """A handler raises it if the command can never succeed; the text goes into the answer."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -76,7 +78,7 @@ class CommandRefusedError(Exception):
 
 
 def specification(service: str, verb: str) -> CommandSpec:
-    """The command of a service; KeyError where the table has none."""
+    """The specification of a service's command; KeyError if the table has none."""
     for spec in COMMANDS:
         if (spec.service, spec.verb) == (service, verb):
             return spec
@@ -84,7 +86,7 @@ def specification(service: str, verb: str) -> CommandSpec:
 
 
 def consumer_name(cluster: str, service: str) -> str:
-    """Name of a service's durable consumer; NATS takes no dots there, and percent signs are safe."""
+    """Name of a service's durable consumer. NATS accepts no dots there; percent signs are safe."""
     return f"{subjects.encode(cluster)}-{subjects.encode(service)}"
 
 
@@ -98,7 +100,7 @@ class CommandSender:
     def command(
         self, service: str, verb: str, namespace: str, data: msgspec.Struct | Mapping[str, Any], request: str
     ) -> cloudevents.CloudEvent[Any]:
-        """The command as it is sent. `request` identifies it: the same one twice is the same command."""
+        """The command as it is sent. `request` identifies it: the same `request` twice is the same command."""
         spec = specification(service, verb)
         return cloudevents.CloudEvent[Any](
             specversion="1.0",
@@ -116,7 +118,7 @@ class CommandSender:
     async def send(
         self, service: str, verb: str, namespace: str, data: msgspec.Struct | Mapping[str, Any], *, request: str
     ) -> str:
-        """Sends a command and returns its id as soon as it is stored."""
+        """Send a command and return its id once it is stored."""
         command = self.command(service, verb, namespace, data, request)
         await self._publish(service, verb, namespace, command)
         return command.id
@@ -131,10 +133,12 @@ class CommandSender:
         request: str,
         timeout: float,
     ) -> tuple[bool, CommandResult]:
-        """Sends a command and waits for its answer: whether it was carried out, and what was said. TimeoutError without one."""
+        """Send a command and wait for its answer: whether it was executed, and the result. TimeoutError without an
+        answer.
+        """
         command = self.command(service, verb, namespace, data, request)
         pattern = subjects.event_filter(self._cluster, namespace=namespace, kind=COMMAND, name=command.id)
-        # All of them, not only new ones: the same request may have been answered before.
+        # All answers, not only new ones: the same request may have been answered before.
         async with asyncio.timeout(timeout):
             answers = await self._bus.subscribe(streams.EVENTS, [pattern], start=Start.ALL)
             try:
@@ -155,7 +159,7 @@ class CommandSender:
 
 
 class CommandConsumer:
-    """Carries out the commands for one service. Replicas share them. `publisher` sends the answers."""
+    """Executes the commands for one service. Replicas share them. `publisher` sends the answers."""
 
     def __init__(
         self,
@@ -192,7 +196,7 @@ class CommandConsumer:
         )
 
     async def run(self) -> None:
-        """Carries out commands until cancelled."""
+        """Execute commands until cancelled."""
         await endless(either(self._consume(), self._bury_lost()))
 
     async def _consume(self) -> None:
@@ -200,7 +204,8 @@ class CommandConsumer:
         consumer = await self._bus.consume(self._spec, prefetch=1)
         try:
             async with asyncio.TaskGroup() as tasks:
-                # None is taken that would wait here: the server would deliver it again and again, and give it up untried.
+                # Take a command only if a slot is free: if it waited here, the server would deliver it repeatedly and
+                # then give it up untried.
                 await slots.acquire()
                 async for delivery in consumer:
                     task = tasks.create_task(self._handle(delivery), name="command")
@@ -210,7 +215,7 @@ class CommandConsumer:
             await consumer.close()
 
     async def _handle(self, delivery: Delivery) -> None:
-        """Never raises: what goes wrong with one command is not the trouble of the others."""
+        """Never raises: a failure of one command must not affect the others."""
         try:
             await self._carry_out(delivery)
         except BusUnavailableError as error:
@@ -224,7 +229,7 @@ class CommandConsumer:
         verb = subjects.parse_command(message.subject).verb
         try:
             spec, handler = self._handlers[verb]
-            # Who may ask for what is a matter of subjects, so the subject says where it is meant, whatever the sender wrote.
+            # Permissions are based on subjects, so the namespace comes from the subject, whatever the sender wrote.
             place = cloudevents.source(self._cluster, subjects.parse_command(message.subject).namespace)
             command = msgspec.structs.replace(cloudevents.decode(message.payload), source=place)
             data = fit(command.data, spec.data)
@@ -240,7 +245,7 @@ class CommandConsumer:
             if await self._is_answered(delivery, verb, handler, command, data):
                 await delivery.ack()
         except asyncio.CancelledError:
-            # This receiver ends. Another one need not wait until it counts as dead.
+            # This receiver shuts down. Another one must not wait until the ack wait has passed.
             with suppress(BusError):
                 await delivery.nak(self._delays[0])
             raise
@@ -250,7 +255,7 @@ class CommandConsumer:
     async def _is_answered(
         self, delivery: Delivery, verb: str, handler: Handler, command: cloudevents.Event, data: Any
     ) -> bool:
-        """Lets the handler carry out a command, and answers it; False where it will be tried again."""
+        """Let the handler execute a command, and answer it; False if it will be retried."""
         message, deliveries = delivery.message, delivery.deliveries
         try:
             with tracer.start_as_current_span(f"command {verb}", context=tracing.extract(message.headers)):
@@ -271,15 +276,15 @@ class CommandConsumer:
         return True
 
     async def _keep(self, delivery: Delivery) -> None:
-        """A handler may take longer than the ack wait."""
+        """Report progress while a handler takes longer than the ack wait."""
         while True:
             await asyncio.sleep(self._ack_wait / 3)
             with suppress(BusUnavailableError):
                 await delivery.in_progress()
 
     async def _give_up(self, message: Message, reason: str, text: str, deliveries: int) -> None:
-        """Copies a command to the dead letters and says that it failed. Twice is the same letter, by its message id."""
-        # Those of NATS itself are what the sender demanded of another stream.
+        """Copy a command to the dead letters and report its failure. A repetition is a duplicate, by its message id."""
+        # The sender's Nats-* headers are meant for another stream.
         headers = {name: value for name, value in message.headers.items() if not name.lower().startswith("nats-")}
         headers |= {"reason": reason, "error": text[:LONGEST_ANSWER], "deliveries": str(deliveries)}
         letter = subjects.dead_letter_subject(message.subject)
@@ -289,7 +294,7 @@ class CommandConsumer:
         try:
             await self._send_letter(letter, message.payload, headers, identity)
         except MessageTooLargeError:
-            # As large as the server takes already: the letter says what came, and not all of it.
+            # The message is already as large as the server accepts: the letter has only a part of it.
             log.warning("dead letter was cut", subject=letter, bytes=len(message.payload))
             short = {name: value[:LONGEST_ID] for name, value in headers.items()}
             await self._send_letter(letter, message.payload[:LONGEST_ANSWER], short, identity)
@@ -305,7 +310,7 @@ class CommandConsumer:
         )
 
     async def _answer(self, event: str, message: Message, command_id: str, result: CommandResult) -> None:
-        """Returns when the answer is stored. Twice is the same answer, by its id."""
+        """Return when the answer is stored. A repetition is the same answer, by its id."""
         metrics.COMMANDS_HANDLED.labels(self._service, result.verb, event).inc()
         obj = {"metadata": {"name": command_id, "namespace": subjects.parse_command(message.subject).namespace}}
         self._publisher.publish(
@@ -314,7 +319,7 @@ class CommandConsumer:
         await self._publisher.flushed()
 
     async def _bury_lost(self) -> None:
-        """Deals with commands whose receivers died each time, as the server reports them."""
+        """Handle commands whose receivers died at each delivery, as the server reports them."""
         consumer = await self._bus.consume(self._lost)
         try:
             async for delivery in consumer:
@@ -323,7 +328,7 @@ class CommandConsumer:
                 except BusUnavailableError as error:
                     log.info("advisory will be delivered again", error=str(error))
                 except Exception:
-                    # What goes wrong with one command is not the trouble of the others.
+                    # A failure of one command must not affect the others.
                     log.exception("a command that no receiver answered is not buried")
         finally:
             await consumer.close()
@@ -343,7 +348,7 @@ class CommandConsumer:
 
 
 async def _publish(bus: Bus, stream: StreamSpec, subject: str, payload: bytes, **options: Any) -> None:
-    """Publish to a stream, which is declared where it is missing."""
+    """Publish to a stream; declare the stream if it is missing."""
     try:
         await bus.publish(subject, payload, **options)
     except StreamNotFoundError:

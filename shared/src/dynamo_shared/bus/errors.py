@@ -1,36 +1,38 @@
-"""What can go wrong on the bus, as the decisions that callers make.
+"""Errors of the bus, one class per decision of the callers.
 
-Only errors that someone handles in a way of its own have a class. Everything that "again, later" cures is
+An error has its own class only if a caller handles it differently. Everything that a later retry solves is
 `BusUnavailableError`, whatever its cause: no connection, no answer in time, a server that is still starting.
 """
 
 
 class BusError(Exception):
-    """Something the bus was asked for did not happen; retrying the same call does not help."""
+    """The bus could not do what was requested; retrying the same call does not help."""
 
 
 class BusUnavailableError(BusError):
-    """No answer, or none in time: try again later. A publish that raised this may still have been stored."""
+    """No answer, or none in time: retry later. A publish that raised this may still have been stored."""
 
 
 class StreamNotFoundError(BusUnavailableError):
-    """No stream takes this subject: it was never declared, or the server lost it. Declare it, then try again."""
+    """No stream accepts this subject: it was never declared, or the server lost it. Declare it, then retry."""
 
 
 class WrongSequenceError(BusError):
-    """The last message of the subject is not the one that the publisher expected: someone else has published."""
+    """The subject's last message is not the one that the publisher expected: another client has published."""
 
 
 class StreamFullError(BusUnavailableError):
-    """The stream refuses new messages until old ones are gone (commands: the work queue is at its limit)."""
+    """The stream refuses new messages until old ones are removed (commands: the work queue is at its limit)."""
 
 
 class MessageTooLargeError(BusError):
-    """The message is larger than the server takes (its `max_payload`)."""
+    """The message is larger than the server accepts (its `max_payload`)."""
 
 
 class BusDeniedError(BusError):
-    """The NATS user may not publish on the subject; the message names it. `dynamoctl nats-config` prints who may."""
+    """The NATS user may not publish on the subject; the message names it. `dynamoctl nats-config` prints the
+    permissions.
+    """
 
 
 class BusClosedError(BusError):

@@ -1,8 +1,9 @@
-"""Publishing events without ever holding up who publishes: an outbox, emptied by a task of its own.
+"""Publishes events without blocking the caller: a separate task empties an outbox.
 
-Events wait until NATS has acknowledged them; those of namespaces leave in turn. While it is away up to `capacity` wait; then the
-oldest one of the namespace with most of them is dropped and counted (`dynamo_events_dropped_total`): the newest say most
-about how things are. Events of one object are never overtaken by later ones of the same object.
+Events wait until NATS has acknowledged them; namespaces take turns. While NATS is unavailable, up to `capacity` events
+wait. Above that, the oldest event of the namespace with the most events is dropped and counted
+(`dynamo_events_dropped_total`): the newest events describe the current state best. A later event of an object never
+overtakes an earlier one.
 """
 
 import asyncio
@@ -32,10 +33,10 @@ from dynamo_shared.wire.specifications import find, fit
 from dynamo_shared.wire.specifications.base import EventIdentity, EventSpec
 
 CAPACITY = 10_000
-"""Events that wait at most: at 2 KiB each about 20 MiB, and 100 deployments with all their changes for hours."""
+"""Limit of waiting events: at 2 KiB each about 20 MiB, or all changes of 100 deployments for hours."""
 
 WINDOW = 64
-"""Events that are on their way at once."""
+"""Events under way at once."""
 
 FIRST_RETRY = 0.2
 LAST_RETRY = 10.0
@@ -45,14 +46,14 @@ log = structlog.get_logger("dynamo.bus.events")
 
 class _QueuedEvent(NamedTuple):
     source: str
-    """Cluster and namespace."""
+    """cluster and namespace"""
     about: str
-    """The subject of the events of its object."""
+    """the common subject prefix of the events of its object"""
     message: OutgoingMessage
 
 
 class EventPublisher:
-    """Publishes the events of one cluster. `run` must be running for anything to leave."""
+    """Publishes the events of one cluster. Events are sent only while `run` is running."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class EventPublisher:
         self._cluster = cluster
         self._capacity = capacity
         self._now = now
-        #: By source; the one that waits for its turn longest comes first.
+        #: By source; the source that has waited longest for its turn comes first.
         self._outbox: OrderedDict[str, deque[_QueuedEvent]] = OrderedDict()
         self._wake = asyncio.Event()
         self._sending = asyncio.Lock()
@@ -74,7 +75,7 @@ class EventPublisher:
 
     @property
     def waiting(self) -> int:
-        """Events that have not been acknowledged yet."""
+        """How many events are not acknowledged yet."""
         return sum(map(len, self._outbox.values()))
 
     def publish(
@@ -87,10 +88,10 @@ class EventPublisher:
         reason: str = "",
         causation_id: str = "",
     ) -> str:
-        """Queues an event about an object and returns its id, which is the same each time for the same event.
+        """Queue an event about an object and return its id, which is the same each time for the same event.
 
-        `data` is of the type that the table in `specifications/` names (or a mapping that fits it);
-        KeyError for an event that the table lacks, msgspec.ValidationError for data that does not fit.
+        `data` has the type in the table of `specifications/`, or is a mapping that fits it. KeyError for an event that
+        the table lacks, msgspec.ValidationError for data that does not fit.
         """
         spec = find(kind, event)
         metadata = obj["metadata"]
@@ -118,7 +119,7 @@ class EventPublisher:
         return envelope.id
 
     def put(self, subject: str, event: cloudevents.CloudEvent[Any]) -> None:
-        """Queues an event that is complete already."""
+        """Queue a complete event."""
         message = OutgoingMessage(
             subject, cloudevents.encode(event), headers=cloudevents.mirrored_headers(event), msg_id=event.id
         )
@@ -130,27 +131,29 @@ class EventPublisher:
         self._wake.set()
 
     async def flush(self, timeout: float) -> bool:
-        """Sends what is queued, with or without `run`, for so many seconds at most. Says whether all has left."""
+        """Send what is queued, with or without `run`, for at most `timeout` seconds. Returns whether the outbox is
+        empty.
+        """
         with suppress(TimeoutError, BusClosedError):
             async with asyncio.timeout(timeout):
                 await self.flushed()
         return not self.waiting
 
     async def flushed(self) -> None:
-        """Sends what is queued, with or without `run`, and returns when all has left. BusClosedError."""
+        """Send what is queued, with or without `run`, and return when the outbox is empty. BusClosedError."""
         backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         while self.waiting:
             await self._step(backoff)
 
     async def run(self) -> None:
-        """Sends what is queued until cancelled; then `flush` sends the rest."""
+        """Send what is queued until cancelled; `flush` can send the rest afterwards."""
         while True:
             await self._wake.wait()
             self._wake.clear()
             await self.flushed()
 
     async def _step(self, backoff: Backoff) -> None:
-        """Sends once, and waits where that failed."""
+        """Send one batch; wait if that failed."""
         async with self._sending:
             try:
                 await self._send_batch(self._batch())
@@ -166,7 +169,7 @@ class EventPublisher:
             await asyncio.sleep(backoff.next())
 
     def _batch(self) -> list[_QueuedEvent]:
-        """The oldest events of each source, no two about the same object: a retry cannot reorder one object's events."""
+        """The oldest events of each source, at most one per object: a retry cannot reorder one object's events."""
         batch: list[_QueuedEvent] = []
         about: set[str] = set()
         sources = list(self._outbox.values())
@@ -178,7 +181,7 @@ class EventPublisher:
         return batch
 
     async def _send(self, outgoing: _QueuedEvent) -> asyncio.Future[Ack]:
-        """What no bus takes has its error at once, and holds up none of the others."""
+        """Send an event. One that is too large gets its error at once, and does not block the others."""
         try:
             return await self._bus.send(outgoing.message)
         except MessageTooLargeError as error:
@@ -187,7 +190,7 @@ class EventPublisher:
             return refused
 
     async def _send_batch(self, batch: list[_QueuedEvent]) -> None:
-        """Sends events at once and takes those that need no further try out of the outbox."""
+        """Send events together and remove those that need no retry from the outbox."""
         futures: list[asyncio.Future[Ack]] = []
         trouble: BusUnavailableError | None = None
         done: set[int] = set()
@@ -212,7 +215,7 @@ class EventPublisher:
             else:
                 metrics.EVENTS_PUBLISHED.inc()
             done.add(id(outgoing))
-        # While this waited, a full outbox may have dropped its oldest: take out by identity, never by position.
+        # A full outbox may have dropped its oldest events meanwhile: remove by identity, never by position.
         for source in dict.fromkeys(outgoing.source for outgoing in batch if id(outgoing) in done):
             left = deque(each for each in self._outbox.pop(source) if id(each) not in done)
             if left:

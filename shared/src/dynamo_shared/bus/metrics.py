@@ -1,4 +1,4 @@
-"""Every metric of the bus, in one place. They are those of the process, in prometheus_client's own registry."""
+"""All metrics of the bus. They are per process, in prometheus_client's default registry."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from prometheus_client import Counter, Gauge, Histogram
 CONNECTED = Gauge(
     "dynamo_bus_connected", "1 while the bus can be reached, 0 while it cannot; NaN where a process does not use it"
 )
-# An alert is below 1, and NaN is not below.
+# The alert fires below 1, and NaN is not below 1.
 CONNECTED.set(math.nan)
 RECONNECTS = Counter("dynamo_bus_reconnects", "Connections to NATS that were made after the first one")
 PUBLISH_ERRORS = Counter(
@@ -28,7 +28,7 @@ EVENTS_DROPPED = Counter(
     "Events that were dropped because too many were waiting, or refused",
     ["cause"],
 )
-#: Bound before anything is counted: Prometheus sees no increase in a series that begins with its first event.
+#: Created before the first count: Prometheus shows no increase for a series that starts with its first event.
 DROPPED_BY_CAUSE = {cause: EVENTS_DROPPED.labels(cause) for cause in ("full", "refused")}
 
 STATE_WAITING = Gauge("dynamo_state_waiting", "Objects that wait to be published to STATE")
@@ -53,7 +53,7 @@ COMMANDS_HANDLED = Counter("dynamo_commands_handled", "Commands, by what became 
 
 
 def _total_of(gauge: Gauge, figure: Callable[[Any], int]) -> WeakSet[Any]:
-    """Publishers whose figures a gauge is the sum of, while they exist: a process has one of each service."""
+    """Existing publishers whose figures the gauge sums up: a process may have one per service."""
     counted: WeakSet[Any] = WeakSet()
     gauge.set_function(lambda: float(sum(map(figure, counted))))
     return counted

@@ -1,22 +1,23 @@
-"""Who may do what on the platform's NATS: one user for each service, with the least that it needs, from the specifications.
+"""Permissions on the platform's NATS: one user per service, with only the rights that its specifications require.
 
-JetStream has no permissions of its own: its API is requests on subjects, so rights are subjects that a user may publish
-and subscribe to. What each right allows:
+JetStream has no permissions of its own: its API consists of requests on subjects, so rights are subjects to which a
+user may publish and subscribe. What each right allows:
+
 
 | right | subjects |
 |---|---|
-| publish to a plane | the subjects of what the specifications say the service publishes |
-| read a stream | create a consumer on it, ask it for messages, ask how the stream is |
+| publish to a plane | the subjects that the service publishes according to the specifications |
+| read a stream | create a consumer on it, request its messages, read its state |
 | read one message | `STREAM.MSG.GET`: the last of a subject, or one sequence number |
-| take commands | its own durable consumers, and acknowledgements on them |
-| declare streams | the watcher alone creates and changes the four streams |
-| answers | subscribe to its own inbox prefix only (`subjects.inbox_prefix`), so that no user reads another one's answers |
+| receive commands | its own durable consumers, and acknowledgements on them |
+| declare streams | only the watcher creates and changes the four streams |
+| answers | subscribe only to its own inbox prefix (`subjects.inbox_prefix`), so that no user reads another one's answers |
 
-Two things NATS cannot express (nats-server #3202, #8274): a consumer's filter is not checked against permissions, and the
-server sends a consumer's messages, and answers, to whatever subject their receiver names. So a service that may read a
-stream reads all of it, and a stolen credential can put a misplaced message into a stream, or have an empty answer sent to
-`$JS.API.STREAM.DELETE`. Readers of STATE therefore hold subject, headers and payload against each other, and the watcher
-holds STATE against the API server and declares streams that are gone.
+NATS cannot express two things (nats-server #3202, #8274): it does not check a consumer's filter against permissions,
+and it sends a consumer's messages, and answers, to any subject that their receiver names. So a service that may read a
+stream can read all of it, and a stolen credential can put a misplaced message into a stream, or cause an empty answer
+to `$JS.API.STREAM.DELETE`. Readers of STATE therefore compare subject, headers and payload, and the watcher compares
+STATE with the API server and declares lost streams.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,25 +36,25 @@ WATCHER = "watcher"
 DISCOVERY = "model-discovery"
 SERVICES = (WATCHER, "pod-builder", "scaler", DISCOVERY, "profiler", "planner", "dynadmin", "image-builder")
 PLATFORM = "platform"
-"""All services in one process, as `dynamoctl up` runs them: the rights of each of them."""
+"""All services in one process, as `dynamoctl up` runs them, with the rights of all of them."""
 PEOPLE = "dynamoctl"
 """Reads events, workers and models, and sends commands."""
 INTEGRATOR = "integrator"
-"""Programs of others: read EVENTS, and nothing else."""
+"""Third-party programs that read EVENTS, and nothing else."""
 COMMANDER = "commander"
-"""Programs of others: send commands and hear the answers as they come, and nothing else."""
+"""Third-party programs that send commands and receive the answers to new ones, and nothing else."""
 USERS = (*SERVICES, PLATFORM, PEOPLE, INTEGRATOR, COMMANDER)
 
 API = "$JS.API"
 
 _STATE_READERS = frozenset({*SERVICES, PEOPLE})
 _EVENT_READERS = frozenset({"scaler", "planner", "dynadmin", PEOPLE, INTEGRATOR})
-"""Senders of commands wait for answers there; the scaler looks up the answers that it gave."""
+"""Senders of commands wait there for answers; the scaler reads its own earlier answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectRights:
-    """Subjects that a user may publish and subscribe to; what is denied wins over what is allowed."""
+    """Subjects that a user may publish and subscribe to; a denial overrides a permission."""
 
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
@@ -78,7 +79,7 @@ def _publish(name: str, cluster: str) -> Iterator[str]:
     published: set[StreamSpec] = set()
     if name in (WATCHER, DISCOVERY):
         published.add(streams.STATE)
-        # After a wrong sequence they read what the subject has.
+        # After a wrong sequence these services read the subject's message.
         yield f"{API}.STREAM.MSG.GET.{streams.STATE.name}"
     takes = any(spec.service == name for spec in COMMANDS)
     if takes or any(spec.publisher == name for spec in EVENTS):
@@ -103,7 +104,7 @@ def _publish(name: str, cluster: str) -> Iterator[str]:
 
 
 def _messages(name: str, cluster: str) -> Iterator[str]:
-    """What a user publishes on the wire's own subjects."""
+    """Subjects of the wire that a user publishes to."""
     token, any_ = subjects.encode(cluster), subjects.ANY
     if name == WATCHER:
         yield f"{subjects.STATE_PREFIX}.{token}.>"
@@ -116,12 +117,12 @@ def _messages(name: str, cluster: str) -> Iterator[str]:
         if name in (PEOPLE, COMMANDER, *command.senders):
             yield f"{subjects.COMMAND_PREFIX}.{token}.{any_}.{command.service}.{command.verb}"
         if name == command.service:
-            # What cannot be read has any verb.
+            # A command that cannot be decoded may have any verb.
             yield f"{subjects.DEAD_LETTER_PREFIX}.{token}.{any_}.{command.service}.{any_}"
 
 
 def _discovered(cluster: str) -> Iterable[str]:
-    """Workers and models, which are not the watcher's to publish: no API server knows them."""
+    """Subjects of workers and models, which the watcher may not publish: no API server knows them."""
     return [subjects.state_filter(cluster, resource.id) for resource in (WORKERS, MODELS)]
 
 
@@ -132,7 +133,7 @@ def _reading(stream: StreamSpec) -> Iterator[str]:
 
 
 def _named_reading(stream: StreamSpec) -> Iterator[str]:
-    """Clients of others name their consumers, inspect them, acknowledge, and answer the flow control of ordered ones."""
+    """Third-party clients name their consumers, inspect them, acknowledge, and answer the flow control of ordered ones."""
     yield f"{API}.CONSUMER.CREATE.{stream.name}.>"
     yield f"{API}.CONSUMER.DURABLE.CREATE.{stream.name}.*"
     yield f"{API}.CONSUMER.INFO.{stream.name}.*"
@@ -141,7 +142,7 @@ def _named_reading(stream: StreamSpec) -> Iterator[str]:
 
 
 def _taking(name: str, cluster: str) -> Iterator[str]:
-    """The durable consumers of a service that takes commands."""
+    """The durable consumers of a service that receives commands."""
     durable = consumer_name(cluster, name)
     for stream, consumer in ((streams.COMMANDS, durable), (streams.DEAD_LETTERS, f"{durable}-lost")):
         yield f"{API}.CONSUMER.CREATE.{stream.name}.{consumer}"

@@ -1,4 +1,4 @@
-"""What a bus can do, whatever carries it: the interface of `NatsBus`, and of the bus in memory that tests use."""
+"""The interface of the bus, which `NatsBus` and the in-memory bus of the tests implement."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ ACK_TIMEOUT = 5.0
 
 
 class BusHealth(StrEnum):
-    """Whether the bus can be reached now. It comes back by itself: just wait."""
+    """Whether the bus is available now. It reconnects by itself: callers just wait."""
 
     CONNECTED = "connected"
     DEGRADED = "degraded"
@@ -25,7 +25,7 @@ class Ack(NamedTuple):
     stream: str
     sequence: int
     duplicate: bool
-    """The stream had it already under the same message id; `sequence` is that of the first one."""
+    """The stream already had a message with this id; `sequence` is that of the first one."""
 
 
 @dataclass(slots=True)
@@ -39,69 +39,70 @@ class Message:
 
 
 class CaughtUp(NamedTuple):
-    """All that was stored when the subscription (re)started has been delivered; what follows is new."""
+    """All messages stored at the (re)start of the subscription have been delivered; the following ones are new."""
 
     incarnation: str
-    """Of the stream that is read, as `StreamState` has it."""
+    """of the stream that is read, as in `StreamState`"""
 
 
 class SubscriptionRestarted(NamedTuple):
     """The subscription was recreated after a lost connection, a gap or a lost stream."""
 
     complete: bool
-    """True: what follows goes on where the last message was. False: what follows are the messages from the beginning
-    (the last one of each subject, or all that the stream has), and what came between may be missing."""
+    """True: the following messages continue after the last one. False: messages start from the beginning (the last one
+    of each subject, or all that the stream has), and some in between may be missing.
+    """
     incarnation: str
-    """Of the stream that is read from now on."""
+    """of the stream that is read from now on"""
 
 
 Item: TypeAlias = "Message | CaughtUp | SubscriptionRestarted"
 
 
 class Start(Enum):
-    """From where on a subscription gets messages."""
+    """Where a subscription starts."""
 
     LAST_PER_SUBJECT = "last_per_subject"
-    """The last message of each subject, then new ones. Starts over so each time the connection comes back."""
+    """The last message of each subject, then new ones. It starts over each time the connection is restored."""
     ALL = "all"
     NEW = "new"
 
 
 class Subscription(Protocol):
-    """Messages of a stream in order, for one subscriber. Endless; survives the loss of the connection by itself."""
+    """Messages of a stream in order, for one subscriber. Endless; it survives the loss of the connection."""
 
     def __aiter__(self) -> Self: ...
 
     async def __anext__(self) -> Item: ...
 
     async def close(self) -> None:
-        """Stops it; the iteration ends."""
+        """Stop the subscription; the iteration ends."""
 
 
 class Delivery(Protocol):
-    """A message that wants an answer: one of ack, nak and reject, before its ack wait is over."""
+    """A message that requires one answer, ack, nak or reject, within its ack wait."""
 
     message: Message
     """What was delivered."""
     deliveries: int
-    """How many times it was delivered, this one included."""
+    """How many times it was delivered, including this time."""
 
     async def ack(self) -> None:
-        """Done. Raises BusUnavailableError where the server does not confirm; it is then delivered again."""
+        """Acknowledge. Raises BusUnavailableError if the server does not confirm; the message is then delivered again."""
 
     async def nak(self, delay: float = 0.0) -> None:
-        """Again, after so many seconds."""
+        """Request another delivery after `delay` seconds."""
 
     async def reject(self) -> None:
-        """Never again."""
+        """Request that it is never delivered again."""
 
     async def in_progress(self) -> None:
-        """Still at it: the ack wait begins again."""
+        """Report progress: the ack wait restarts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSpec:
-    """A durable consumer: its deliveries are shared among all who open it under the same name."""
+    """A durable consumer: its deliveries are shared among all clients that open it under the same name."""
 
     stream: StreamSpec
     name: str
@@ -112,21 +113,21 @@ class ConsumerSpec:
 
 
 class Consumer(Protocol):
-    """Deliveries of a durable consumer. Endless; survives the loss of the connection by itself."""
+    """Deliveries of a durable consumer. Endless; it survives the loss of the connection."""
 
     def __aiter__(self) -> Self: ...
 
     async def __anext__(self) -> Delivery: ...
 
     async def close(self) -> None:
-        """Stops receiving; the durable consumer stays on the server. The iteration ends."""
+        """Stop receiving; the durable consumer stays on the server. The iteration ends."""
 
 
 class StreamState(NamedTuple):
-    """What a stream holds."""
+    """State of a stream."""
 
     incarnation: str
-    """Changes when the stream was lost and recreated."""
+    """Changes if the stream is lost and recreated."""
     messages: int
     first_sequence: int
     last_sequence: int
@@ -134,10 +135,10 @@ class StreamState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """A message that a stream shall store.
+    """A message for a stream to store.
 
-    `msg_id`: a second message under the same id within the stream's duplicate window is not stored again.
-    `expected_last_subject_sequence`: store it only if that is the sequence of the subject's last message (0: none).
+    `msg_id`: a second message with the same id within the stream's duplicate window is not stored again.
+    `expected_last_subject_sequence`: store it only if the subject's last message has this sequence (0: no message).
     `ttl`: seconds after which the stream drops it (streams with `message_ttl` only); 0 keeps it.
     """
 
@@ -150,24 +151,24 @@ class OutgoingMessage:
 
 
 class Bus(Protocol):
-    """Publishing to and reading from the streams. Safe to use from any task of one event loop."""
+    """Publishes to and reads from the streams. Safe to use from any task of one event loop."""
 
     @property
     def health(self) -> BusHealth:
-        """Whether the server can be reached now."""
+        """Whether the server is available now."""
 
     @property
     def trouble(self) -> str:
-        """Why the server cannot be reached, in words without secrets; empty while it can."""
+        """Why the server is unavailable, without secrets; "" if it is available."""
 
     def on_health(self, listener: Callable[[BusHealth], None]) -> Callable[[], None]:
-        """Calls back at each change of health, until the function that this returns is called."""
+        """Register a listener for each change of health; call the returned function to remove it."""
 
     async def wait_connected(self) -> None:
-        """Returns as soon as the server can be reached."""
+        """Return as soon as the server is available."""
 
     async def declare(self, *streams: StreamSpec) -> None:
-        """Makes streams that are missing and brings those that differ in line; never deletes one."""
+        """Create missing streams and update those that differ; never delete one."""
 
     async def publish(
         self,
@@ -180,7 +181,7 @@ class Bus(Protocol):
         ttl: float = 0.0,
         timeout: float = ACK_TIMEOUT,
     ) -> Ack:
-        """Stores a message and waits until it is stored. The fields are those of `OutgoingMessage`.
+        """Store a message and wait until it is stored. The parameters are the fields of `OutgoingMessage`.
 
         Raises WrongSequenceError, StreamNotFoundError, StreamFullError, MessageTooLargeError, BusUnavailableError.
         """
@@ -188,31 +189,32 @@ class Bus(Protocol):
         return await (await self.send(message, timeout=timeout))
 
     async def send(self, message: OutgoingMessage, *, timeout: float = ACK_TIMEOUT) -> asyncio.Future[Ack]:
-        """As `publish`, but returns when the message is on its way: the future has the ack, or publish's error."""
+        """Like `publish`, but return once the message is sent: the future has the ack, or publish's error."""
         ...
 
     async def last_message(self, stream: StreamSpec, subject: str) -> Message | None:
-        """The last message of a subject, as the stream's leader has it, or None."""
+        """The last message of a subject according to the stream's leader, or None."""
 
     async def stream_state(self, stream: StreamSpec) -> StreamState:
-        """What the stream holds; StreamNotFoundError where it does not exist."""
+        """State of the stream; StreamNotFoundError if it does not exist."""
 
     async def subscribe(
         self, stream: StreamSpec, filters: Sequence[str], *, start: Start, headers_only: bool = False
     ) -> Subscription:
         """Messages whose subject matches one of the filters.
 
-        Returns when the subscription stands, or at once while the bus is degraded (it then stands as soon as it can).
+        Returns when the subscription exists, or at once if the bus is degraded (it is then created as soon as
+        possible).
         """
 
     async def consume(self, spec: ConsumerSpec, *, prefetch: int = 16) -> Consumer:
-        """Deliveries of a durable consumer, which is made if it is missing; at most `prefetch` wait in this process."""
+        """Deliveries of a durable consumer, which is created if it is missing; at most `prefetch` wait in this process."""
 
     async def read(self, stream: StreamSpec, sequence: int) -> Message | None:
-        """The message of a sequence number, None where it is gone."""
+        """The message with a sequence number, None if it was removed."""
 
     async def remove(self, stream: StreamSpec, sequence: int) -> None:
-        """Takes one message out of a stream; nothing happens where it is gone already."""
+        """Remove one message from a stream, if it still exists."""
 
     async def close(self) -> None:
-        """Stops everything. Publishes that wait for their ack raise BusClosedError."""
+        """Stop everything. Publishes that wait for their ack raise BusClosedError."""

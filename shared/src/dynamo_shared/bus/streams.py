@@ -1,6 +1,6 @@
-"""The four streams of the wire. Every service declares those it uses at its start; none is ever deleted.
+"""The four streams of the wire. Every service declares the streams that it uses at its start; none is ever deleted.
 
-Replicas are a matter of the installation (1 on a single server, 3 on a cluster), so the bus adds them.
+The number of replicas depends on the installation (1 on a single server, 3 on a cluster), so the bus adds it.
 """
 
 from dataclasses import dataclass
@@ -13,24 +13,24 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 TOMBSTONE_TTL = DAY
-"""Seconds that the tombstone of a deleted object stays in STATE, so that the stream stays bounded.
+"""Seconds for which the tombstone of a deleted object stays in STATE, so that the stream stays bounded.
 
-A day: far longer than any reader is disconnected. A reader that was away even longer misses nothing either, because it
-reads all last values again when it comes back and drops what is not among them.
+A day is far longer than any reader is disconnected. A reader that was disconnected longer misses nothing either: when
+it returns, it reads all last messages again and removes objects that are not among them.
 """
 
 
 class Retention(StrEnum):
-    """When a stored message may go."""
+    """When a stored message may be removed."""
 
     LIMITS = "limits"
-    """When it is too old or the stream too large."""
+    """If it is too old or the stream is too large."""
     WORK_QUEUE = "workqueue"
-    """When its one consumer has acknowledged it."""
+    """If its only consumer has acknowledged it."""
 
 
 class Discard(StrEnum):
-    """What a full stream does with one message more."""
+    """What a full stream discards when another message arrives."""
 
     OLD = "old"
     NEW = "new"
@@ -38,7 +38,7 @@ class Discard(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSpec:
-    """What a stream must be like. Zero means no limit; times in seconds, sizes in bytes."""
+    """Desired configuration of a stream. Zero means no limit; times in seconds, sizes in bytes."""
 
     name: str
     subjects: tuple[str, ...]
@@ -58,7 +58,7 @@ STATE = StreamSpec(
     subjects=(f"{subjects.STATE_PREFIX}.>",),
     description="Kubernetes objects as they are now: the last message of a subject is the object",
     max_messages_per_subject=1,
-    # Long enough for the retries of a publish; every message of the window costs the server memory.
+    # Long enough for the retries of a publish; every message in the window costs memory on the server.
     duplicate_window=30.0,
     message_ttl=True,
 )
@@ -68,7 +68,7 @@ EVENTS = StreamSpec(
     subjects=(f"{subjects.EVENT_PREFIX}.>",),
     description="What happened, as CloudEvents",
     max_age=7 * DAY,
-    # Bounds the disk where something publishes without end; at 2 KiB an event this is two million events.
+    # Limits the disk use if a client publishes without end; at 2 KiB per event this is two million events.
     max_bytes=4 * 1024**3,
 )
 
@@ -83,8 +83,10 @@ COMMANDS = StreamSpec(
 )
 
 ADVISORY_PREFIX = f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{COMMANDS.name}"
-"""Where the server says, with the consumer's name as one token more, that a command was delivered for the last time
-and never answered: its receiver died each time. The dead letter stream keeps that until someone has dealt with it."""
+"""Subject on which the server reports, with the consumer's name as another token, that a command was delivered for the
+last time and never answered: its receiver died each time. The dead letter stream keeps the report until a consumer has
+handled it.
+"""
 
 DEAD_LETTERS = StreamSpec(
     name="DYNAMO_DEAD_LETTERS",

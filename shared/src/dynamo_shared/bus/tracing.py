@@ -13,12 +13,14 @@ _NO_TRACE = nullcontext()
 
 
 def is_traced() -> bool:
-    """Whether spans of this process go anywhere. Where not, one that continues no trace is best left out: it takes time, too."""
+    """Whether this process exports spans. If not, a span that continues no trace is best omitted, because it also takes
+    time.
+    """
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def traceparent() -> str:
-    """The current span as a traceparent, empty where none is recording."""
+    """The current span as a traceparent; "" if no span is recording."""
     span = trace.get_current_span().get_span_context()
     if not span.is_valid:
         return ""
@@ -26,14 +28,14 @@ def traceparent() -> str:
 
 
 def inject(headers: dict[str, str]) -> None:
-    """Adds the current span to the headers of a message that is about to be sent."""
+    """Add the current span to the headers of a message before it is sent."""
     value = traceparent()
     if value:
         headers[TRACEPARENT] = value
 
 
 def continued(headers: Mapping[str, str]) -> AbstractContextManager[None]:
-    """The block runs in the trace that a received message belongs to; so do the listeners that it calls."""
+    """Run the block, and the listeners that it calls, in the trace of a received message."""
     return _continued(headers) if TRACEPARENT in headers else _NO_TRACE
 
 
@@ -47,6 +49,6 @@ def _continued(headers: Mapping[str, str]) -> Iterator[None]:
 
 
 def extract(headers: Mapping[str, str]) -> context.Context:
-    """The context that a received message brings along; start spans with it as their parent."""
+    """The trace context of a received message; start spans with it as their parent."""
     value = headers.get(TRACEPARENT)
     return _propagator.extract({TRACEPARENT: value} if value else {})

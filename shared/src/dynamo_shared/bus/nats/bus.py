@@ -1,4 +1,4 @@
-"""The bus over NATS JetStream: composition of the session keeper, publishing, reading and consuming."""
+"""The bus over NATS JetStream: combines the session keeper, publishing, reading and consuming."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ TTL = "Nats-TTL"
 
 
 class NatsBus(Bus):
-    """See `Bus` of the protocol."""
+    """See `Bus` in `protocol`."""
 
     def __init__(self, options: NatsOptions) -> None:
         self._options = options
@@ -39,10 +39,10 @@ class NatsBus(Bus):
 
     @classmethod
     async def connect(cls, options: NatsOptions | None = None, *, wait: float = 5.0, **settings: Any) -> Self:
-        """A bus that connects and stays connected; `settings` are those of `NatsOptions`.
+        """Create a bus that connects and stays connected; `settings` are the fields of `NatsOptions`.
 
-        Waits at most `wait` seconds for the first connection. Without one it returns all the same, with degraded
-        health, and goes on trying: services start also while NATS is away. BusOptionsError where options cannot work.
+        Waits at most `wait` seconds for the first connection. Without a connection it returns with degraded health and
+        continues to try: services also start while NATS is unavailable. BusOptionsError if the options cannot work.
         """
         bus = cls(options or NatsOptions(**settings))
         bus._keeper.start()
@@ -58,24 +58,24 @@ class NatsBus(Bus):
 
     @property
     def health(self) -> BusHealth:
-        """Whether the server can be reached now."""
+        """Whether the server is available now."""
         return self._keeper.health
 
     @property
     def trouble(self) -> str:
-        """Why the server cannot be reached; empty while it can."""
+        """Why the server is unavailable; "" if it is available."""
         return self._keeper.trouble
 
     def on_health(self, listener: Callable[[BusHealth], None]) -> Callable[[], None]:
-        """Calls back at each change of health, until the function that this returns is called."""
+        """Register a listener for each change of health; call the returned function to remove it."""
         return self._keeper.on_health(listener)
 
     async def wait_connected(self) -> None:
-        """Returns as soon as the server can be reached."""
+        """Return as soon as the server is available."""
         await self._keeper.wait_session()
 
     async def declare(self, *streams: StreamSpec) -> None:
-        """Makes streams that are missing and brings those that differ in line."""
+        """Create missing streams and update those that differ."""
         for spec in streams:
             await self._declare(spec)
 
@@ -95,15 +95,15 @@ class NatsBus(Bus):
         return await management.stored(self._keeper.session(), stream, subject=subject)
 
     async def stream_state(self, stream: StreamSpec) -> StreamState:
-        """What the stream holds."""
+        """State of the stream."""
         return await management.state(self._keeper.session(), stream)
 
     async def read(self, stream: StreamSpec, sequence: int) -> Message | None:
-        """The message of a sequence number."""
+        """The message with a sequence number."""
         return await management.stored(self._keeper.session(), stream, seq=sequence)
 
     async def remove(self, stream: StreamSpec, sequence: int) -> None:
-        """Takes one message out of a stream."""
+        """Remove one message from a stream."""
         await management.remove(self._keeper.session(), stream, sequence)
 
     async def subscribe(
@@ -113,7 +113,7 @@ class NatsBus(Bus):
         subscription = NatsSubscription(
             self._keeper, self._declare, stream, filters, start=start, headers_only=headers_only
         )
-        # Where it cannot be made now, the first reading makes it.
+        # If this fails now, the first read creates the subscription.
         with suppress(BusUnavailableError):
             await subscription.establish()
         return subscription
@@ -126,7 +126,7 @@ class NatsBus(Bus):
         return consumer
 
     async def close(self) -> None:
-        """Stops everything."""
+        """Stop everything."""
         await self._keeper.close()
 
     async def _declare(self, spec: StreamSpec) -> None:

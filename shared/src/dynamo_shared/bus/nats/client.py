@@ -1,5 +1,5 @@
-"""nats-py's client, with what this platform needs otherwise: TLS that cannot be talked away, an end that is always reported,
-and fewer steps for each message, of which a graph takes a hundred.
+"""nats-py's client with three changes: TLS that a server cannot disable, an end of the connection that is always
+reported, and fewer steps per message, because one graph needs a hundred messages.
 """
 
 import re
@@ -16,24 +16,24 @@ from nats.protocol.command import hpub_cmd
 from dynamo_shared.aio import cancellable
 
 _BLANKS = " \t\n\r\x0b\x0c"
-"""What around names and values of headers is not part of them."""
+"""Characters that are stripped from names and values of headers."""
 
 _FIRST_LINE = b"NATS/1.0\r\n"
-"""Of headers without a status."""
+"""First line of headers without a status."""
 
 _PLAIN_LINES = re.compile(r"^([!-9;-~]+): ?((?:[!-~](?:[ -~]*[!-~])?)?)\r\n", re.MULTILINE)
-"""Headers of printable ASCII without blanks around: nearly all. Others are left to what checks each letter."""
+"""Headers of printable ASCII without surrounding blanks: nearly all. Others go through a check of each character."""
 
 
 class _Connection(TcpTransport):
-    """A connection that takes what is written after its end, and says so in `drain`, as on asyncio's own event loop.
+    """A connection that ignores writes after its end, and reports the end in `drain`, like asyncio's own event loop.
 
-    libuv's refuses such a write with an error that the library does not expect: it would not report the end.
+    libuv refuses such a write with an error that the library does not expect: the library would not report the end.
     """
 
     @classmethod
     def of(cls, connected: Transport | None) -> Self:
-        """The same connection, as one of this class."""
+        """The same connection as an object of this class."""
         made = cls.__new__(cls)
         vars(made).update(vars(connected))
         return made
@@ -47,7 +47,7 @@ class _Connection(TcpTransport):
 
 
 class NatsClient(Client):
-    """TLS is what we asked for, never what the server says: before CONNECT, which has the password."""
+    """TLS is used if the options ask for it, whatever the server says: before CONNECT, which has the password."""
 
     def __init__(self, *, tls: bool) -> None:
         super().__init__()
@@ -55,9 +55,9 @@ class NatsClient(Client):
         self._handlers: dict[int, Callable[[Msg], None]] = {}
 
     async def listen(self, subject: str, handler: Callable[[Msg], None]) -> Subscription:
-        """Subscribes. `handler` gets each message as soon as it is read, and must be quick.
+        """Subscribe. `handler` gets each message as soon as it is read, and must be quick.
 
-        The library puts a queue and a task between the two, for handlers that wait: they cost more than most handlers.
+        For handlers that wait, the library puts a queue and a task in between: these cost more than most handlers.
         """
         number = self._sid + 1
         self._handlers[number] = handler
@@ -85,13 +85,13 @@ class NatsClient(Client):
         try:
             handler(Msg(self, subject.decode(), reply.decode(), data, fields, None, False, sid))
         except Exception as error:
-            # One message, whatever is in it, does not end the reading of the others.
+            # No message, whatever its content, ends the reading of the others.
             await self._error_cb(error)
 
     async def _send_publish(
         self, subject: str, reply: str, payload: bytes, payload_size: int, headers: dict[str, Any] | None
     ) -> None:
-        """The same in fewer steps where headers are plain: the library checks each letter of each name."""
+        """Publish with fewer steps if headers are plain: the library checks each character of each name."""
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()]) if headers else ""
         if not headers or not subject or not len(_PLAIN_LINES.findall(lines)) == len(headers) == lines.count("\n"):
             await super()._send_publish(subject, reply, payload, payload_size, headers)
@@ -108,13 +108,15 @@ class NatsClient(Client):
         if self._tls_asked_for and initial_connection:
             if not (info.get("tls_required") or info.get("tls_available")):
                 raise nats.errors.Error("the server offers no TLS, and TLS was asked for: no password was sent")
-            # The library makes TLS of the connection where the server requires it, which is for us to say.
+            # The library starts TLS only if the server requires it, but this client decides.
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        """The same in a quarter of the time: the library checks each letter of each name, and each message has ten headers."""
+        """Parse headers in a quarter of the time: the library checks each character of each name, for ten headers per
+        message.
+        """
         text = raw.decode("utf-8", "replace")
         plain = _PLAIN_LINES.findall(text)
         if len(plain) == text.count("\n") - 1 and text.endswith("\r\n\r\n"):
@@ -128,17 +130,19 @@ class NatsClient(Client):
         return headers
 
     async def _flush_pending(self, force_flush: bool = False) -> Any:
-        """Publishing and subscribing come through here, and the library drops a cancellation in it."""
+        """Make flushes cancellable: publishing and subscribing use this method, and the library drops a cancellation in
+        it.
+        """
         return await cancellable(super()._flush_pending(force_flush))
 
     async def _close(self, status: int, do_cbs: bool = True) -> None:
-        """Closes, even where what was left to write is lost with the connection: the library would stop half way then.
+        """Close the connection, even if its loss also lost unwritten bytes: the library would stop half way.
 
-        Its subscriptions would wait without end, and no callback would report the end.
+        Then its subscriptions would wait without end, and no callback would report the end.
         """
         try:
             await super()._close(status, do_cbs)
         except OSError:
-            # The bytes are dropped by now: the second pass has nothing to write. It returns at once where CLOSED is set.
+            # The bytes are dropped now: the second pass has nothing to write. With CLOSED set it would return at once.
             self._status = Client.DISCONNECTED
             await super()._close(status, do_cbs)

@@ -13,9 +13,9 @@ from dynamo_shared.bus.protocol import ACK_TIMEOUT, ConsumerSpec, Message
 
 
 class NatsDelivery:
-    """One delivery; see `Delivery` of the protocol.
+    """One delivery; see `Delivery` in `protocol`.
 
-    An answer is a message to the delivery's reply subject, so it may take another session than the delivery came by.
+    An answer is a message to the delivery's reply subject, so it can use another session than the delivery.
     """
 
     def __init__(self, keeper: Keeper, raw: Msg, metadata: DeliveryMetadata) -> None:
@@ -25,19 +25,19 @@ class NatsDelivery:
         self.deliveries = metadata.deliveries
 
     async def ack(self) -> None:
-        """Done; waits for the server's confirmation."""
+        """Acknowledge, and wait for the server's confirmation."""
         await self._answer(b"+ACK")
 
     async def nak(self, delay: float = 0.0) -> None:
-        """Again, after so many seconds."""
+        """Request another delivery after `delay` seconds."""
         await self._answer(b"-NAK" + (b' {"delay": %d}' % int(delay * NANOSECONDS) if delay else b""))
 
     async def reject(self) -> None:
-        """Never again."""
+        """Request that it is never delivered again."""
         await self._answer(b"+TERM")
 
     async def in_progress(self) -> None:
-        """The ack wait begins again."""
+        """Restart the ack wait."""
         await self._answer(b"+WPI")
 
     async def _answer(self, verb: bytes) -> None:
@@ -49,7 +49,7 @@ class NatsDelivery:
 
 
 class NatsConsumer(Resuming[NatsDelivery]):
-    """See `Consumer` of the protocol."""
+    """See `Consumer` in `protocol`."""
 
     def __init__(self, keeper: Keeper, declare: Declare, spec: ConsumerSpec, prefetch: int) -> None:
         super().__init__(keeper, declare, spec.stream, f"consumer {spec.name}")
@@ -65,7 +65,7 @@ class NatsConsumer(Resuming[NatsDelivery]):
         return NatsDelivery(self._keeper, raw, metadata_of(raw.reply))
 
     async def establish(self) -> None:
-        """Makes the durable consumer if need be, and begins to receive on the current session."""
+        """Create the durable consumer if necessary, and start to receive on the current session."""
         session = self._keeper.session()
         name = await management.make_durable(session, self._spec)
         puller = Puller(session, self._spec.stream.name, name, self._prefetch)
@@ -77,5 +77,5 @@ class NatsConsumer(Resuming[NatsDelivery]):
             try:
                 await raw.nak()
             except TRANSLATED:
-                # The ack wait gives it back a little later.
+                # It is delivered again a little later, after the ack wait.
                 break

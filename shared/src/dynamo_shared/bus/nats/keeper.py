@@ -1,4 +1,4 @@
-"""Keeps one session open: connects, waits until it ends, connects again, with growing pauses, until closed."""
+"""Keeps one session open: connects, waits for its end, and connects again after growing pauses, until closed."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ from dynamo_shared.bus.nats.session import NatsSession
 from dynamo_shared.bus.protocol import BusHealth
 
 FIRST_PAUSE = 0.05
-"""Seconds before the second attempt: a server that restarts is back within a fraction of a second."""
+"""Seconds before the second attempt: a restarting server is available again within a fraction of a second."""
 
 LAST_PAUSE = 5.0
 
@@ -23,7 +23,7 @@ log = structlog.get_logger("dynamo.bus.nats")
 
 
 def kept_up(part: str, run: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
-    """A task of a connection that lasts until it is cancelled: what fails is logged, and started again."""
+    """Start a task of a connection that runs until cancelled: failures are logged, and the work is restarted."""
     supervising = supervised(
         run,
         lambda error: log.error("part failed, started again", part=part, exc_info=error),
@@ -33,7 +33,7 @@ def kept_up(part: str, run: Callable[[], Awaitable[object]]) -> asyncio.Task[Non
 
 
 class Keeper:
-    """Owns the current session. `counted`: whether the metrics of the bus count it, as they count the platform's own."""
+    """Owns the current session. `counted`: whether the metrics of the bus count it; they count the platform's own."""
 
     def __init__(self, options: NatsOptions, *, counted: bool = True) -> None:
         self._options = options
@@ -46,21 +46,21 @@ class Keeper:
         self.trouble = "not connected yet"
 
     def start(self) -> None:
-        """Begins to connect."""
+        """Start to connect."""
         self._task = kept_up("nats-keeper", self._keep)
 
     @property
     def health(self) -> BusHealth:
-        """Connected or not."""
+        """Whether a session is connected."""
         return BusHealth.CONNECTED if self._connected.is_set() else BusHealth.DEGRADED
 
     def on_health(self, listener: Callable[[BusHealth], None]) -> Callable[[], None]:
-        """Calls back at each change, until the function that this returns is called."""
+        """Register a listener for each change; call the returned function to remove it."""
         self._listeners.append(listener)
         return partial(self._listeners.remove, listener)
 
     def session(self) -> NatsSession:
-        """The current session; BusUnavailableError without one."""
+        """The current session; BusUnavailableError if there is none."""
         if self._closed:
             raise BusClosedError("the bus is closed")
         if self._session is None or self._session.ended.is_set():
@@ -68,7 +68,7 @@ class Keeper:
         return self._session
 
     async def wait_session(self) -> NatsSession:
-        """The current session, waiting for one."""
+        """Wait for a session and return it."""
         while True:
             if self._closed:
                 raise BusClosedError("the bus is closed")
@@ -79,7 +79,7 @@ class Keeper:
             await asyncio.sleep(0.01)
 
     async def close(self) -> None:
-        """Ends the session and the trying."""
+        """End the session and stop trying to connect."""
         self._closed = True
         if self._task is not None:
             await ended(self._task)
@@ -87,7 +87,7 @@ class Keeper:
             self._session.fail_waiting(BusClosedError("the bus is closed"))
             await self._session.close()
             self._session = None
-        # Wakes those that wait for a session; they find that there will be none.
+        # Wakes tasks that wait for a session; they then raise BusClosedError.
         self._connected.set()
 
     async def _keep(self) -> None:

@@ -1,7 +1,8 @@
-"""LastingSubscription to plain subjects of a NATS that is not the platform's: no streams, no acknowledgements, nothing published.
+"""Lasting subscriptions to plain subjects of a NATS other than the platform's: no streams, no acknowledgements, no
+publishing.
 
-The Dynamo runtime reports on such subjects what its engines do. Only the newest message of each sender counts, so messages
-that come while the connection is away, or faster than they are read, are dropped.
+On such subjects the Dynamo runtime reports what its engines do. Only the newest message of each sender counts, so
+messages are dropped while the connection is lost, or if they arrive faster than they are read.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from dynamo_shared.bus.protocol import BusHealth
 
 PENDING_MESSAGES = 8192
 PENDING_BYTES = 16 << 20
-"""Of one subject, waiting in this process; beyond it the newest are dropped."""
+"""Limit per subject of messages that wait in this process; above it the newest are dropped."""
 
 Handler = Callable[[str, bytes], None]
-"""Takes subject and payload, on the event loop; must be quick."""
+"""Gets subject and payload, on the event loop; must be quick."""
 
 log = structlog.get_logger("dynamo.bus.nats")
 
 
 class LastingSubscription:
-    """A subscription to one subject that lasts over reconnections, until it is closed."""
+    """A subscription to one subject that survives reconnections until it is closed."""
 
     def __init__(self, listener: NatsListener, subject: str, handler: Handler) -> None:
         self._listener = listener
@@ -42,19 +43,19 @@ class LastingSubscription:
         self.subject = subject
 
     async def close(self) -> None:
-        """Listens no more."""
+        """Stop listening."""
         await self._listener._drop(self)
 
     async def _on(self, message: Msg) -> None:
         try:
             self._handler(message.subject, message.data)
         except Exception:
-            # One bad message, or one bad handler, must not end what the others hear.
+            # One bad message or one failing handler must not stop the other subscriptions.
             log.exception("cannot take a message", subject=message.subject)
 
 
 class NatsListener:
-    """A connection that only listens. It comes back by itself, and its subjects with it."""
+    """A connection that only listens. It reconnects by itself and then subscribes again."""
 
     def __init__(self, options: NatsOptions) -> None:
         self._keeper = Keeper(options, counted=False)
@@ -63,29 +64,31 @@ class NatsListener:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Begins to connect; does not wait for it."""
+        """Start to connect, without waiting for the connection."""
         self._keeper.start()
         self._task = kept_up("nats-listener", self._keep)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Ends the connection."""
+        """End the connection."""
         if self._task is not None:
             await ended(self._task)
         await self._keeper.close()
 
     @property
     def health(self) -> BusHealth:
-        """Whether the server can be reached now."""
+        """Whether the server is available now."""
         return self._keeper.health
 
     @property
     def trouble(self) -> str:
-        """Why it cannot be reached, in words without secrets; empty while it can."""
+        """Why the server is unavailable, without secrets; "" if it is available."""
         return self._keeper.trouble
 
     async def listen(self, subject: str, handler: Handler) -> LastingSubscription:
-        """Calls the handler with each message on a subject, which may have wildcards, from now or the next connection on."""
+        """Call the handler with each message on a subject, which may have wildcards, from now or the next connection
+        on.
+        """
         lasting = LastingSubscription(self, subject, handler)
         async with self._lock:
             self._subscriptions[lasting] = None
@@ -94,7 +97,7 @@ class NatsListener:
             except BusUnavailableError:
                 log.debug("subscribing with the next connection", subject=subject)
             except BaseException:
-                # Its caller gets nothing that it could close.
+                # The caller gets no subscription that it could close.
                 del self._subscriptions[lasting]
                 raise
         return lasting
@@ -128,6 +131,6 @@ class NatsListener:
                 pending_bytes_limit=PENDING_BYTES,
             )
         except (nats.errors.Error, OSError) as error:
-            # The session is over, and the next one subscribes again.
+            # The session has ended; the next one subscribes again.
             log.debug("subscribing", subject=lasting.subject, error=str(error))
             lasting._subscription = None

@@ -1,4 +1,4 @@
-"""Streams and consumers on the server: making them, comparing them, reading single messages."""
+"""Creates and compares streams and consumers on the server, and reads single messages."""
 
 from dataclasses import replace
 
@@ -12,14 +12,16 @@ from dynamo_shared.bus.protocol import ConsumerSpec, Message, Start, StreamState
 from dynamo_shared.bus.streams import StreamSpec
 
 INACTIVE = 300.0
-"""Seconds after which the server forgets a reader's consumer that no longer asks for messages."""
+"""Seconds after which the server removes a reader's consumer that requests no more messages."""
 
 INACTIVE_WHERE_RESUMED = 10.0
-"""The same where another consumer goes on from the reader's place, instead of reading all last values again: consumers of those
-who read once and leave are many, and from 2.15 on the server refuses more than 1,000 of a stream."""
+"""The same if a new consumer resumes at the reader's position, instead of reading all last messages again: many readers
+read once and leave their consumers, and since 2.15 the server refuses more than 1,000 per stream.
+"""
 
 MOST_CONSUMERS = 10_000
-"""Of a stream. Each reader has one, such as a page that shows the decisions of a graph; the server's own limit is 1,000."""
+"""Limit per stream. Each reader has one, such as a page that shows a graph's decisions; the server's default is 1,000.
+"""
 
 NAME_IN_USE, TOO_MANY_CONSUMERS = 10058, 10026
 
@@ -27,7 +29,7 @@ log = structlog.get_logger("dynamo.bus.nats")
 
 
 def stream_config(spec: StreamSpec, replicas: int) -> api.StreamConfig:
-    """A stream's configuration as the server wants it."""
+    """A stream's configuration in the server's format."""
     return api.StreamConfig(
         name=spec.name,
         subjects=list(spec.subjects),
@@ -65,7 +67,7 @@ COMPARED = (
 
 
 def differences(desired: api.StreamConfig, observed: api.StreamConfig) -> list[str]:
-    """Names of the settings in which a stream differs from what it should be."""
+    """Names of the settings in which a stream differs from the desired configuration."""
     names = [name for name in COMPARED if getattr(desired, name) != getattr(observed, name)]
     if desired.allow_msg_ttl and not observed.allow_msg_ttl:
         names.append("allow_msg_ttl")
@@ -73,14 +75,14 @@ def differences(desired: api.StreamConfig, observed: api.StreamConfig) -> list[s
 
 
 async def declare(session: NatsSession, spec: StreamSpec, replicas: int, first_member: str = "") -> None:
-    """Creates or updates the stream. One that cannot be changed that far is used as it is, with a warning.
+    """Create or update the stream. If the server refuses a change, the stream is used as it is, with a warning.
 
-    `first_member`: tag of the server that a cluster grew from. A single server that becomes a member of a cluster keeps its
-    streams on its disk, and deletes half a minute later those that the cluster does not know: a stream that is created there,
-    with one copy, has all that it had, and gets its other copies then.
+    `first_member`: tag of the server from which a cluster grew. A single server that joins a cluster keeps its streams
+    on its disk, and half a minute later deletes those that the cluster does not know. A stream that is created on that
+    server with one copy keeps all its messages, and gets its other copies afterwards.
     """
     desired = stream_config(spec, replicas)
-    # One service may; the others try where the stream is not there yet.
+    # Only one service may create streams; others try it if the stream is missing.
     session.expect_denial(_create(spec.name))
     try:
         try:
@@ -88,7 +90,7 @@ async def declare(session: NatsSession, spec: StreamSpec, replicas: int, first_m
         except APIError as error:
             if error.err_code != TOO_MANY_CONSUMERS:
                 raise
-            # The account may have fewer.
+            # The account may allow fewer consumers.
             await _declare(session, spec.name, replace(desired, max_consumers=-1), first_member)
     except APIError as error:
         # Another service has just created it.
@@ -105,7 +107,7 @@ def _create(name: str) -> str:
 
 
 async def _declare(session: NatsSession, name: str, desired: api.StreamConfig, first_member: str) -> None:
-    """The same. APIError where it is refused, or would have more consumers than the account may."""
+    """Create or update the stream. APIError if the server refuses, or the account allows fewer consumers."""
     try:
         observed = (await session.call(session.js.stream_info, name)).config
     except NotFoundError:
@@ -113,7 +115,7 @@ async def _declare(session: NatsSession, name: str, desired: api.StreamConfig, f
             raise StreamNotFoundError(f"there is no stream {name}; the watcher creates it") from None
         made = desired
         if first_member:
-            # A server that is alone takes no notice of the place.
+            # A single server ignores the placement.
             made = replace(desired, num_replicas=1, placement=api.Placement(tags=[first_member]))
         observed = (await session.call(session.js.add_stream, made)).config
         log.info("stream created", stream=name)
@@ -132,7 +134,7 @@ async def _declare(session: NatsSession, name: str, desired: api.StreamConfig, f
 
 
 async def state(session: NatsSession, spec: StreamSpec) -> StreamState:
-    """What the stream holds; its incarnation is the time at which it was made."""
+    """State of the stream; its incarnation is its time of creation."""
     try:
         info = await session.call(session.js.stream_info, spec.name)
     except NotFoundError as error:
@@ -143,13 +145,13 @@ async def state(session: NatsSession, spec: StreamSpec) -> StreamState:
 
 
 async def remove(session: NatsSession, spec: StreamSpec, sequence: int) -> None:
-    """Takes a message out."""
+    """Remove a message."""
     try:
         await session.call(session.js.delete_msg, spec.name, sequence)
     except NotFoundError:
         return
     except APIError as error:
-        # "no message found" comes as a 400 here.
+        # The server reports "no message found" as status 400 here.
         if await stored(session, spec, seq=sequence) is not None:
             raise translate(error) from error
     except TRANSLATED as error:
@@ -159,9 +161,10 @@ async def remove(session: NatsSession, spec: StreamSpec, sequence: int) -> None:
 async def make_reader(
     session: NatsSession, spec: StreamSpec, filters: list[str], start: Start, *, after: int, headers_only: bool
 ) -> tuple[str, int]:
-    """A consumer for one reader, forgotten when it is not used. Returns its name and how many messages wait for it.
+    """Create a consumer for one reader, which the server removes when it is unused. Returns its name and how many
+    messages wait.
 
-    `after`: for `Start.NEW`, the sequence after which to begin.
+    `after`: for `Start.NEW`, the sequence after which to start.
     """
     config = api.ConsumerConfig(
         ack_policy=api.AckPolicy.NONE,
@@ -181,7 +184,7 @@ async def make_reader(
 
 
 async def make_durable(session: NatsSession, spec: ConsumerSpec) -> str:
-    """The durable consumer, made or brought in line. Returns its name."""
+    """Create or update the durable consumer. Returns its name."""
     config = api.ConsumerConfig(
         name=spec.name,
         durable_name=spec.name,
@@ -208,7 +211,7 @@ async def _make(session: NatsSession, spec: StreamSpec, config: api.ConsumerConf
 async def stored(
     session: NatsSession, spec: StreamSpec, *, subject: str | None = None, seq: int | None = None
 ) -> Message | None:
-    """Last message of a subject, or that of a sequence number, from the stream's leader."""
+    """The last message of a subject, or the message with a sequence number, from the stream's leader."""
     try:
         raw = await session.call(session.js.get_msg, spec.name, seq=seq, subject=subject, direct=False)
     except NotFoundError as error:

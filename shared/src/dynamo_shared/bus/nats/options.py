@@ -1,4 +1,4 @@
-"""How to reach NATS and who to be there. Secrets never appear in a repr, a URL or a log line."""
+"""NATS servers, TLS and identity. Secrets never appear in a repr, a URL or a log line."""
 
 import ssl
 from dataclasses import dataclass, field
@@ -14,18 +14,19 @@ DEFAULT_SERVER = "nats://127.0.0.1:4222"
 
 
 class BusOptionsError(BusError):
-    """The options contradict each other or name a file that cannot be read; the message says which one."""
+    """The options contradict each other or name an unreadable file; the message says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NatsOptions:
-    """Servers, TLS and identity. Of user and password, token, nkey seed and credentials file at most one is given.
+    """Servers, TLS and identity. At most one of user and password, token, nkey seed and credentials file is given.
 
-    A password or a token is a text or a file, whose last line break does not belong to it.
-    `servers`: `nats://` or `tls://` addresses, tried in turn. `replicas`: of the streams (3 on a cluster of three).
-    `first_member`: tag of the server that a cluster grew from; empty: none.
-    `connect_timeout`: seconds for one attempt. `inbox_prefix`: where answers come in; that of the user by default, which
-    is the one that the generated permissions let it subscribe to.
+    A password or a token is a text or a file; a line break at the end of the file is ignored.
+    `servers`: `nats://` or `tls://` addresses, tried in turn. `replicas`: copies of the streams (3 on a cluster of
+    three).
+    `first_member`: tag of the server from which a cluster grew; empty: none.
+    `connect_timeout`: seconds per attempt. `inbox_prefix`: subject prefix of answers; by default the user's own, the
+    only one to which the generated permissions let it subscribe.
     """
 
     servers: tuple[str, ...] = (DEFAULT_SERVER,)
@@ -63,7 +64,7 @@ class NatsOptions:
                 raise BusOptionsError(f"NATS file not found: {path}")
 
     def ssl_context(self, server: str) -> ssl.SSLContext | None:
-        """TLS for a server: always verified, with the system's authorities unless a CA file is given."""
+        """TLS for a server: always verified, with the system's CAs unless a CA file is given."""
         if not (self.ca_file or self.cert_file or server.startswith("tls://")):
             return None
         try:
@@ -76,13 +77,13 @@ class NatsOptions:
 
     @property
     def inbox(self) -> str:
-        """Prefix of the subjects on which answers come in."""
+        """Subject prefix of answers."""
         return self.inbox_prefix or (inbox_prefix(self.user) if self.user else DEFAULT_INBOX)
 
     def identity(self) -> dict[str, Any]:
-        """The arguments of `nats.connect` that say who we are. Files are read each time, so rotation works.
+        """The arguments of `nats.connect` that identify this client. Files are read each time, so rotation works.
 
-        BusOptionsError where one cannot be read.
+        BusOptionsError if a file cannot be read.
         """
         if self.credentials_file:
             return {"user_credentials": str(self.credentials_file)}

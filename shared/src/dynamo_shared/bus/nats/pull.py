@@ -1,8 +1,8 @@
-"""Receiving from a JetStream consumer: pull requests, heartbeats and what to do when either stays away.
+"""Receives from a JetStream consumer: pull requests, heartbeats, and what happens when either is missing.
 
-One pull request after the other is kept open on the server, so a new message arrives without a question being asked for
-it. The messages that are asked for never exceed what this process is ready to hold, in number and in bytes: a slow reader
-slows the server down and loses nothing.
+One pull request is always open on the server, so a new message arrives without a further request. The requested
+messages never exceed, in number and in bytes, what this process can hold: a slow reader slows the server down and loses
+nothing.
 """
 
 from collections import deque
@@ -18,38 +18,38 @@ from dynamo_shared.aio import Signal
 from dynamo_shared.bus.nats.session import TRANSLATED, NatsSession, translate
 
 EXPIRES = 30.0
-"""Seconds that a pull request stays open on the server."""
+"""Seconds for which a pull request stays open on the server."""
 
 HEARTBEAT = 5.0
-"""Seconds between the server's signs of life while there is nothing to deliver."""
+"""Seconds between the server's heartbeats while there is nothing to deliver."""
 
 MISSED_HEARTBEATS = 2.5
-"""Heartbeats that may stay away before the consumer counts as lost."""
+"""Heartbeats that may be missing before the consumer counts as lost."""
 
 NANOSECONDS = 1_000_000_000
 
 HEARTBEAT_STATUS = "100"
 
 WINDOW = 8 << 20
-"""Bytes of messages that are asked for at most; two of the largest that the server takes where these are larger."""
+"""Limit of requested bytes of messages; at least two messages of the largest size that the server accepts."""
 
 _AROUND = 64 << 10
-"""Bytes of a message besides its payload and headers, as the server counts them; generous."""
+"""Bytes of a message in addition to its payload and headers, as the server counts them; a generous estimate."""
 
 ENDED = frozenset({"404", "408"})
-"""States of a pull request that is over in a regular way: nothing there, or expired."""
+"""Statuses of a pull request that ended normally: no messages, or expired."""
 
 
 USED_UP = frozenset({"Message Size Exceeds MaxBytes", "Batch Completed"})
-"""How the server says that a request is over because of its limits. Its status is that of errors."""
+"""How the server reports a request that ended at its limits; the status is that of an error."""
 
 
 class PullEndedError(Exception):
-    """The consumer or the connection is gone: recreate it."""
+    """The consumer or the connection is lost: recreate it."""
 
 
 class DeliveryMetadata(NamedTuple):
-    """What the reply subject of a delivery says."""
+    """Content of a delivery's reply subject."""
 
     deliveries: int
     stream_sequence: int
@@ -58,9 +58,9 @@ class DeliveryMetadata(NamedTuple):
 
 
 def metadata_of(reply: str) -> DeliveryMetadata:
-    """Reads `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>`.
+    """Parse `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>`.
 
-    Servers with a domain put two tokens in after `$JS.ACK`, and may put one at the end.
+    Servers with a domain insert two tokens after `$JS.ACK`, and may append one.
     """
     tokens = reply.split(".")
     first = 4 if len(tokens) == 9 else 6
@@ -78,44 +78,44 @@ class Puller:
         self._ready: deque[Msg] = deque()
         self._ready_bytes = 0
         self._asked = 0
-        """messages that the request under way may still bring"""
+        """messages that the current request may still bring"""
         self._wake = Signal(HEARTBEAT * MISSED_HEARTBEATS)
         self._trouble = ""
         self._inbox = session.client.new_inbox()
         self._request = 0
-        """number of the request under way: the server's words about an earlier one may come late"""
+        """number of the current request: statuses of an earlier one may come late"""
         self._subscription: NatsSubscription | None = None
 
     async def start(self) -> None:
-        """Begins to receive. Where that fails, or is cancelled, nothing of it is left."""
+        """Start to receive. If that fails or is cancelled, everything is undone."""
         self._session.on_end(self.interrupt)
         try:
             self._subscription = await self._session.client.listen(f"{self._inbox}.*", self._on_message)
             await self._ask()
         except BaseException as error:
-            # What was asked for would wait here, without anyone who takes it, for as long as the connection lasts.
+            # Otherwise requested messages would wait here unread for as long as the connection lasts.
             await self.stop()
             if isinstance(error, TRANSLATED):
                 raise translate(error) from error
             raise
 
     async def stop(self) -> None:
-        """Stops receiving; what was received can still be taken with `take_ready`."""
+        """Stop receiving; received messages can still be taken with `take_ready`."""
         self._session.forget(self.interrupt)
         self._trouble = self._trouble or "stopped"
         self._wake.set()
         if self._subscription is not None and not self._session.ended.is_set():
-            # Refused only by a connection that is gone, and its subscriptions with it.
+            # Only a lost connection refuses this, and its subscriptions are lost with it.
             with suppress(nats.errors.Error):
                 await self._subscription.unsubscribe()
         self._subscription = None
 
     def interrupt(self) -> None:
-        """Makes `take` check its state now."""
+        """Make `take` check its state now."""
         self._wake.set()
 
     def take_ready(self) -> Msg | None:
-        """A message that is here already, or None."""
+        """A received message, or None."""
         if not self._ready:
             return None
         message = self._ready.popleft()
@@ -123,11 +123,11 @@ class Puller:
         return message
 
     async def take(self) -> Msg:
-        """The next message; PullEndedError when there will be none."""
+        """Wait for the next message; PullEndedError if there will be none."""
         while (ready := self.take_ready()) is None:
             if self._trouble or self._session.ended.is_set():
                 raise PullEndedError(self._trouble or "the connection was lost")
-            # Before the request: what comes while it is sent must not wait for the next message.
+            # Before the request: a message that arrives while it is sent must wake this task.
             self._wake.clear()
             await self.refill()
             try:
@@ -137,7 +137,7 @@ class Puller:
         return ready
 
     async def refill(self) -> None:
-        """Asks for more when no request is under way and at most half of what may be held is here."""
+        """Request more messages if no request is open and at most half of the capacity is used."""
         if self._asked or len(self._ready) > self._capacity // 2 or self._ready_bytes > self._window // 2:
             return
         try:
@@ -146,7 +146,7 @@ class Puller:
             raise PullEndedError(str(error)) from error
 
     async def _ask(self) -> None:
-        # One request at a time: the server takes from several in turn, and what is left of each would not be known.
+        # One request at a time: the server fills several in turn, and the remainder of each would be unknown.
         self._asked = self._capacity - len(self._ready)
         request = {
             "batch": self._asked,

@@ -1,4 +1,4 @@
-"""Receiving from a stream, and going on after whatever interrupts it: what subscriptions and consumers share."""
+"""Receives from a stream, and resumes after any interruption: the common part of subscriptions and consumers."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Resuming(ABC, Generic[T]):
-    """Pulls on the current session, and goes on with the next one. `reader` names it in log lines."""
+    """Pulls on the current session, and continues on the next one. `reader` names it in log lines."""
 
     def __init__(self, keeper: Keeper, declare: Declare, stream: StreamSpec, reader: str) -> None:
         self._keeper = keeper
@@ -34,22 +34,22 @@ class Resuming(ABC, Generic[T]):
         self._puller: Puller | None = None
         self._closed = False
         self._backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
-        """only a message resets it: a server that ends each pull at once is not asked without a pause"""
+        """only a message resets it: if a server ends each pull at once, the next pull waits"""
 
     @abstractmethod
     async def establish(self) -> None:
-        """Sets the puller, on the current session."""
+        """Set the puller, on the current session."""
 
     def _sign(self) -> T | None:
-        """What is to be said before the next message."""
+        """An item to return before the next message, or None."""
         return None
 
     @abstractmethod
     async def _next(self, puller: Puller) -> T:
-        """What comes next; PullEndedError where the puller has ended."""
+        """The next item; PullEndedError if the puller has ended."""
 
     async def _give_back(self, puller: Puller) -> None:
-        """Deals with what a puller that has ended still holds."""
+        """Handle the messages that an ended puller still has."""
 
     async def __anext__(self) -> T:
         is_missing = False
@@ -82,7 +82,7 @@ class Resuming(ABC, Generic[T]):
         raise StopAsyncIteration
 
     async def close(self) -> None:
-        """Stops receiving, and gives back what was received and not taken."""
+        """Stop receiving, and give back messages that were received and not taken."""
         self._closed = True
         await self._drop()
 

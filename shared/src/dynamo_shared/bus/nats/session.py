@@ -1,8 +1,8 @@
 """One connection to NATS, from its handshake to its end. A lost one is never repaired: a new session replaces it.
 
-nats-py can reconnect by itself, but then subscriptions, pull requests and unacknowledged publishes are in states that
-cannot be observed (nats.py #504, #898; ordered consumers that wake up only after their idle heartbeats). Here the end of a
-session is one event: everything that depends on it learns of it at once and starts again on the next session.
+nats-py can reconnect by itself, but then the states of subscriptions, pull requests and unacknowledged publishes cannot
+be observed (nats.py #504, #898; ordered consumers that wake up only after their idle heartbeats). Here the end of a
+session is one event: everything that depends on it is notified at once and starts again on the next session.
 """
 
 import asyncio
@@ -34,25 +34,25 @@ from dynamo_shared.bus.protocol import Ack
 from dynamo_shared.bus.sizes import check_size
 
 PING_INTERVAL = 10
-"""Seconds between pings; after two unanswered ones the connection counts as lost."""
+"""Seconds between pings; the connection counts as lost after two unanswered ones."""
 
 API_TIMEOUT = 5.0
 
 SWEEP_INTERVAL = 0.25
-"""Seconds between checks for overdue acknowledgements, and for an end that the library did not report."""
+"""Seconds between checks for overdue acknowledgements and for an end that the library did not report."""
 
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 NO_SPACE = frozenset({10002, 10023, 10047, 10077, 10122})
 TOO_LARGE = frozenset({10054})
 STREAM_NOT_FOUND = 10059
 NO_PEERS = 10005
-"""Members of a cluster that a stream would be on are away, or have yet to join it."""
+"""The members of a cluster that would hold a stream are unavailable or have not joined yet."""
 
 CONSUMERS_LIMITED_FROM = (2, 15)
-"""The version of NATS."""
+"""Version of NATS."""
 
 MOST_DENIED = 1000
-"""Subjects that are remembered as denied."""
+"""Limit of remembered denied subjects."""
 
 _DENIED = re.compile(r"permissions violation for publish to \"([^\"]+)\"", re.IGNORECASE)
 
@@ -79,7 +79,7 @@ _decode_answer = msgspec.json.Decoder(_AckAnswer).decode
 
 
 class NatsSession:
-    """A live connection. `ended` is set when it is over, for whatever reason."""
+    """A live connection. `ended` is set when it has ended, for any reason."""
 
     def __init__(self, client: NatsClient) -> None:
         self.client = client
@@ -88,7 +88,7 @@ class NatsSession:
         self._prefix = f"{client.new_inbox()}."
         self._next_token = 0
         self._waiting: dict[str, tuple[asyncio.Future[Ack], float, str]] = {}
-        """reply subject -> the acknowledgement, until when it may come, the subject that was published"""
+        """reply subject -> acknowledgement, its deadline, the subject that was published to"""
         self._denied: set[str] = set()
         self._expected: set[str] = set()
         self._sweeper: asyncio.Task[None] | None = None
@@ -97,11 +97,11 @@ class NatsSession:
 
     @classmethod
     async def open(cls, options: NatsOptions, server: str) -> Self:
-        """Connects to one server; BusUnavailableError where that does not work."""
+        """Connect to one server; BusUnavailableError if that fails."""
         try:
             tls, identity = options.ssl_context(server), options.identity()
         except BusOptionsError as error:
-            # Files are replaced while this runs: what cannot be read now can be in a moment.
+            # Files are replaced at run time: an unreadable file may be readable in a moment.
             raise BusUnavailableError(str(error)) from error
         client = NatsClient(tls=tls is not None)
         trouble: list[Exception] = []
@@ -130,7 +130,7 @@ class NatsSession:
                     closed_cb=on_closed,
                     disconnected_cb=on_closed,
                     allow_reconnect=False,
-                    # One attempt: the keeper of the sessions decides when and where to try again.
+                    # One attempt only: the keeper decides when and where to try again.
                     max_reconnect_attempts=1,
                     reconnect_time_wait=0,
                     connect_timeout=max(1, int(options.connect_timeout)),
@@ -157,15 +157,15 @@ class NatsSession:
         return session
 
     def on_end(self, listener: Callable[[], None]) -> None:
-        """Calls back when the session ends."""
+        """Register a listener for the end of the session."""
         self._on_end[listener] = None
 
     def forget(self, listener: Callable[[], None]) -> None:
-        """Calls back no more."""
+        """Remove a listener."""
         self._on_end.pop(listener, None)
 
     def end(self) -> None:
-        """Declares the session over."""
+        """Declare the session ended."""
         self.ended.set()
         listeners, self._on_end = self._on_end, {}
         for listener in listeners:
@@ -173,7 +173,9 @@ class NatsSession:
 
     @property
     def limits_consumers(self) -> bool:
-        """Whether the server limits the consumers of streams that say nothing of them; it can change the limit, too."""
+        """Whether the server limits the consumers of streams without their own limit; such a server can also change the
+        limit.
+        """
         version = self.client.connected_server_version
         try:
             return (version.major, version.minor) >= CONSUMERS_LIMITED_FROM
@@ -181,19 +183,21 @@ class NatsSession:
             return False
 
     def is_denied(self, subject: str) -> bool:
-        """Whether the server has refused a publish on the subject on this connection, for want of the right to it."""
+        """Whether the server has refused a publish on the subject on this connection, because the user lacks the
+        permission.
+        """
         return subject.lower() in self._denied
 
     def expect_denial(self, subject: str) -> None:
-        """A refusal of publishes on the subject is an answer to the caller, not a fault: its log line does not warn."""
+        """Log a refusal of publishes on the subject without a warning: it is an answer to the caller, not a fault."""
         self._expected.add(subject.lower())
 
     def _on_error(self, text: str) -> None:
-        """A refused publish has no answer, only an error on the connection: it is passed to the publisher that waits."""
+        """Pass a refusal to the waiting publisher: a refused publish has no answer, only an error on the connection."""
         match = _DENIED.search(text)
         if match is None:
             return
-        # The library gives the server's words in lower case.
+        # The library converts the server's text to lower case.
         subject = match[1].lower()
         report = log.debug if subject in self._expected else log.warning
         report("this NATS user may not publish there", subject=subject)
@@ -207,9 +211,9 @@ class NatsSession:
             listener()
 
     async def call(self, request: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Makes a request that ends with the session: nats-py lets it wait for its full time-out on a dead connection.
+        """Make a request that ends with the session: on a dead connection nats-py would wait for its full timeout.
 
-        Raises what nats-py raises, TimeoutError where the session ended or the server refused a request.
+        Raises nats-py's errors, and TimeoutError if the session ended or the server refused a request.
         """
         if self.ended.is_set():
             raise TimeoutError("the connection to NATS was lost")
@@ -220,7 +224,7 @@ class NatsSession:
                 scope.reschedule(loop.time())
 
             self.on_end(give_up)
-            # Which of the requests was refused is not worth knowing: the others are tried again.
+            # It does not matter which request was refused: the others are retried.
             self._on_denial[give_up] = None
             try:
                 return await cancellable(request(*args, **kwargs))
@@ -229,7 +233,7 @@ class NatsSession:
                 self._on_denial.pop(give_up, None)
 
     async def close(self) -> None:
-        """Ends the session, and all waits for acknowledgements with an error."""
+        """End the session, and fail all publishes that wait for an acknowledgement."""
         self.end()
         if self._sweeper is not None:
             await ended(self._sweeper)
@@ -237,7 +241,7 @@ class NatsSession:
         await _close(self.client)
 
     def fail_waiting(self, error: BusError) -> None:
-        """Gives every publish that waits for its acknowledgement an error."""
+        """Fail every publish that waits for its acknowledgement."""
         waiting, self._waiting = self._waiting, {}
         for future, _, _ in waiting.values():
             if not future.done():
@@ -246,7 +250,7 @@ class NatsSession:
     async def send(
         self, subject: str, payload: bytes, headers: Mapping[str, str] | None, timeout: float
     ) -> asyncio.Future[Ack]:
-        """Puts a message on the wire; the future is its acknowledgement."""
+        """Send a message; the future is its acknowledgement."""
         check_size(subject, payload, headers, self.client.max_payload)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Ack] = loop.create_future()
@@ -277,7 +281,7 @@ class NatsSession:
             entry[0].set_exception(result)
 
     async def _sweep(self) -> None:
-        """Fails publishes whose acknowledgement is overdue. One task for all: a timer each would cost much."""
+        """Fail publishes whose acknowledgement is overdue. One task for all: a timer for each would be expensive."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_INTERVAL)
@@ -305,7 +309,7 @@ def _ack_of(message: Msg) -> Ack | BusError:
 
 
 def error_of(code: int | None, err_code: int | None, description: str | None) -> BusError:
-    """Our error for one of JetStream's."""
+    """The platform's error for an error of JetStream."""
     text = description or f"JetStream error {code}"
     if err_code in WRONG_LAST_SEQUENCE:
         return WrongSequenceError(text)
@@ -321,7 +325,7 @@ def error_of(code: int | None, err_code: int | None, description: str | None) ->
 
 
 def translate(error: Exception) -> BusError:
-    """Our error for one that nats-py raised."""
+    """The platform's error for an error of nats-py."""
     if isinstance(error, nats.js.errors.APIError):
         return error_of(error.code, error.err_code, error.description)
     if isinstance(error, nats.js.errors.NoStreamResponseError):
@@ -330,7 +334,7 @@ def translate(error: Exception) -> BusError:
 
 
 TRANSLATED = (nats.errors.Error, TimeoutError, OSError)
-"""What nats-py may raise; give it to `translate`."""
+"""What nats-py may raise; pass it to `translate`."""
 
 
 def _plain(error: Exception) -> str:
@@ -343,5 +347,5 @@ async def _close(client: Client) -> None:
         async with asyncio.timeout(1.0):
             await cancellable(client.close())
     except (TimeoutError, nats.errors.Error, OSError, AttributeError, AssertionError) as error:
-        # A connection that is gone cannot be closed politely.
+        # A lost connection cannot be closed normally.
         log.debug("closing the connection to NATS", error=_plain(error))

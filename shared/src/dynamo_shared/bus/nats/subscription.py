@@ -1,4 +1,4 @@
-"""Reading a stream in order, and going on after whatever interrupts it."""
+"""Reads a stream in order, and resumes after any interruption."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Start, Subscript
 from dynamo_shared.bus.streams import StreamSpec
 
 CAPACITY = 512
-"""Messages that one reader holds at most before it handles them."""
+"""Limit of messages that a reader holds before it handles them."""
 
 BREATH = 64
-"""Messages after which a busy reader lets other tasks run, so that one of them waits a few milliseconds at most."""
+"""Messages after which a busy reader lets other tasks run, so that they wait at most a few milliseconds."""
 
 
 class NatsSubscription(Resuming[Item]):
-    """An ordered reading; see `Subscription` of the protocol."""
+    """An ordered reader; see `Subscription` in `protocol`."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class NatsSubscription(Resuming[Item]):
         return self
 
     async def establish(self) -> None:
-        """Begins or goes on with the reading on the current session."""
+        """Start or resume the reading on the current session."""
         session = self._keeper.session()
         state = await management.state(session, self._stream)
         again = bool(self._incarnation)
