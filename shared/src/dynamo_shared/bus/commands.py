@@ -133,9 +133,7 @@ class CommandSender:
         request: str,
         timeout: float,
     ) -> tuple[bool, CommandResult]:
-        """Send a command and wait for its answer: whether it was executed, and the result. TimeoutError without an
-        answer.
-        """
+        """Send a command and wait for its answer: whether it was executed, and the result. TimeoutError without one."""
         command = self.command(service, verb, namespace, data, request)
         pattern = subjects.event_filter(self._cluster, namespace=namespace, kind=COMMAND, name=command.id)
         # All answers, not only new ones: the same request may have been answered before.

@@ -131,9 +131,7 @@ class EventPublisher:
         self._wake.set()
 
     async def flush(self, timeout: float) -> bool:
-        """Send what is queued, with or without `run`, for at most `timeout` seconds. Returns whether the outbox is
-        empty.
-        """
+        """Send what is queued, with or without `run`, for at most `timeout` seconds. Returns whether all was sent."""
         with suppress(TimeoutError, BusClosedError):
             async with asyncio.timeout(timeout):
                 await self.flushed()

@@ -13,9 +13,7 @@ _NO_TRACE = nullcontext()
 
 
 def is_traced() -> bool:
-    """Whether this process exports spans. If not, a span that continues no trace is best omitted, because it also takes
-    time.
-    """
+    """Whether this process exports spans. If not, omit a span that continues no trace: it takes time, too."""
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 

@@ -308,9 +308,7 @@ class ObjectCache:
                 del self._under_way[slot]
 
     def put(self, resource: Resource, obj: KubeObject) -> bool:
-        """Store the API server's answer to a write. A late answer is dropped: STATE had a newer version or the
-        deletion.
-        """
+        """Store the API server's answer to a write, unless it is late: STATE had a newer version or the deletion."""
         key, version = key_of(obj), version_of(obj)
         held = self.version(resource, key)
         late = held is not None and version.resource_version <= held.resource_version
@@ -464,9 +462,7 @@ class ObjectCache:
         self._on_leave.append(listener)
 
     def memory(self) -> dict[str, _V]:
-        """A dict for data that a writer keeps per object, by uid. The cache removes the entries of objects that leave
-        it.
-        """
+        """A dict for a writer's data per object, by uid. The cache removes the entries of objects that leave it."""
         memory: dict[str, _V] = {}
         self.on_leave(lambda _, obj: memory.pop(obj["metadata"]["uid"], None))
         return memory

@@ -41,9 +41,7 @@ COMPRESSED_ABOVE = 128 << 10
 """Bytes. Compressing smaller objects is not worth the time."""
 
 LARGEST_OBJECT = 8 << 20
-"""Bytes of an object as JSON. The API server stores up to 1.5 MiB, and stores built-in kinds in a shorter form than
-JSON.
-"""
+"""Bytes of an object as JSON. The API server stores up to 1.5 MiB, and built-in kinds in a shorter form than JSON."""
 
 
 class ChangeType(StrEnum):
@@ -92,9 +90,7 @@ def pack(payload: bytes) -> tuple[bytes, dict[str, str]]:
 
 
 def decode_object(payload: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> KubeObject:
-    """The object of a STATE message other than a tombstone. msgspec.DecodeError (a ValueError) if the payload is
-    invalid.
-    """
+    """The object of a STATE message, not of a tombstone. msgspec.DecodeError (a ValueError) if it is invalid."""
     try:
         return _decode(unpack(payload, headers))
     except RecursionError as error:
@@ -131,9 +127,7 @@ class StateEntry(NamedTuple):
 
 
 def read(resource: Resource, key: ObjectKey, message: Message) -> StateEntry:
-    """Decode a message about the object of its subject. ValueError, with the reason, if subject, headers and payload
-    disagree.
-    """
+    """Decode a message about an object. ValueError, with the reason, if subject, headers and payload disagree."""
     return StateEntry(read_version(message.headers), read_object(resource, key, message))
 
 

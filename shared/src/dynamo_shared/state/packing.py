@@ -19,9 +19,7 @@ UNPACKED = 128
 """
 
 UNPACKED_BYTES = 4 << 20
-"""Limit of their total size as JSON. A dict of many small values takes twenty times as much, and an object may have 1
-MB.
-"""
+"""Limit of their total JSON size. A dict of small values takes twenty times as much, and an object may have 1 MB."""
 
 _SAMPLES = 3
 _WINDOW, _LEVEL, _MEMORY = -14, 3, 6

@@ -43,9 +43,7 @@ FORGET_INTERVAL = 5.0
 """Seconds between checks for partitions that the replica has given away."""
 
 GATHER = 0.5
-"""Seconds to wait for more partitions after a gain. Several are claimed within a moment, or when other replicas release
-them.
-"""
+"""Seconds to wait for more partitions after a gain. Several are claimed together, or as others release them."""
 
 _NO_VERSION = Version("", 0, "")
 

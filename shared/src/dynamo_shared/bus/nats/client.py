@@ -114,9 +114,7 @@ class NatsClient(Client):
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        """Parse headers in a quarter of the time: the library checks each character of each name, for ten headers per
-        message.
-        """
+        """Parse headers in a quarter of the time: the library checks each character of each name of the ten headers."""
         text = raw.decode("utf-8", "replace")
         plain = _PLAIN_LINES.findall(text)
         if len(plain) == text.count("\n") - 1 and text.endswith("\r\n\r\n"):
@@ -130,9 +128,7 @@ class NatsClient(Client):
         return headers
 
     async def _flush_pending(self, force_flush: bool = False) -> Any:
-        """Make flushes cancellable: publishing and subscribing use this method, and the library drops a cancellation in
-        it.
-        """
+        """Make flushes cancellable: publishing and subscribing flush, and the library drops a cancellation in it."""
         return await cancellable(super()._flush_pending(force_flush))
 
     async def _close(self, status: int, do_cbs: bool = True) -> None:

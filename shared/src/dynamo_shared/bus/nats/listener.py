@@ -86,9 +86,7 @@ class NatsListener:
         return self._keeper.trouble
 
     async def listen(self, subject: str, handler: Handler) -> LastingSubscription:
-        """Call the handler with each message on a subject, which may have wildcards, from now or the next connection
-        on.
-        """
+        """Call the handler with each message on a subject (wildcards allowed), from now or the next connection on."""
         lasting = LastingSubscription(self, subject, handler)
         async with self._lock:
             self._subscriptions[lasting] = None

@@ -173,9 +173,7 @@ class NatsSession:
 
     @property
     def limits_consumers(self) -> bool:
-        """Whether the server limits the consumers of streams without their own limit; such a server can also change the
-        limit.
-        """
+        """Whether the server limits the consumers of streams by default; such a server can also change the limit."""
         version = self.client.connected_server_version
         try:
             return (version.major, version.minor) >= CONSUMERS_LIMITED_FROM
@@ -183,9 +181,7 @@ class NatsSession:
             return False
 
     def is_denied(self, subject: str) -> bool:
-        """Whether the server has refused a publish on the subject on this connection, because the user lacks the
-        permission.
-        """
+        """Whether the server has denied this user a publish on the subject on this connection."""
         return subject.lower() in self._denied
 
     def expect_denial(self, subject: str) -> None:

@@ -97,9 +97,7 @@ class Audit:
             forget()
 
     async def check(self) -> None:
-        """Check, without other repairs, whether STATE has the expected messages. BusUnavailableError if the bus does
-        not answer.
-        """
+        """Check once whether STATE has the expected messages. BusUnavailableError if the bus does not answer."""
         await self._stream.adopt()
         await self._stream.declare()
         stream, lacking = await self._stream.observed(self._ledger.total())

@@ -14,9 +14,7 @@ from dynamo_shared.text_table import TextTable
 from dynamo_shared.wire import subjects
 
 REMEMBERED_TOMBSTONES = 10_000
-"""Limit of remembered subjects of deleted objects. If a forgotten name is created again, its publish needs a second
-attempt.
-"""
+"""Limit of remembered subjects of deleted objects. If a forgotten name returns, its publish needs a retry."""
 
 
 class LastMessage(NamedTuple):

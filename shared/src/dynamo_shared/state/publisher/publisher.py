@@ -168,9 +168,7 @@ class StatePublisher:
         await self._outbox.flushed(resource)
 
     async def room(self) -> None:
-        """Return when few enough messages wait to put more; usually at once. Callers that may put very many objects
-        await it.
-        """
+        """Return when few enough messages wait, usually at once. Callers that may put very many objects await it."""
         await self._outbox.room()
 
     def start_over(self) -> None:

@@ -22,9 +22,7 @@ WINDOW = 256
 """Publishes under way at once. This keeps the server busy; with more, each only waits longer."""
 
 STALLED_AFTER = 6
-"""Failures in a row, two seconds, after which it is reported that STATE accepts nothing. A server starts within that
-time.
-"""
+"""Failures in a row (two seconds, in which a server starts) after which a stalled STATE is reported."""
 
 BREATH = 32
 """Publishes after which other tasks run; a few milliseconds."""

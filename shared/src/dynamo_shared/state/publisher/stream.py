@@ -75,9 +75,7 @@ class StateStream:
         return stream.last_sequence - self._baseline > self._own
 
     async def observed(self, objects: int) -> tuple[StreamState, str]:
-        """The state of the stream and what it lacks; "" if it has all acknowledged messages, including `objects`
-        objects.
-        """
+        """The stream's state, and what it lacks; "" if it has all acknowledged messages, with `objects` objects."""
         # Read before the request: messages acknowledged during it may be missing from the answer.
         highest, stream = self._highest, await self.state()
         if stream.messages < objects:
