@@ -1,7 +1,8 @@
-"""What of the API goes away, since when, what replaces it: the one registry behind warnings, CRD descriptions and docs.
+"""Deprecated parts of the API, since when, and their replacements: one registry for warnings, CRD descriptions and
+docs.
 
-A field is listed where something else does its work. Fields that v1beta1 only renamed are covered by the entry of
-their version. Notice is two releases at least, removal comes with the next major one.
+A field is listed if another field replaces it. Fields that v1beta1 only renamed are covered by the entry of their
+version. Notice is at least two releases; removal comes with the next major release.
 """
 
 from __future__ import annotations
@@ -17,20 +18,21 @@ from dynamo_shared.api.rules import Location
 GRAPH, COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
 ADAPTER, REQUEST = "DynamoGraphDeploymentScalingAdapter", "DynamoGraphDeploymentRequest"
 _ALPHA = "v1alpha1"
-# Release that brought v1beta1, and with it the end of all that v1beta1 does otherwise.
+# The release that introduced v1beta1, and deprecated everything that v1beta1 replaces.
 _SINCE_BETA = "v0.11.0"
 _NEXT_MAJOR = "v1.0"
 
 
 @dataclass(frozen=True, slots=True)
 class Deprecation:
-    """A version, a kind or a field that goes away.
+    """A deprecated version, kind or field.
 
     `path` is in inventory form (`spec.services{}.autoscaling`), "" for all of `kinds` in `version`. `replacement` is a
-    phrase that says what to write instead. `silent` is a value that a server fills in, which does not count as a use.
+    phrase that says what to write instead. `silent` is a value that a server sets by default, which does not count as a
+    use.
 
-    Names and documents have entries, too: `kinds` is then their sort as a release's file has it (`labels`, `settings`,
-    `events`), `path` the name or field, and `version` that of the document, or "".
+    Names and documents have entries, too. Then `kinds` is their category in the file of a release (`labels`,
+    `settings`, `events`), `path` the name or field, and `version` the document's version, or "".
     """
 
     kinds: tuple[str, ...]
@@ -44,12 +46,12 @@ class Deprecation:
 
     @property
     def effect(self) -> str:
-        """What is the matter with it, for people: deprecated, or also without effect."""
+        """The state for messages: deprecated, or also without effect."""
         return "deprecated and ignored" if self.ignored else "deprecated"
 
 
 def _of_component(name: str, since: str, replacement: str, *, ignored: bool = False) -> tuple[Deprecation, ...]:
-    """A field that services of a graph and components that stand alone have in common."""
+    """A field of both the services of a graph and component deployments."""
     return (
         Deprecation((GRAPH,), _ALPHA, f"spec.services{{}}.{name}", since, replacement, ignored=ignored),
         Deprecation((COMPONENT,), _ALPHA, f"spec.{name}", since, replacement, ignored=ignored),
@@ -121,12 +123,14 @@ DEPRECATIONS: tuple[Deprecation, ...] = (
 
 
 def of(kind: str, version: str) -> tuple[Deprecation, ...]:
-    """Entries of a kind in a version: the one of the whole first, then fields in the order of the registry."""
+    """Entries of a kind in a version: first the entry for the whole version, then fields in the order of the registry."""
     return tuple(each for each in DEPRECATIONS if each.version == version and kind in each.kinds)
 
 
 def used(obj: Any) -> Iterator[tuple[str, Deprecation]]:
-    """What an object uses of it, with the path as its author wrote it, "" for kind and version. Reads any junk."""
+    """Deprecated parts that an object uses, with the path as its author wrote it, "" for kind and version. Accepts any
+    value.
+    """
     if not isinstance(obj, dict):
         return
     kind, api_version = obj.get("kind"), obj.get("apiVersion")
@@ -142,7 +146,7 @@ def note(deprecation: Deprecation) -> str:
 
 
 def warning(path: str, deprecation: Deprecation, kind: str = "") -> str:
-    """What a client prints on use. `path` as `used` gives it; where it is "", of the version of `kind`."""
+    """The warning for a client. `path` as from `used`; if it is "", the warning is about the version of `kind`."""
     subject = path or f"nvidia.com/{deprecation.version} {kind or ', '.join(deprecation.kinds)}"
     return (
         f"{subject} is {deprecation.effect} since {deprecation.since}, and is removed in {deprecation.removed_in}: "
@@ -152,7 +156,7 @@ def warning(path: str, deprecation: Deprecation, kind: str = "") -> str:
 
 @dataclass(slots=True)
 class _Step:
-    """What is deprecated at a place, and the steps to what is deprecated below; "{}" stands for every key of a map."""
+    """The deprecations at a location, and the steps to deprecations below it; "{}" stands for every key of a map."""
 
     deprecation: Deprecation | None = None
     below: dict[str, _Step] = field(default_factory=dict)
@@ -160,7 +164,7 @@ class _Step:
 
 @cache
 def _tree(kind: str, version: str) -> _Step:
-    """Entries of a kind by their places, so that one walk finds the use of all of them."""
+    """Entries of a kind as a tree of locations, so that one walk of the object checks all of them."""
     root = _Step()
     for each in of(kind, version):
         place = root

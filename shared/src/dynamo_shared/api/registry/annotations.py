@@ -1,4 +1,4 @@
-"""Annotations that the platform puts on objects or reads from them."""
+"""Annotations that the platform sets or reads."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
     "Annotations",
-    "Annotations switch behaviour on and off, and remember what a selector need not find.",
+    "Annotations switch behaviour on and off, and store data that no selector needs.",
     "Annotation",
     "Values",
     set_by="user",
@@ -14,26 +14,26 @@ CATALOG = Catalog(
 )
 _add = CATALOG.add
 _evolving = partial(CATALOG.add, stability=Stability.EVOLVING)
-# By which objects have them, where several have the same.
+# By the objects with the annotation, if several annotations share them.
 _of_graphs, _of_templates = partial(_add, where="DGDs"), partial(_add, where="pod templates")
 _of_both = partial(_add, where="DGDs, pod templates")
 _of_snapshot_pods = partial(_evolving, set_by="pod-builder", read_by="snapshot agent", where="pods")
 
 ENABLE_METRICS = _of_both(
     "nvidia.com/enable-metrics",
-    "Keeps the PodMonitors away from a graph or a component.",
-    values="`false` disables; anything else leaves metrics on",
+    "Excludes a graph or a component from the PodMonitors.",
+    values="`false` disables metrics; any other value leaves them on",
 )
 TOPOLOGY_LABEL_KEY = _evolving(
     "nvidia.com/topology-label-key",
-    "Label that a pod gets from its node, so that a worker knows the domain of the topology that it is in.",
+    "Label that a pod gets from its node, so that a worker knows its own topology domain.",
     set_by="pod-builder",
     values="key of a label of nodes",
     where="pods of workers whose graph has a kvTransferPolicy",
 )
 LAST_APPLIED_HASH = _add(
     "nvidia.com/last-applied-hash",
-    "Remembers what was written last, so that an object which has not changed is not written again.",
+    "Hash of the object as the platform last wrote it, so that unchanged objects are not written again.",
     set_by="pod-builder, scaler",
     read_by="pod-builder, scaler",
     values="sha256 (hex) of the desired object",
@@ -41,7 +41,7 @@ LAST_APPLIED_HASH = _add(
 )
 LAST_APPLIED_GENERATION = _add(
     "nvidia.com/last-applied-generation",
-    "Generation that the last write of the Go operator left behind; read when its objects are taken over.",
+    "Generation of the object after the Go operator's last write; read when the platform takes over its objects.",
     set_by="Go operator",
     values="integer",
     where="all children",
@@ -49,24 +49,24 @@ LAST_APPLIED_GENERATION = _add(
 )
 OPERATOR_ORIGIN_VERSION = _of_both(
     "nvidia.com/dynamo-operator-origin-version",
-    "Version of the control plane that first saw a graph; new defaults never change graphs from before them.",
+    "Version of the control plane that first reconciled a graph; newer defaults do not change existing graphs.",
     set_by="admission",
     values="semantic version",
 )
 DISCOVERY_BACKEND = _of_both(
     "nvidia.com/dynamo-discovery-backend",
-    "Overrides where the workers of a graph or a component register themselves.",
+    "Overrides the discovery backend in which the workers of a graph or a component register.",
     values="`kubernetes`, `etcd`",
 )
 KUBE_DISCOVERY_MODE = _of_both(
     "nvidia.com/dynamo-kube-discovery-mode",
-    "Whether discovery registers a pod or each of its containers. Failover within a pod needs `container`.",
+    "Whether discovery registers a pod, or each of its containers. Failover within a pod needs `container`.",
     read_by="pod-builder, admission",
     values="`pod` (default), `container`",
 )
 VLLM_DISTRIBUTED_EXECUTOR_BACKEND = _of_both(
     "nvidia.com/vllm-distributed-executor-backend",
-    "How vLLM spreads over nodes; where absent, the origin version decides.",
+    "Backend of vLLM for several nodes; if absent, the origin version selects it.",
     read_by="pod-builder, admission",
     values="`mp`, `ray`, in any case",
 )
@@ -77,40 +77,41 @@ DEPLOYMENT_STRATEGY = _of_templates(
 )
 DEPLOYMENT_MAX_SURGE = _of_templates(
     "nvidia.com/deployment-rolling-update-max-surge",
-    "Pods above the desired number while a component is updated.",
+    "Pods above the desired number during an update of a component.",
     values="number or percentage, `25%` by default",
 )
 DEPLOYMENT_MAX_UNAVAILABLE = _of_templates(
     "nvidia.com/deployment-rolling-update-max-unavailable",
-    "Pods that may be missing while a component is updated.",
+    "Pods that may be unavailable during an update of a component.",
     values="number or percentage, `25%` by default",
 )
 DISABLE_IMAGE_PULL_SECRET_DISCOVERY = _of_templates(
     "nvidia.com/disable-image-pull-secret-discovery",
-    "Leaves imagePullSecrets as written, instead of adding the namespace's secrets of the images' registries.",
+    "Leaves imagePullSecrets as written, instead of adding the namespace's secrets for the registries of the images.",
     values="`true` disables",
 )
 AUTOSCALING = _of_graphs(
     "nvidia.com/dynamo-autoscaling",
-    "Autoscalers that the platform makes next to the adapters of a graph's components.",
+    "Autoscalers that the platform creates for the adapters of a graph's components.",
     read_by="scaler, admission",
     values="YAML or JSON: the contract dynamo-autoscaling",
 )
 ENABLE_GROVE = _of_graphs(
     "nvidia.com/enable-grove",
-    "Keeps a graph off Grove where Grove is installed.",
-    values="`false` disables, in any case",
+    "Turns Grove off for a graph, if Grove is installed.",
+    values="`false` disables, in upper or lower case",
 )
 WORKLOAD_PROVIDER = _of_graphs(
     "nvidia.com/workload-provider",
-    "What runs a graph, whatever else says so and whether it is there or not; it cannot be changed. Dynamo 1.5 writes it.",
+    "Workload provider of a graph. It takes precedence over other settings, even if it is not installed, "
+    "and cannot be changed. Dynamo 1.5 writes it.",
     set_by="user, Dynamo 1.5",
     read_by="pod-builder, admission",
-    values="`grove`, `component`; without it `nvidia.com/enable-grove` counts, and whether Grove is there",
+    values="`grove`, `component`; if absent, `nvidia.com/enable-grove` decides, and whether Grove is installed",
 )
 GROVE_UPDATE_STRATEGY = _of_graphs(
     "nvidia.com/grove-update-strategy",
-    "How Grove replaces the pods of a changed graph: by itself, or each once it is deleted.",
+    "How Grove replaces the pods of a changed graph: it deletes them itself, or waits until each is deleted.",
     read_by="pod-builder, admission",
     values="`RollingRecreate` (Grove's default), `OnDelete`",
 )
@@ -122,12 +123,12 @@ KAI_SCHEDULER_QUEUE = _of_graphs(
 )
 VOLCANO_QUEUE = _of_graphs(
     "nvidia.com/volcano-queue",
-    "Queue of the Volcano scheduler for the pods of a graph; not together with a queue of KAI.",
+    "Queue of the Volcano scheduler for the pods of a graph; not allowed together with a queue of KAI.",
     values="queue name",
 )
 VOLCANO_POD_QUEUE = _add(
     "scheduling.volcano.sh/queue-name",
-    "Queue in which Volcano keeps a pod until there is room for it.",
+    "Queue in which Volcano keeps a pod until it can be scheduled.",
     set_by="pod-builder",
     read_by="Volcano",
     values="queue name",
@@ -135,7 +136,7 @@ VOLCANO_POD_QUEUE = _add(
 )
 GROVE_VOLCANO_QUEUE = _add(
     "scheduling.grove.io/volcano-queue",
-    "Queue of Volcano in which Grove makes the PodGroups of a graph; without it, `default`.",
+    "Queue of Volcano in which Grove creates the PodGroups of a graph; if absent, `default`.",
     set_by="pod-builder",
     read_by="Grove",
     values="queue name",
@@ -143,29 +144,29 @@ GROVE_VOLCANO_QUEUE = _add(
 )
 RESTART_AT = _of_templates(
     "nvidia.com/restartAt",
-    "Rolls the pods of a component when it changes.",
+    "Restarts the pods of a component when the value changes.",
     set_by="pod-builder, from spec.restart.id",
-    read_by="Kubernetes (a changed pod template rolls)",
+    read_by="Kubernetes (a changed pod template starts a roll-out)",
     values="the id of the restart",
 )
 CURRENT_WORKER_HASH = _of_graphs(
     "nvidia.com/current-worker-hash",
-    "Generation of workers that a graph ran under the Go operator, as the first generation of hashes counts it. Of a graph with "
-    "a planner among its components: the one that serves.",
+    "Generation of workers that a graph ran under the Go operator, with the operator's first hash "
+    "algorithm. In a graph with a planner component: the generation that serves.",
     set_by="Go operator, pod-builder",
     read_by="pod-builder (adoption), Dynamo's planner",
     values="8 hex digits, or `legacy`",
 )
 CURRENT_WORKER_HASH_V2 = _of_graphs(
     "nvidia.com/current-worker-hash-v2",
-    "The same over the generated worker components; it counts before the other one.",
+    "The same with the hash over the generated worker components; it takes precedence over the first hash.",
     set_by="Go operator, pod-builder",
     read_by="pod-builder (adoption), Dynamo's planner",
     values="8 hex digits",
 )
 BASE_MODEL = _add(
     "nvidia.com/dynamo-base-model",
-    "Base model that a component serves, with its name in full.",
+    "Full name of the base model that a component serves.",
     set_by="pod-builder",
     read_by="model-discovery, kubectl users",
     values="model name",
@@ -173,10 +174,11 @@ BASE_MODEL = _add(
 )
 PRESERVED_FIELDS = _add(
     "nvidia.com/preserved-fields",
-    "What an object says and its API version cannot, kept for the way back; live fields win over it.",
+    "Data that the object's API version cannot represent, kept for conversion back; fields of the object "
+    "take precedence.",
     set_by="admission (conversion)",
-    read_by="admission (conversion), all who convert in process",
-    values="JSON, versioned; `zlib:` and base64 where it would be too long",
+    read_by="admission (conversion), all programs that convert in process",
+    values="JSON, versioned; compressed with `zlib:` and base64 if it would be too long",
     where="DGDs, DCDs, DGDSAs, DGDRs",
 )
 
@@ -184,7 +186,8 @@ PRESERVED_FIELDS = _add(
 def _operators(name: str, what: str, where: str, read_by: str) -> str:
     return _add(
         f"nvidia.com/{name}",
-        f"What the Go operator kept of a {what} for its other version; read and removed when it gets to that version.",
+        f"Data of a {what} that the Go operator kept for the other API version; read and removed in the "
+        "conversion to that version.",
         set_by="Go operator",
         read_by=f"Go operator, admission (conversion), {read_by}",
         values="JSON, versioned",
@@ -198,12 +201,12 @@ OPERATOR_COMPONENT_SPEC = _operators("dcd-spec", "component deployment", "DCDs",
 OPERATOR_REQUEST_SPEC = _operators("dgdr-spec", "request", "DGDRs", "profiler")
 
 
-# Fields that the conversion of the Go operator 1.2 keeps of a request besides, and that count where the annotations above
-# say nothing. Its others stay as they are, and are read by nothing here.
+# Further fields that the conversion of the Go operator 1.2 keeps for a request. They apply if the annotations above do
+# not set the field. The platform leaves the Go operator's other annotations unchanged, and does not read them.
 def _kept_by_go(name: str, what: str) -> str:
     return _add(
         f"nvidia.com/{name}",
-        f"{what}, which one API version cannot hold and the Go operator kept for the way back.",
+        f"{what}: one API version cannot represent this, and the Go operator kept it for conversion back.",
         set_by="Go operator",
         read_by="Go operator, planner",
         values="JSON",
@@ -219,7 +222,7 @@ DGDR_ENABLE_GPU_DISCOVERY = _kept_by_go("dgdr-enable-gpu-discovery", "spec.enabl
 DGDR_DEPLOYMENT_OVERRIDES = _kept_by_go("dgdr-deployment-overrides", "spec.deploymentOverrides")
 SNAPSHOT_ARTIFACT_VERSION = _evolving(
     "nvidia.com/snapshot-artifact-version",
-    "Version of a checkpoint's files; a new one makes the platform create the checkpoint again.",
+    "Version of a checkpoint's files; with a new version the platform creates the checkpoint again.",
     set_by="user, pod-builder",
     read_by="pod-builder, snapshot agent",
     values="`1` by default",
@@ -231,16 +234,16 @@ SNAPSHOT_TARGET_CONTAINERS = _of_snapshot_pods(
     values="comma-separated container names",
 )
 SNAPSHOT_STORAGE_TYPE = _of_snapshot_pods(
-    "nvidia.com/snapshot-storage-type", "Kind of storage that holds the files of a pod's checkpoint.", values="`pvc`"
+    "nvidia.com/snapshot-storage-type", "Type of the storage with the files of a pod's checkpoint.", values="`pvc`"
 )
 SNAPSHOT_STORAGE_BASE_PATH = _of_snapshot_pods(
     "nvidia.com/snapshot-storage-base-path",
-    "Directory of that storage, below which each checkpoint has its own.",
+    "Directory of that storage, with a subdirectory for each checkpoint.",
     values="absolute path",
 )
 SNAPSHOT_STATUS = _evolving(
     "nvidia.com/snapshot-checkpoint-status",
-    "What the snapshot agent says of its checkpoint.",
+    "Status of the checkpoint, reported by the snapshot agent.",
     set_by="snapshot agent",
     values="`completed`, `failed`",
     where="checkpoint Jobs",
@@ -262,19 +265,20 @@ def _of_candidates(name: str, summary: str, values: str) -> str:
     )
 
 
-AUTO_CHECKPOINT = _of_snapshots(
-    "auto-checkpoint", "Says that the platform has a PodSnapshot taken for a graph.", "`true`"
-)
+AUTO_CHECKPOINT = _of_snapshots("auto-checkpoint", "The platform requested this PodSnapshot for a graph.", "`true`")
 CHECKPOINT_DELETION_POLICY = _of_snapshots(
-    "checkpoint-deletion-policy", "Whether it goes with its graph.", "`Delete`, `Retain`"
+    "checkpoint-deletion-policy", "Whether it is deleted with its graph.", "`Delete`, `Retain`"
 )
-CHECKPOINT_OWNER_UID = _of_snapshots("checkpoint-owner-uid", "The very graph that it was taken for.", "UID of the DGD")
+CHECKPOINT_OWNER_UID = _of_snapshots(
+    "checkpoint-owner-uid", "UID of the graph that it was taken for.", "UID of the DGD"
+)
 SNAPSHOT_COMPATIBILITY_VERSION = _of_snapshots(
-    "snapshot-compatibility-version", "What its compatibility hash covers.", "`v2`", "PodSnapshots"
+    "snapshot-compatibility-version", "Version of the inputs of its compatibility hash.", "`v2`", "PodSnapshots"
 )
 SNAPSHOT_COMPATIBILITY_HASH = _of_snapshots(
     "snapshot-compatibility-hash",
-    "What a pod must have in common with the one that was captured: image, command, variables, volumes, GPUs, placement.",
+    "Hash of what a pod must have in common with the captured pod: image, command, variables, volumes, "
+    "GPUs, placement.",
     "sha256 (hex)",
     "PodSnapshots",
 )
@@ -282,7 +286,7 @@ SNAPSHOT_GMS_MODE = _of_snapshots(
     "snapshot-gms-mode", "GPU memory service of the captured engine.", "`disabled`", "PodSnapshots"
 )
 RESTORE_CANDIDATE = _of_candidates(
-    "checkpoint-restore-candidate", "Asks for a pod to start from a PodSnapshot, if it can.", "`true`"
+    "checkpoint-restore-candidate", "Requests that a pod starts from a PodSnapshot, if possible.", "`true`"
 )
 RESTORE_SOURCE = _of_candidates(
     "checkpoint-name", "The SnapshotJob or PodSnapshot that a pod starts from.", "name of an object in its namespace"
@@ -294,13 +298,15 @@ RESTORE_SNAPSHOT_CONTENT = _of_candidates(
     "restore-snapshot-content", "The PodSnapshotContent of the PodSnapshot.", "name of a PodSnapshotContent"
 )
 RESTORE_SNAPSHOT_GMS_MODE = _of_candidates(
-    "restore-snapshot-gms-mode", "GPU memory service that the PodSnapshot is of.", "`disabled`"
+    "restore-snapshot-gms-mode", "GPU memory service of the engine in the PodSnapshot.", "`disabled`"
 )
 RESTORE_SNAPSHOT_VERSION = _of_candidates(
-    "restore-snapshot-version", "What the compatibility hash of the PodSnapshot covers.", "`v2`"
+    "restore-snapshot-version", "Version of the inputs of the PodSnapshot's compatibility hash.", "`v2`"
 )
 RESTORE_COMPATIBILITY_HASH = _of_candidates(
-    "restore-snapshot-compatibility-hash", "What a pod must have in common with the captured one.", "sha256 (hex)"
+    "restore-snapshot-compatibility-hash",
+    "Hash of what a pod must have in common with the captured pod.",
+    "sha256 (hex)",
 )
 RESTORE_TARGETS = _of_candidates(
     "restore-target-containers", "Containers that are restored.", "comma-separated container names"
@@ -318,7 +324,7 @@ RESTORE_FROM = _evolving(
 )
 RESTORE_CONTAINER_MAP = _evolving(
     "nvidia.com/restore-container-map",
-    "Into which containers, where they are not called as the captured one.",
+    "Containers into which it is restored, if their names differ from the captured ones.",
     set_by="admission",
     read_by="Snapshot's agent",
     values="comma-separated `captured=restored`",
@@ -326,14 +332,14 @@ RESTORE_CONTAINER_MAP = _evolving(
 )
 ROTATE_AUTHORITY = _add(
     "nvidia.com/rotate-authority",
-    "Asks for a new authority of the webhooks' certificates now; it goes away when that is made.",
+    "Requests a new CA for the webhooks' certificates now; the platform removes the annotation when the CA is created.",
     read_by="admission",
     values="anything",
     where="the Secret of `server.webhook.secretName`",
 )
 REQUEST_UID = _evolving(
     "dgdr.nvidia.com/uid",
-    "The very request that an object was made for, which another one of the same name is not.",
+    "UID of the request that an object was created for; another request with the same name has a different UID.",
     set_by="profiler",
     read_by="profiler",
     values="UID of the DynamoGraphDeploymentRequest",
@@ -341,7 +347,7 @@ REQUEST_UID = _evolving(
 )
 PLANNER_CONFIG = _evolving(
     "nvidia.com/planner-config",
-    "Asks the planner service to scale a graph, by the PlannerConfig in a ConfigMap of its namespace.",
+    "Requests that the planner service scales a graph, with the PlannerConfig in a ConfigMap of the graph's namespace.",
     set_by="profiler, user",
     read_by="planner",
     values="name of a ConfigMap in the graph's namespace, with key `planner_config.json` or `planner_config.yaml`",
@@ -349,21 +355,22 @@ PLANNER_CONFIG = _evolving(
 )
 GPU_POWER_LIMIT = _evolving(
     "dynamo.nvidia.com/gpu-power-limit",
-    "Watts that each GPU of a pod may draw: NVIDIA's Power Agent sets the limit, and the planner counts it.",
+    "Power limit of each GPU of a pod, in watts: NVIDIA's Power Agent sets the limit, and the planner "
+    "includes it in its budget.",
     read_by="Power Agent, planner",
     values="whole number above 0, such as `500`",
     where="pod templates of workers",
 )
 SCALING_POLICY = _evolving(
     "nvidia.com/scaling-policy",
-    "How far and how fast scale commands may scale the components of a graph, where it differs from the settings.",
+    "Limits for the size and speed of scale commands for the components of a graph, if they differ from the settings.",
     read_by="scaler",
     values="YAML or JSON, by component or `*`: `{Decode: {min: 2, max: 8, up: {step: 2, cooldown: 30s}, down: {cooldown: 5m}}}`",
     where="DGDs",
 )
 SCALING_INTENTS = _evolving(
     "nvidia.com/scaling-intents",
-    "What scale commands asked for and what is not done yet, for its life time: held, or refused for a budget.",
+    "Scale commands that are not done yet, for as long as they are valid: held, or refused for a budget.",
     set_by="scaler",
     read_by="scaler",
     values="JSON, by component",
@@ -371,7 +378,7 @@ SCALING_INTENTS = _evolving(
 )
 LAST_SCALED = _evolving(
     "nvidia.com/last-scaled",
-    "What scale commands did last, so that none is carried out twice and components rest between two of them.",
+    "The last scale commands, so that none is executed twice, and components have a cooldown between two commands.",
     set_by="scaler",
     read_by="scaler",
     values="JSON, by component",
@@ -379,7 +386,8 @@ LAST_SCALED = _evolving(
 )
 LOADED_ADAPTER = _evolving(
     "nvidia.com/loaded-adapter",
-    "Which LoRA adapters workers may have loaded for a model, so that they are unloaded when it changes or goes.",
+    "LoRA adapters that workers may have loaded for a model, so that they are unloaded if the model "
+    "changes or is deleted.",
     set_by="model-discovery",
     read_by="model-discovery",
     values="JSON: name, hash of the source, earlier names",
@@ -387,15 +395,15 @@ LOADED_ADAPTER = _evolving(
 )
 IDEMPOTENCY = _add(
     "dynadmin.nvidia.com/idempotency",
-    "Remembers the request that created an object, so that the same request again creates no other.",
+    "Identifies the request that created an object, so that a repeated request creates no second object.",
     set_by="dynadmin",
     read_by="dynadmin",
-    values="sha256 (hex) of the user and the Idempotency-Key, a dot, and that of the body",
+    values="sha256 (hex) of the user and the Idempotency-Key, a dot, and the sha256 of the body",
     where="DGDs, DGDRs, DynamoModels, DynamoCheckpoints",
 )
 BENTO_TAG = _evolving(
     "nvidia.com/bento-tag",
-    "The archive that a Job builds an image of, for people.",
+    "Archive from which a Job builds an image; for users only.",
     set_by="image-builder",
     read_by="kubectl users",
     values="name:version",
@@ -403,7 +411,7 @@ BENTO_TAG = _evolving(
 )
 ARCHIVE_DIGEST = _evolving(
     "nvidia.com/archive-digest",
-    "Digest of the archive that a Job builds an image of, for people.",
+    "Digest of the archive from which a Job builds an image; for users only.",
     set_by="image-builder",
     read_by="kubectl users",
     values="`sha256:` and 64 hex digits",
@@ -411,7 +419,7 @@ ARCHIVE_DIGEST = _evolving(
 )
 IMAGE_DIGEST = _evolving(
     "nvidia.com/image-digest",
-    "Digest of the image that a Job has pushed; the image-builder records it while the Job's pod exists.",
+    "Digest of the image that a Job pushed; the image-builder records it while the Job's pod exists.",
     set_by="image-builder",
     read_by="image-builder",
     values="`sha256:` and 64 hex digits",
@@ -419,7 +427,7 @@ IMAGE_DIGEST = _evolving(
 )
 ISTIO_INJECT = _add(
     "sidecar.istio.io/inject",
-    "Keeps the proxy of Istio out of a pod that has to end, and of endpoint pickers where Istio is the service mesh.",
+    "Keeps the Istio proxy out of pods that must end, and out of endpoint pickers if Istio is the service mesh.",
     set_by="pod-builder",
     read_by="Istio",
     values="`false`",
@@ -427,7 +435,7 @@ ISTIO_INJECT = _add(
 )
 LINKERD_INJECT = _add(
     "linkerd.io/inject",
-    "Keeps the proxy of Linkerd out of a pod that has to end.",
+    "Keeps the Linkerd proxy out of a pod that must end.",
     set_by="pod-builder",
     read_by="Linkerd",
     values="`disabled`",

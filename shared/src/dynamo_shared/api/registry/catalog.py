@@ -1,23 +1,23 @@
-"""What an entry of a registry says, and the catalogue that collects entries while a module defines its constants."""
+"""An entry of a registry, and the catalogue that collects entries while a module defines its constants."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 
 class Stability(StrEnum):
-    """What of a name may be counted on."""
+    """Whether users can rely on a name."""
 
     STABLE = "stable"
-    """It stays, or goes with notice, as the deprecation policy says."""
+    """It stays, or is removed after a notice, as the deprecation policy says."""
     EVOLVING = "evolving"
-    """It belongs to a feature that is still on its way (failover, checkpoints, profiling), and may change with it."""
+    """It belongs to a feature in development (failover, checkpoints, profiling), and may change with that feature."""
     COMPATIBILITY = "compatibility"
-    """Other control planes wrote it, and it is read for their sake."""
+    """The platform reads it only because other control planes wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One public name: `values` gives its format or possible values, `where` the kind of object that carries it."""
+    """One public name: `values` is its format or its possible values, `where` the kind of object that has it."""
 
     name: str
     purpose: str
@@ -30,9 +30,9 @@ class CatalogEntry:
 
 @dataclass(slots=True)
 class Catalog:
-    """One registry. `add` files an entry and gives the name back, a plain str that any serialiser takes.
+    """One registry. `add` adds an entry and returns the name, a plain str that any serialiser accepts.
 
-    `set_by` and `read_by` are of entries that say nothing else.
+    `set_by` and `read_by` are the defaults for entries.
     """
 
     title: str
@@ -54,7 +54,9 @@ class Catalog:
         where: str = "",
         stability: Stability = Stability.STABLE,
     ) -> str:
-        """File a name; ValueError where it stands already: two meanings for one name is what a registry prevents."""
+        """Add a name; ValueError if it is already registered with the same `where`, because a name has only one
+        meaning.
+        """
         if any(entry.name == name and entry.where == where for entry in self.entries):
             raise ValueError(f"{self.title}: {name} is registered twice")
         set_by, read_by = set_by or self.set_by, read_by or self.read_by

@@ -1,4 +1,4 @@
-"""Environment variables that the platform gives to containers of a graph, or reads from them."""
+"""Environment variables that the platform sets in containers of a graph, or reads from them."""
 
 from functools import partial
 
@@ -6,8 +6,8 @@ from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
     "Environment variables",
-    "A variable that a user sets on a container wins over the one of the platform. "
-    "Settings of the platform's own services have variables, too: [configuration](configuration.md) names them.",
+    "A variable that a user sets on a container takes precedence over the platform's. The settings of the"
+    " platform's own services have variables, too: [configuration](configuration.md) lists them.",
     "Variable",
     "Values",
     read_by="Dynamo runtime",
@@ -16,17 +16,17 @@ _EVERY = "every main container"
 _WORKERS = "workers"
 _add = CATALOG.add
 _evolving = partial(CATALOG.add, stability=Stability.EVOLVING)
-# By which containers have them, where several have the same.
+# By the containers with the variable, if several variables share them.
 _of_all, _of_workers = partial(_add, where=_EVERY), partial(_add, where=_WORKERS)
 _of_policies = partial(_evolving, where="workers whose graph has a kvTransferPolicy")
 _of_failover = partial(_evolving, where="engines of a failover group")
 _of_planners = partial(_add, set_by="user", read_by="planners after 1.1", where="planners")
 _of_profiling = partial(_evolving, set_by="profiler", read_by="profiler", where="profiling jobs")
 
-# Who and where the container is
+# Identity and location of the container
 DYN_NAMESPACE = _of_all(
     "DYN_NAMESPACE",
-    "Dynamo namespace that the component registers itself in.",
+    "Dynamo namespace in which the component registers.",
     values="`dynamo`, or `<namespace>-<graph>`",
 )
 DYN_NAMESPACE_PREFIX = _add(
@@ -37,12 +37,12 @@ DYN_NAMESPACE_PREFIX = _add(
 )
 DYN_NAMESPACE_PREFIX_STRICT = _add(
     "DYN_NAMESPACE_PREFIX_STRICT",
-    "Whether behind that prefix only a generation of the graph's own workers may stand.",
+    "Whether only one generation of the graph's own workers may match that prefix.",
     values="`true`",
     where="frontends, and endpoint pickers without `eppConfig`, whose `runtimeVersionOverride` is 1.6.0 or later",
 )
 DYN_NAMESPACE_WORKER_SUFFIX = _of_workers(
-    "DYN_NAMESPACE_WORKER_SUFFIX", "Keeps generations of workers apart while a graph is updated.", values="worker hash"
+    "DYN_NAMESPACE_WORKER_SUFFIX", "Separates generations of workers during an update of a graph.", values="worker hash"
 )
 DYN_COMPONENT = _of_all(
     "DYN_COMPONENT",
@@ -53,7 +53,7 @@ DYN_PARENT_DGD_K8S_NAME = _of_all(
     "DYN_PARENT_DGD_K8S_NAME",
     "Graph that the pod belongs to; the planner scales it.",
     read_by="Dynamo runtime, planner",
-    values="name of the DGD; of the DCD where it stands alone",
+    values="name of the DGD; of the DCD if it has no graph",
 )
 DYN_PARENT_DGD_K8S_NAMESPACE = _of_all(
     "DYN_PARENT_DGD_K8S_NAMESPACE",
@@ -73,7 +73,7 @@ POD_NAMESPACE = _add(
 POD_UID = _of_all("POD_UID", "UID of the pod.", values="downward API metadata.uid")
 CONTAINER_NAME = _add(
     "CONTAINER_NAME",
-    "Container that registers itself, where discovery counts containers and not pods.",
+    "Container that registers, if discovery registers containers instead of pods.",
     values="container name",
     where="main containers and frontend sidecars with discovery mode `container`",
 )
@@ -84,9 +84,9 @@ _ON_NODES = (
 )
 DYNAMO_RANK = _evolving(
     "DYNAMO_RANK",
-    "Which node of its replica the container is on. With Grove and more than two nodes it needs Grove 0.1.0-alpha.14.",
+    "Index of the container's node in its replica. With Grove and more than two nodes it needs Grove 0.1.0-alpha.14.",
     read_by="commands of the user",
-    values="integer from 0, which is the leader",
+    values="integer from 0; 0 is the leader",
     where=_ON_NODES,
 )
 DYNAMO_LEADER_ADDRESS = _evolving(
@@ -100,9 +100,9 @@ DYNAMO_LEADER_ADDRESS = _evolving(
 # Discovery and infrastructure
 DYN_DISCOVERY_BACKEND = _add(
     "DYN_DISCOVERY_BACKEND",
-    "Where components find each other; absent means etcd.",
+    "Discovery backend of the components; if absent, etcd.",
     values="`kubernetes`",
-    where="main containers, unless discovery is through etcd",
+    where="main containers, unless discovery uses etcd",
 )
 DYN_KUBE_DISCOVERY_MODE = _add(
     "DYN_KUBE_DISCOVERY_MODE",
@@ -112,15 +112,16 @@ DYN_KUBE_DISCOVERY_MODE = _add(
 )
 NATS_SERVER = _add(
     "NATS_SERVER",
-    "NATS of the workloads. The platform's own NATS is never given here: the variable alone makes the runtime connect.",
+    "NATS of the workloads. The platform never sets its own NATS here, because the runtime connects if "
+    "the variable is set.",
     values="URL, from infrastructure.natsAddress",
-    where="main containers, where configured",
+    where="main containers, if configured",
 )
 ETCD_ENDPOINTS = _add(
     "ETCD_ENDPOINTS",
     "etcd of the workloads.",
     values="URL, from infrastructure.etcdAddress",
-    where="main containers, where configured",
+    where="main containers, if configured",
 )
 
 
@@ -129,38 +130,40 @@ def _tls(name: str, what: str, setting: str) -> str:
         name,
         f"{what}.",
         values=f"from infrastructure.{setting}",
-        where="main containers, where configured",
+        where="main containers, if configured",
         stability=Stability.COMPATIBILITY,
     )
 
 
-#: TLS between the components of a graph, and to the workloads' NATS; files are those that pod templates mount.
-NATS_TLS_CA_CERT_PATH = _tls("NATS_TLS_CA_CERT_PATH", "Authorities of the workloads' NATS", "natsTLSCAPath")
+#: TLS between the components of a graph, and to the workloads' NATS; pod templates mount the files.
+NATS_TLS_CA_CERT_PATH = _tls("NATS_TLS_CA_CERT_PATH", "CA certificates for the workloads' NATS", "natsTLSCAPath")
 NATS_TLS_CLIENT_CERT_PATH = _tls("NATS_TLS_CLIENT_CERT_PATH", "Certificate to NATS", "natsTLSClientCertPath")
 NATS_TLS_CLIENT_KEY_PATH = _tls("NATS_TLS_CLIENT_KEY_PATH", "Its key", "natsTLSClientKeyPath")
-DYN_TCP_TLS_CERT_PATH = _tls("DYN_TCP_TLS_CERT_PATH", "Certificate of a TCP server", "tcpTLSCertPath")
+DYN_TCP_TLS_CERT_PATH = _tls("DYN_TCP_TLS_CERT_PATH", "Certificate of TCP servers", "tcpTLSCertPath")
 DYN_TCP_TLS_KEY_PATH = _tls("DYN_TCP_TLS_KEY_PATH", "Its key", "tcpTLSKeyPath")
 DYN_TCP_TLS_CA_CERT_PATH = _tls("DYN_TCP_TLS_CA_CERT_PATH", "Authorities of TCP peers", "tcpTLSCAPath")
 DYN_TCP_TLS_CLIENT_CERT_PATH = _tls(
-    "DYN_TCP_TLS_CLIENT_CERT_PATH", "Certificate to TCP servers", "tcpTLSClientCertPath"
+    "DYN_TCP_TLS_CLIENT_CERT_PATH", "Client certificate for TCP servers", "tcpTLSClientCertPath"
 )
 DYN_TCP_TLS_CLIENT_KEY_PATH = _tls("DYN_TCP_TLS_CLIENT_KEY_PATH", "Its key", "tcpTLSClientKeyPath")
 DYN_TCP_TLS_CLIENT_CA_CERT_PATH = _tls(
-    "DYN_TCP_TLS_CLIENT_CA_CERT_PATH", "Authorities of TCP clients", "tcpTLSClientCAPath"
+    "DYN_TCP_TLS_CLIENT_CA_CERT_PATH", "CA certificates for TCP clients", "tcpTLSClientCAPath"
 )
-DYN_TCP_TLS_SERVER_NAME = _tls("DYN_TCP_TLS_SERVER_NAME", "Name in the certificate of TCP servers", "tcpTLSServerName")
+DYN_TCP_TLS_SERVER_NAME = _tls(
+    "DYN_TCP_TLS_SERVER_NAME", "Host name in the certificate of TCP servers", "tcpTLSServerName"
+)
 MODEL_EXPRESS_URL = _add(
     "MODEL_EXPRESS_URL",
-    "Model Express server that workers fetch weights from.",
+    "Model Express server from which workers fetch weights.",
     values="URL, from infrastructure.modelExpressURL",
-    where="main containers, where configured",
+    where="main containers, if configured",
 )
 PROMETHEUS_ENDPOINT = _add(
     "PROMETHEUS_ENDPOINT",
-    "Prometheus that the planner reads.",
+    "Prometheus server that the planner queries.",
     read_by="planner",
     values="URL, from infrastructure.prometheusEndpoint",
-    where="main containers, where configured",
+    where="main containers, if configured",
 )
 
 # Frontend
@@ -168,27 +171,29 @@ DYNAMO_PORT = _add("DYNAMO_PORT", "Port of the frontend's API (older name).", va
 DYN_HTTP_PORT = _add("DYN_HTTP_PORT", "Port of the frontend's API.", values="`8000`", where="frontends")
 
 # Workers
-DYN_SYSTEM_ENABLED = _of_workers("DYN_SYSTEM_ENABLED", "Switches the system port on.", values="`true`")
+DYN_SYSTEM_ENABLED = _of_workers("DYN_SYSTEM_ENABLED", "Enables the system port.", values="`true`")
 DYN_SYSTEM_PORT = _add(
     "DYN_SYSTEM_PORT", "Port of health, metrics and LoRA management.", values="`9090`", where="workers, planners"
 )
 DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS = _of_workers(
-    "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS", "Endpoints whose health makes /health.", values='JSON list, `["generate"]`'
+    "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS",
+    "Endpoints whose health determines the status of /health.",
+    values='JSON list, `["generate"]`',
 )
 DYN_SYSTEM_STARTING_HEALTH_STATUS = _of_failover(
     "DYN_SYSTEM_STARTING_HEALTH_STATUS",
-    "Health until the engine says otherwise; shadow engines start as not ready.",
+    "Health status until the engine reports its own; shadow engines start as not ready.",
     values="`notready`",
 )
 DYN_HEALTH_CHECK_ENABLED = _of_workers(
     "DYN_HEALTH_CHECK_ENABLED", "Whether the worker checks itself with canary requests.", values="`false`, `true`"
 )
 DYN_HEALTH_CHECK_PAYLOAD = _of_workers(
-    "DYN_HEALTH_CHECK_PAYLOAD", "Canary request, as JSON, in place of the engine's.", set_by="user"
+    "DYN_HEALTH_CHECK_PAYLOAD", "Canary request, as JSON, instead of the engine's default.", set_by="user"
 )
 NIXL_TELEMETRY_ENABLE = _of_workers("NIXL_TELEMETRY_ENABLE", "Telemetry of NIXL.", read_by="NIXL", values="`n`, `y`")
 NIXL_TELEMETRY_EXPORTER = _of_workers(
-    "NIXL_TELEMETRY_EXPORTER", "How NIXL shows its telemetry.", read_by="NIXL", values="`prometheus`"
+    "NIXL_TELEMETRY_EXPORTER", "Exporter of NIXL's telemetry.", read_by="NIXL", values="`prometheus`"
 )
 NIXL_TELEMETRY_PROMETHEUS_PORT = _of_workers(
     "NIXL_TELEMETRY_PROMETHEUS_PORT", "Port of NIXL's telemetry.", read_by="NIXL", values="`19090`"
@@ -198,7 +203,7 @@ DYN_FORWARDPASS_METRIC_PORT = _of_workers(
 )
 VLLM_CACHE_ROOT = _add(
     "VLLM_CACHE_ROOT",
-    "Where vLLM keeps compiled kernels.",
+    "Directory in which vLLM caches compiled kernels.",
     read_by="vLLM",
     values="mount path of spec.compilationCache",
     where="vLLM workers with a compilation cache",
@@ -209,29 +214,33 @@ PLANNER_PROMETHEUS_PORT = _add(
     "PLANNER_PROMETHEUS_PORT", "Port of the planner's metrics.", read_by="planner", values="`9085`", where="planners"
 )
 USE_STREAMING = _add(
-    "USE_STREAMING", "Streaming between gateway and picker.", read_by="EPP", values="`true`", where="endpoint pickers"
+    "USE_STREAMING",
+    "Mode of streaming between gateway and picker.",
+    read_by="EPP",
+    values="`true`",
+    where="endpoint pickers",
 )
 RUST_LOG = _add(
     "RUST_LOG", "Log filter of the picker's router.", read_by="EPP", values="tracing filter", where="endpoint pickers"
 )
 HOME = _add(
     "HOME",
-    "Home directory, in which the picker of 1.5.0 and later keeps what it downloads of models.",
+    "Home directory, in which the picker of 1.5.0 and later stores downloaded model files.",
     read_by="EPP",
     values="`/home/dynamo`",
     where="endpoint pickers without eppConfig",
 )
 DYN_ENFORCE_DISAGG = _add(
     "DYN_ENFORCE_DISAGG",
-    "Whether requests must wait for a prefill worker, instead of being served by a decode worker alone.",
+    "Whether requests must wait for a prefill worker, instead of going to a decode worker only.",
     read_by="EPP",
     values="`false`",
     where="endpoint pickers",
 )
 DYN_DEPLOYMENT_CONFIG = _add(
     "DYN_DEPLOYMENT_CONFIG",
-    "Configuration of older graphs: its workers, resources and routing are taken over; the frontend's port, namespace and "
-    "component are written.",
+    "Configuration of older graphs: the platform applies its workers, resources and routing, and writes "
+    "the frontend's port, namespace and component into it.",
     set_by="user, pod-builder",
     read_by="pod-builder, Dynamo runtime",
     values="JSON or YAML, [described here](contracts.md#dyn_deployment_config)",
@@ -241,7 +250,7 @@ DYN_DEPLOYMENT_CONFIG = _add(
 
 DYN_ROUTER_MODE = _add(
     "DYN_ROUTER_MODE",
-    "How a frontend chooses a worker; from DYN_DEPLOYMENT_CONFIG where it has routing.",
+    "How a frontend selects a worker; from DYN_DEPLOYMENT_CONFIG if that sets routing.",
     set_by="user, pod-builder, dynadmin",
     read_by="frontend",
     values="`kv`, `round-robin`, `random`",
@@ -251,28 +260,28 @@ DYN_ROUTER_MODE = _add(
 # Several nodes
 POD_IP = _add(
     "POD_IP",
-    "Address of the pod, which its Ray head registers under.",
+    "Address of the pod, under which its Ray head registers.",
     read_by="Ray",
     values="downward API status.podIP",
-    where="vLLM workers on one node whose experts are elastic",
+    where="vLLM workers on one node with elastic experts",
 )
 VLLM_DP_MASTER_IP = _add(
     "VLLM_DP_MASTER_IP",
-    "Address of the Ray node that data-parallel engines look for.",
+    "Address of the Ray node that data-parallel engines connect to.",
     read_by="vLLM",
     values="downward API status.podIP",
-    where="vLLM workers on one node whose experts are elastic",
+    where="vLLM workers on one node with elastic experts",
 )
 VLLM_NIXL_SIDE_CHANNEL_HOST = _add(
     "VLLM_NIXL_SIDE_CHANNEL_HOST",
-    "Address under which other nodes reach a worker's NIXL.",
+    "Address at which other nodes reach a worker's NIXL.",
     read_by="vLLM",
     values="downward API status.podIP",
     where="multi-node vLLM workers",
 )
 OMPI_MCA_ORTE_KEEP_FQDN_HOSTNAMES = _add(
     "OMPI_MCA_orte_keep_fqdn_hostnames",
-    "Keeps host names whole, as pods have no short ones.",
+    "Keeps full host names, because pods have no short ones.",
     read_by="mpirun",
     values="`1`",
     where="multi-node TensorRT-LLM workers",
@@ -282,7 +291,7 @@ OMPI_MCA_ORTE_KEEP_FQDN_HOSTNAMES = _add(
 ENGINE_ID = _of_failover("ENGINE_ID", "Index of an engine in its failover group.", values="integer from 0")
 FAILOVER_LOCK_PATH = _of_failover(
     "FAILOVER_LOCK_PATH",
-    "Lock that the engine which serves holds.",
+    "Lock file that the active engine holds.",
     values="path in the volume shared with the GPU memory service",
 )
 DYN_VLLM_GMS_SHADOW_MODE = _of_failover(
@@ -290,7 +299,7 @@ DYN_VLLM_GMS_SHADOW_MODE = _of_failover(
 )
 GMS_SOCKET_DIR = _evolving(
     "GMS_SOCKET_DIR",
-    "Where the GPU memory service has its sockets.",
+    "Directory with the sockets of the GPU memory service.",
     read_by="GPU memory service, engines",
     values="absolute path",
     where="containers with GPU memory service",
@@ -312,37 +321,39 @@ NNODES = _evolving(
 )
 DYN_TOPOLOGY_ENABLED = _of_policies(
     "DYN_TOPOLOGY_ENABLED",
-    "Has a worker read the domains of the topology that it is in, from files, and register them.",
+    "Makes a worker read its topology domains from files, and register them.",
     values="`true`",
 )
 DYN_TOPOLOGY_MOUNT_PATH = _of_policies(
     "DYN_TOPOLOGY_MOUNT_PATH",
-    "Directory with a file for each kind of domain, which has the worker's own domain.",
+    "Directory with a file for each kind of domain; each file contains the worker's own domain.",
     values="`/etc/dynamo/topology`",
 )
 DYN_KV_TRANSFER_DOMAIN = _of_policies(
     "DYN_KV_TRANSFER_DOMAIN",
-    "Kind of domain that KV caches stay in between prefill and decode workers.",
+    "Kind of domain within which KV caches move between prefill and decode workers.",
     values="name of a file in `DYN_TOPOLOGY_MOUNT_PATH`, such as `zone`",
 )
 DYN_KV_TRANSFER_ENFORCEMENT = _of_policies(
     "DYN_KV_TRANSFER_ENFORCEMENT",
-    "Whether KV caches must stay in their domain, or had better.",
+    "Whether it is required that KV caches stay in their domain, or only preferred.",
     values="`required`, `preferred`",
 )
 DYN_KV_TRANSFER_PREFERRED_WEIGHT = _of_policies(
-    "DYN_KV_TRANSFER_PREFERRED_WEIGHT", "How much decode workers of the same domain are favoured.", values="0 to 1"
+    "DYN_KV_TRANSFER_PREFERRED_WEIGHT",
+    "Weight of the preference for decode workers in the same domain.",
+    values="0 to 1",
 )
 DYN_SNAPSHOT_CONTROL_DIR = _evolving(
     "DYN_SNAPSHOT_CONTROL_DIR",
-    "Where a container and the snapshot agent leave each other signs.",
+    "Directory for signal files between a container and the snapshot agent.",
     read_by="Dynamo runtime, snapshot agent",
     values="`/snapshot-control`",
     where="containers of checkpoint jobs",
 )
 SNAPSHOT_CONTROL_DIR = _evolving(
     "SNAPSHOT_CONTROL_DIR",
-    "Where a container and Snapshot's agent leave each other signs.",
+    "Directory for signal files between a container and Snapshot's agent.",
     set_by="admission",
     read_by="Dynamo runtime, Snapshot's agent",
     values="`/snapshot-control`",
@@ -350,13 +361,13 @@ SNAPSHOT_CONTROL_DIR = _evolving(
 )
 SNAPSHOT_RESTORE_STANDBY = _evolving(
     "SNAPSHOT_RESTORE_STANDBY",
-    "Has an engine wait for Snapshot's agent, which puts the captured processes in its place.",
+    "Makes an engine wait for Snapshot's agent, which replaces it with the captured processes.",
     set_by="admission",
     values="`1`",
     where="containers that start from a PodSnapshot",
 )
 
-# Several nodes, from those who make the groups
+# Several nodes, set by the controllers of the groups
 LWS_LEADER_ADDRESS = _add(
     "LWS_LEADER_ADDRESS",
     "Host name of the leader of a pod's group.",
@@ -375,7 +386,7 @@ LWS_WORKER_INDEX = _add(
 )
 LEADER_HOST = _add(
     "LEADER_HOST",
-    "Leader that a worker of vLLM waits for before it starts.",
+    "Leader that a vLLM worker waits for before it starts.",
     read_by="the script wait-for-leader.py",
     values="host name",
     where="init containers of multi-node vLLM workers",
@@ -389,7 +400,7 @@ LEADER_PORT = _add(
 )
 GROVE_PCSG_NAME = _evolving(
     "GROVE_PCSG_NAME",
-    "PodCliqueScalingGroup of a pod; host names of its group begin with it.",
+    "PodCliqueScalingGroup of a pod; the host names in the group begin with its name.",
     set_by="Grove",
     read_by="commands that pod-builder writes",
     values="name",
@@ -397,7 +408,7 @@ GROVE_PCSG_NAME = _evolving(
 )
 GROVE_PCSG_INDEX = _evolving(
     "GROVE_PCSG_INDEX",
-    "Which replica of its PodCliqueScalingGroup a pod belongs to.",
+    "Index of the pod's replica in its PodCliqueScalingGroup.",
     set_by="Grove",
     read_by="commands that pod-builder writes",
     values="integer from 0",
@@ -413,7 +424,7 @@ GROVE_PCLQ_POD_INDEX = _evolving(
 )
 GROVE_PCSG_POD_INDEX = _evolving(
     "GROVE_PCSG_POD_INDEX",
-    "Index of a pod among all pods of its replica, from Grove 0.1.0-alpha.14 on.",
+    "Index of a pod among all pods of its replica, since Grove 0.1.0-alpha.14.",
     set_by="Grove",
     read_by="DYNAMO_RANK",
     values="integer from 0",
@@ -421,46 +432,44 @@ GROVE_PCSG_POD_INDEX = _evolving(
 )
 GROVE_HEADLESS_SERVICE = _evolving(
     "GROVE_HEADLESS_SERVICE",
-    "Headless Service below which the pods of a PodCliqueSet have host names.",
+    "Headless Service that provides the host names of a PodCliqueSet's pods.",
     set_by="Grove",
     read_by="commands that pod-builder writes",
     values="host name",
     where="pods of PodCliqueSets",
 )
 
-# Profiling, and what the planner reads besides
-DGDR_NAME = _of_profiling(
-    "DGDR_NAME", "Request that a profiling job works for.", values="name of the DynamoGraphDeploymentRequest"
-)
+# Profiling, and other variables that the planner reads
+DGDR_NAME = _of_profiling("DGDR_NAME", "Request of a profiling Job.", values="name of the DynamoGraphDeploymentRequest")
 DGDR_NAMESPACE = _of_profiling("DGDR_NAMESPACE", "Namespace of that request.", values="namespace name")
 DGDR_UID = _of_profiling("DGDR_UID", "UID of that request.", values="UID")
 HUGGING_FACE_HUB_TOKEN = _of_profiling(
     "HUGGING_FACE_HUB_TOKEN",
-    "Token for models that Hugging Face guards.",
+    "Token for gated models on Hugging Face.",
     values="key HF_TOKEN of the Secret hf-token-secret",
 )
 PROMETHEUS_TOKEN = _of_planners("PROMETHEUS_TOKEN", "Bearer token for Prometheus.", values="token")
 PROMETHEUS_TOKEN_FILE = _of_planners(
-    "PROMETHEUS_TOKEN_FILE", "File that holds that token, read before each request.", values="path"
+    "PROMETHEUS_TOKEN_FILE", "File with that token, read before each request.", values="path"
 )
 PROMETHEUS_SSL_VERIFY = _of_planners(
     "PROMETHEUS_SSL_VERIFY",
-    "Whether the certificate of Prometheus is checked.",
-    values="`true`; anything else leaves it unchecked",
+    "Whether the planner verifies the certificate of Prometheus.",
+    values="`true`; with any other value it is not verified",
 )
 PROMETHEUS_EXTRA_QUERY_PARAMS = _of_planners(
     "PROMETHEUS_EXTRA_QUERY_PARAMS",
-    "Parameters that each query to Prometheus has besides.",
+    "Additional parameters of each query to Prometheus.",
     values="`name=value&name=value`",
 )
 PROMETHEUS_CA_BUNDLE = _of_planners(
-    "PROMETHEUS_CA_BUNDLE", "Authorities to trust for Prometheus.", values="path of a PEM file"
+    "PROMETHEUS_CA_BUNDLE", "CA certificates to trust for Prometheus.", values="path of a PEM file"
 )
 
 # The platform's own services
 POD_SERVICE_ACCOUNT = _add(
     "POD_SERVICE_ACCOUNT",
-    "Service account of the platform: who may change what belongs to it.",
+    "ServiceAccount of a platform service; admission lets it change objects that the platform manages.",
     set_by="the installer",
     read_by="admission",
     values="downward API spec.serviceAccountName",
@@ -468,7 +477,7 @@ POD_SERVICE_ACCOUNT = _add(
 )
 DYN_OPERATOR_ALLOW_GMS_SNAPSHOT = _evolving(
     "DYN_OPERATOR_ALLOW_GMS_SNAPSHOT",
-    "Lets checkpoints and GPU memory service go together, which is refused otherwise.",
+    "Allows checkpoints together with a GPU memory service, which admission refuses by default.",
     set_by="the installer",
     read_by="admission, pod-builder",
     values="`1`",
@@ -476,7 +485,7 @@ DYN_OPERATOR_ALLOW_GMS_SNAPSHOT = _evolving(
 )
 DCGM_METRICS_ENDPOINT_TEMPLATE = _evolving(
     "DCGM_METRICS_ENDPOINT_TEMPLATE",
-    "Where the metrics of a DCGM exporter's pod are.",
+    "Address of the metrics of a DCGM exporter's pod.",
     set_by="the installer",
     read_by="planner (GPU discovery)",
     values="URL with `{POD_IP}`; `http://{POD_IP}:9400/metrics` by default",

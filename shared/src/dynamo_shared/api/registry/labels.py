@@ -1,4 +1,4 @@
-"""Labels that the platform puts on objects or reads from them."""
+"""Labels that the platform sets or reads."""
 
 from functools import partial
 
@@ -6,19 +6,19 @@ from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
     "Labels",
-    "Labels select: Services, PodMonitors, watches and Dynamo's own discovery find objects by them.",
+    "Services, PodMonitors, watches and Dynamo's own discovery select objects by labels.",
     "Label",
     "Values",
 )
 _add = CATALOG.add
 _evolving = partial(CATALOG.add, stability=Stability.EVOLVING)
-# By which objects have them, where several have the same.
+# By the objects with the label, if several labels share them.
 _of_nodes = partial(_add, set_by="GPU feature discovery", read_by="planner (GPU discovery)", where="Nodes")
 _of_cliques = partial(_evolving, set_by="Grove", where="pods of PodCliques")
 
 SELECTOR = _add(
     "nvidia.com/selector",
-    "Ties the pods of one component to their Deployment; the only label in a Deployment's selector.",
+    "Connects the pods of one component with their Deployment; the only label in a Deployment's selector.",
     read_by="Kubernetes",
     values="name of the DynamoComponentDeployment",
     where="pods",
@@ -39,28 +39,28 @@ COMPONENT = _add(
 )
 DYNAMO_NAMESPACE = _add(
     "nvidia.com/dynamo-namespace",
-    "Dynamo namespace in which the runtime registers itself: one graph's workers find each other in it.",
+    "Dynamo namespace in which the runtime registers; the workers of one graph discover each other in it.",
     read_by="Services (selector), InferencePools, Dynamo runtime",
     values="`dynamo` for a component with globalDynamoNamespace, else `<namespace>-<graph>`",
     where="DCDs, Deployments, Services, pods",
 )
 COMPONENT_TYPE = _add(
     "nvidia.com/dynamo-component-type",
-    "What a component does in the graph.",
+    "Type of the component.",
     read_by="Services (selector), PodMonitors, dashboards",
     values="`frontend`, `worker`, `prefill`, `decode`, `planner`, `epp`; `default` when unset",
     where="Deployments, pods",
 )
 SUB_COMPONENT_TYPE = _add(
     "nvidia.com/dynamo-sub-component-type",
-    "Role of a worker, for graphs that came from v1alpha1 (type `worker`, sub-type `prefill` or `decode`).",
+    "Role of a worker, for graphs in v1alpha1 (type `worker`, sub-type `prefill` or `decode`).",
     read_by="router, planner",
     values="`prefill`, `decode`, or any other `subComponentType` of v1alpha1",
     where="Deployments, Services, pods",
 )
 COMPONENT_CLASS = _add(
     "nvidia.com/dynamo-component-class",
-    "The same on every kind of worker, so that an InferencePool selects all of them with one label.",
+    "The same value for every type of worker, so that an InferencePool selects all of them with one label.",
     set_by="pod-builder, in graphs with an endpoint picker",
     read_by="InferencePools",
     values="`worker`",
@@ -68,21 +68,21 @@ COMPONENT_CLASS = _add(
 )
 BASE_MODEL = _add(
     "nvidia.com/dynamo-base-model",
-    "Base model that the pods of a component serve, for people to select by; an annotation has the name in full.",
+    "Base model of the pods of a component, for selectors of users; an annotation has the full name.",
     read_by="kubectl users",
     values="model name, with `--` for `/`, at most 63 characters: `Qwen--Qwen3-0.6B`",
     where="pods",
 )
 BASE_MODEL_HASH = _add(
     "nvidia.com/dynamo-base-model-hash",
-    "Finds the pods, Services and EndpointSlices of a base model, whatever characters its name has.",
+    "Selects the pods, Services and EndpointSlices of a base model, with any characters in its name.",
     read_by="model Services (selector), model-discovery",
     values="first 8 hex digits of the sha256 of the model name",
     where="Services, EndpointSlices, pods",
 )
 DISCOVERY_BACKEND = _add(
     "nvidia.com/dynamo-discovery-backend",
-    "Where the workers of an object register themselves.",
+    "Discovery backend in which the workers of an object register.",
     read_by="Dynamo runtime",
     values="`kubernetes`",
     where="Services, EndpointSlices, pods",
@@ -96,21 +96,21 @@ DISCOVERY_ENABLED = _add(
 )
 WORKER_HASH = _add(
     "nvidia.com/dynamo-worker-hash",
-    "Generation of a graph's workers: workers of different hashes never serve one request together.",
+    "Generation of a graph's workers: workers with different hashes never serve one request together.",
     read_by="pod-builder (rolling updates), Dynamo runtime",
-    values="8 hex digits over the worker specs; `legacy` for workers from before hashes",
+    values="8 hex digits over the worker specs; `legacy` for workers created before the hash existed",
     where="DCDs, pods of workers",
 )
 METRICS_ENABLED = _add(
     "nvidia.com/metrics-enabled",
-    "Lets the PodMonitors scrape a pod. Switched off with the annotation nvidia.com/enable-metrics.",
+    "Includes a pod in the PodMonitors. The annotation nvidia.com/enable-metrics turns it off.",
     read_by="PodMonitors",
     values="`true`",
     where="pods",
 )
 COMPONENT_POD = _add(
     "nvidia.com/dynamo-component-pod",
-    "On a ServiceAccount that component pods use when nothing else names one.",
+    "On the ServiceAccount that component pods use if they name none.",
     set_by="user",
     read_by="pod-builder",
     values="`true`",
@@ -132,7 +132,7 @@ ROLE = _add(
 )
 MANAGED_BY = _add(
     "nvidia.com/managed-by",
-    "On Services of models and objects of profiling that the control plane made.",
+    "On model Services and profiling objects that the control plane created.",
     set_by="pod-builder, planner",
     read_by="kubectl users",
     values="`dynamo-operator`",
@@ -140,7 +140,7 @@ MANAGED_BY = _add(
 )
 APP_MANAGED_BY = _add(
     "app.kubernetes.io/managed-by",
-    "The usual Kubernetes label for who manages an object.",
+    "The usual Kubernetes label for the manager of an object.",
     read_by="kubectl users, dashboards",
     values="`dynamo-operator`",
     where="ServiceAccounts, Roles, RoleBindings, Secrets",
@@ -162,35 +162,35 @@ APP_NAME = _add(
 )
 KAI_QUEUE = _add(
     "kai.scheduler/queue",
-    "Queue of the KAI scheduler that a pod waits in.",
+    "Queue of the KAI scheduler in which a pod waits.",
     read_by="KAI scheduler",
     values="queue name, `dynamo` by default",
     where="pods",
 )
 CHECKPOINT_ID = _evolving(
     "nvidia.com/snapshot-checkpoint-id",
-    "Ties a checkpoint, its job and the pods that start from it.",
+    "Connects a checkpoint, its Job and the pods that start from it.",
     read_by="snapshot agent, pod-builder",
     values="first 16 hex digits of the sha256 of the checkpoint's identity",
     where="DynamoCheckpoints, Jobs, pods",
 )
 CHECKPOINT_SOURCE = _evolving(
     "nvidia.com/snapshot-is-checkpoint-source",
-    "Asks the snapshot agent to checkpoint a pod.",
+    "Requests that the snapshot agent checkpoints a pod.",
     read_by="snapshot agent",
     values="`true`",
     where="pods of checkpoint jobs",
 )
 RESTORE_TARGET = _evolving(
     "nvidia.com/snapshot-is-restore-target",
-    "Says to the snapshot agent that a pod starts from a checkpoint.",
+    "Informs the snapshot agent that a pod starts from a checkpoint.",
     read_by="snapshot agent",
     values="`true`",
     where="pods",
 )
 REQUEST_NAME = _evolving(
     "dgdr.nvidia.com/name",
-    "The DynamoGraphDeploymentRequest that an object was made for.",
+    "The DynamoGraphDeploymentRequest that an object was created for.",
     set_by="profiler",
     read_by="profiler, kubectl users",
     values="name of the DynamoGraphDeploymentRequest",
@@ -198,7 +198,7 @@ REQUEST_NAME = _evolving(
 )
 REQUEST_NAMESPACE = _evolving(
     "dgdr.nvidia.com/namespace",
-    "Namespace of the DynamoGraphDeploymentRequest that an object was made for.",
+    "Namespace of the DynamoGraphDeploymentRequest that an object was created for.",
     set_by="profiler",
     read_by="profiler, kubectl users",
     values="namespace name",
@@ -222,7 +222,7 @@ SERVICE_NAME = _add(
 )
 PROFILER_APP = _evolving(
     "app",
-    "On jobs and pods of the profiler.",
+    "On Jobs and pods of the profiler.",
     set_by="profiler",
     read_by="kubectl users",
     values="`dynamo-profiler`",
@@ -230,7 +230,7 @@ PROFILER_APP = _evolving(
 )
 PROFILER_REQUEST = _evolving(
     "dgdr",
-    "The DynamoGraphDeploymentRequest that a profiling job was made for.",
+    "The DynamoGraphDeploymentRequest that a profiling Job was created for.",
     set_by="profiler",
     read_by="kubectl users",
     values="name of the DynamoGraphDeploymentRequest",
@@ -239,37 +239,37 @@ PROFILER_REQUEST = _evolving(
 GPU_COUNT = _of_nodes("nvidia.com/gpu.count", "GPUs of a node.", values="integer")
 GPU_PRODUCT = _of_nodes(
     "nvidia.com/gpu.product",
-    "Model of a node's GPUs; the profiler finds their gpuSku by it.",
+    "GPU model of a node; the profiler derives gpuSku from it.",
     values="product name, such as `NVIDIA-H200`",
 )
-GPU_MEMORY = _of_nodes("nvidia.com/gpu.memory", "Memory of each of a node's GPUs.", values="MiB")
+GPU_MEMORY = _of_nodes("nvidia.com/gpu.memory", "Memory of each GPU of a node.", values="MiB")
 GROVE_POD_INDEX = _of_cliques(
     "grove.io/podclique-pod-index",
-    "Index of a pod in its PodClique; engines of a failover group have it as ENGINE_ID.",
+    "Index of a pod in its PodClique; engines of a failover group get it as ENGINE_ID.",
     read_by="pods, through the downward API; pod-builder",
     values="integer from 0",
 )
 GROVE_POD_CLIQUE = _of_cliques(
     "grove.io/podclique",
-    "PodClique that a pod belongs to; a graph's status finds the troubles of its pods by it.",
+    "PodClique of a pod; a graph's status uses it to select pods with problems.",
     read_by="pod-builder, autoscalers (selector of adapters)",
     values="name of the PodClique",
 )
 GROVE_SCALING_GROUP = _of_cliques(
     "grove.io/podcliquescalinggroup",
-    "PodCliqueScalingGroup that a pod belongs to.",
+    "PodCliqueScalingGroup of a pod.",
     read_by="pod-builder, planner",
     values="name of the PodCliqueScalingGroup",
 )
 GROVE_SCALING_GROUP_REPLICA = _of_cliques(
     "grove.io/podcliquescalinggroup-replica-index",
-    "Replica of its PodCliqueScalingGroup that a pod belongs to; engines that fail over together have it in common.",
+    "Replica of a pod in its PodCliqueScalingGroup; engines of one failover group have the same value.",
     read_by="pod-builder, planner",
     values="integer from 0",
 )
 JOB_NAME = _add(
     "batch.kubernetes.io/job-name",
-    "Job that a pod belongs to; a checkpoint's status finds the troubles of its pod by it.",
+    "Job of a pod; a checkpoint's status uses it to select a pod with problems.",
     set_by="Kubernetes",
     read_by="pod-builder",
     values="name of the Job",
@@ -277,7 +277,7 @@ JOB_NAME = _add(
 )
 LWS_NAME = _evolving(
     "leaderworkerset.sigs.k8s.io/name",
-    "LeaderWorkerSet that a pod belongs to; a component's status finds the troubles of its pods by it.",
+    "LeaderWorkerSet of a pod; a component's status uses it to select pods with problems.",
     set_by="LeaderWorkerSet",
     read_by="pod-builder, planner",
     values="name of the LeaderWorkerSet",
@@ -285,7 +285,7 @@ LWS_NAME = _evolving(
 )
 LWS_GROUP = _evolving(
     "leaderworkerset.sigs.k8s.io/group-index",
-    "Group of its LeaderWorkerSet that a pod belongs to; a component's status finds the group whose pods are refused by it.",
+    "Group of a pod in its LeaderWorkerSet; a component's status uses it to identify the group whose pods are refused.",
     set_by="LeaderWorkerSet",
     read_by="pod-builder, planner",
     values="integer from 0",
@@ -293,7 +293,7 @@ LWS_GROUP = _evolving(
 )
 IMAGE_BUILD = _evolving(
     "nvidia.com/dynamo-image-build",
-    "The build of an image that a Job and its pod are of.",
+    "Image build of a Job and its pod.",
     set_by="image-builder",
     read_by="image-builder",
     values="16 hex digits: the same for the same tag, archive and image",

@@ -1,4 +1,4 @@
-"""Ports that pods of a graph, and the platform itself, listen on. Probes, Services and PodMonitors go by their names."""
+"""Ports of a graph's pods and of the platform itself. Probes, Services and PodMonitors refer to them by name."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,7 +7,7 @@ from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
     "Ports",
-    "All are TCP. Probes, Services and PodMonitors address them by name.",
+    "All ports use TCP. Probes, Services and PodMonitors refer to them by name.",
     "Port",
     "Name",
 )
@@ -21,7 +21,9 @@ class Port:
     number: int
 
     def container_port(self) -> dict[str, str | int]:
-        """Entry of a container's `ports`; the protocol stands explicitly so that drift compares equal."""
+        """Entry of a container's `ports`; the protocol is explicit, so that a comparison with the stored object shows
+        no drift.
+        """
         return {"name": self.name, "containerPort": self.number, "protocol": "TCP"}
 
 
@@ -58,7 +60,7 @@ SYSTEM = _add(
 )
 NIXL = _add(
     19090,
-    "Telemetry of NIXL, which moves the KV cache between workers.",
+    "Telemetry of NIXL, which moves KV caches between workers.",
     name="nixl",
     read_by="PodMonitors",
     where="workers",
@@ -72,7 +74,7 @@ PLANNER_METRICS = _add(
 )
 EPP_GRPC = _add(
     9002,
-    "Endpoint picker: the gateway asks it for each request.",
+    "Endpoint picker: the gateway calls it for each request.",
     name="grpc",
     read_by="Services, InferencePools",
     where="endpoint pickers",
@@ -99,13 +101,13 @@ FORWARD_PASS_METRICS = _add(
 )
 MPI_SSH = _add(
     2222,
-    "SSH server of TensorRT-LLM workers: the leader starts their ranks through it.",
+    "SSH server of TensorRT-LLM workers: the leader starts their ranks over it.",
     read_by="mpirun of the leader, probes",
     where="multi-node TensorRT-LLM workers",
 )
 VLLM_RAY = _add(
     6379,
-    "Head of the Ray cluster that vLLM spreads over nodes.",
+    "Head of the Ray cluster with which vLLM uses several nodes.",
     read_by="Ray workers",
     where="multi-node vLLM leaders, engines with elastic experts",
 )
@@ -154,14 +156,15 @@ PLANNER_DASHBOARD = _evolving(
 )
 PLANNER_CONTROL = _evolving(
     9086,
-    "Budgets of the planner, changed at run time, on localhost only; control_api_port of its configuration.",
+    "API for the planner's budgets, which can change at run time; only on localhost; control_api_port of "
+    "its configuration.",
     set_by="planners after 1.1",
     read_by="people",
     where="planners",
 )
 DCGM_EXPORTER = _add(
     9400,
-    "Metrics of GPUs, by which the profiler discovers hardware.",
+    "Metrics of GPUs, from which the profiler discovers hardware.",
     set_by="DCGM exporter",
     read_by="planner (GPU discovery)",
     where="DCGM exporters",
