@@ -163,7 +163,7 @@ def test_folders_as_the_profiler_leaves_them(tmp_path: Path) -> None:
     assert (len(profile.prefill), len(profile.decode)) == (3, 2)
     with pytest.raises(ProfileError, match="no profile in this folder"):
         read_profile([_empty(tmp_path)])
-    with pytest.raises(ProfileError, match=r"gone\.npz: No such file"):
+    with pytest.raises(ProfileError, match=r"gone\.npz: no such file"):
         read_profile([tmp_path / "gone.npz"])
     with pytest.raises(ProfileError, match=r"profiles are \.npz or \.json"):
         read_profile([tmp_path / "x.csv"])
