@@ -1,1 +1,1 @@
-"""The profiler: DynamoGraphDeploymentRequests become deployments that keep their objectives."""
+"""The profiler: turns DynamoGraphDeploymentRequests into deployments that keep their objectives."""

@@ -1,4 +1,4 @@
-"""Composition root: all that the profiler service is made of, on one page."""
+"""Composition root: shows all parts of the profiler service on one page."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ NAME = "profiler"
 
 
 class ProfilerService:
-    """Makes deployments of objectives."""
+    """Turns objectives into deployments."""
 
     name = NAME
 

@@ -1,4 +1,4 @@
-"""What the profiler reports: reasons of Kubernetes Events, and CloudEvents about requests."""
+"""The profiler's reports: reasons of Kubernetes Events, and CloudEvents about requests."""
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
@@ -36,7 +36,7 @@ IMAGE_PULL_FAILED = EventReason("ImagePullFailed", "Images of a request's graph 
 
 
 def request_changed(obj: KubeObject, status: KubeObject) -> Fact:
-    """A request's status is about to be written: news where phase, step of profiling or the reason is another one."""
+    """A request's status is about to be written. Reported only if the phase, the profiling step or the reason changed."""
     data = request_data(obj, status)
     before = request_data(obj, obj.get("status") or {})
     if (data.phase, data.profiling_phase, data.reason) == (before.phase, before.profiling_phase, before.reason):
@@ -56,7 +56,7 @@ def request_gone(obj: KubeObject) -> Fact:
 
 
 def request_data(obj: KubeObject, status: KubeObject) -> RequestData:
-    """Data of a request's event; reason and message are those of its Succeeded condition."""
+    """Data of a request's event. Reason and message come from the Succeeded condition."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     summary = find(status.get("conditions", []), "Succeeded") or {}
     figures = (status.get("profilingResults") or {}).get("selectedFigures") or {}

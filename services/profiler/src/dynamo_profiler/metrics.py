@@ -1,11 +1,11 @@
-"""Metrics of the profiler. Their names are from before it was a service of its own."""
+"""Metrics of the profiler. Their names are older than the service."""
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry
 
 
 class ProfilingMetrics(ServiceMetrics):
-    """Rapid profiling: its worker processes, and what came of the sweeps that requests need."""
+    """Metrics of rapid profiling: its worker processes, and the results of sweeps for requests."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)

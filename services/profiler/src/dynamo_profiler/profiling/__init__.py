@@ -1,1 +1,1 @@
-"""From a model, its hardware and an objective to deployments that meet it, with their figures."""
+"""Computes deployments that meet an objective, with their figures, from a model and hardware."""

@@ -1,4 +1,4 @@
-"""Remembers what sweeps gave, by all that determines it: in memory, and where a folder is set, beyond the process."""
+"""Caches answers of sweeps by all their inputs: in memory and, if a folder is configured, on disk."""
 
 import asyncio
 import contextlib
@@ -16,14 +16,16 @@ from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStat
 
 _log = structlog.get_logger(__name__)
 
-#: Of answers: another one is not read, since it lacks what graphs are made of by now.
+#: Format of answers. Answers in another format are ignored, because they lack fields that graphs need now.
 _FORM = 4
-#: Outcomes that are so again next time; what broke may have been the machine's fault.
+#: Outcomes that would repeat. A broken job may have been the machine's fault.
 _LASTING = frozenset({JobStatus.FEASIBLE, JobStatus.INFEASIBLE, JobStatus.TOO_SMALL, JobStatus.UNSUPPORTED})
 
 
 def key_of(job: SimulationSweep | Curves, model_digest: str = "") -> str:
-    """Of all that determines an answer: the job, the release of AI Configurator, and a model's configuration where it is read."""
+    """The key of all inputs of an answer: the job, the release of AI Configurator, and the configuration of a model if
+    the platform read it.
+    """
     text = json.dumps(
         [_FORM, job.job(), version("aiconfigurator"), version("aiconfigurator-core"), model_digest], sort_keys=True
     )
@@ -31,7 +33,7 @@ def key_of(job: SimulationSweep | Curves, model_digest: str = "") -> str:
 
 
 class AnswerCache:
-    """Bounded, the longest unused goes first. Files are a help, never needed: errors with them are logged, no more."""
+    """A bounded cache that evicts the least recently used answer. Errors with files are only logged."""
 
     def __init__(self, entries: int, folder: Path | None) -> None:
         self._entries = entries
@@ -42,7 +44,7 @@ class AnswerCache:
         return len(self._memory)
 
     async def get(self, key: str) -> JobResult | None:
-        """What is remembered; None where nothing is."""
+        """The cached answer, or None."""
         known = self._memory.used(key)
         if known is not None or self._folder is None or not self._entries:
             return known
@@ -52,7 +54,7 @@ class AnswerCache:
         return known
 
     async def put(self, key: str, answer: JobResult) -> None:
-        """Remember an answer that will be the same again."""
+        """Cache an answer that would repeat."""
         if answer.outcome not in _LASTING or not self._entries:
             return
         self._memory[key] = answer

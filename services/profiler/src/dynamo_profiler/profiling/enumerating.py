@@ -1,4 +1,4 @@
-"""Whether thorough profiling has engines to measure (planner.md, b.4): known beforehand, so that a hopeless Job never starts."""
+"""Checks before the Job starts that thorough profiling has engines to measure (planner.md, b.4)."""
 
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.runtime.settings.planner import Rapid
@@ -8,14 +8,14 @@ from dynamo_profiler.profiling.objective import objective_of
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest
 
 _USABLE = 0.9
-"""Share of a GPU's memory that engines take; weights and at least some KV cache must be in it."""
+"""Share of a GPU's memory that engines use. Weights and at least a small KV cache must fit in it."""
 _MIB = 1024 * 1024
 
 
 def require_candidates(request: ProfilingRequest, settings: Rapid) -> None:
-    """ProfilingFailed where no engines of both roles hold the model. One of unknown size is taken to fit.
+    """Raise ProfilingFailed if no engines of both roles hold the model. A model of unknown size counts as fitting.
 
-    Tensor parallel engines stay within a node; experts also spread over nodes.
+    Tensor-parallel engines stay within a node; expert-parallel engines may span nodes.
     """
     objective = objective_of(request)
     model = known_model(objective.model, settings)

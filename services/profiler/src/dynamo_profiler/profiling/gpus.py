@@ -1,11 +1,11 @@
-"""Kinds of GPUs that a request may name: their memory, and what AI Configurator calls the systems that have them."""
+"""Kinds of GPUs that a request may name: their memory, and AI Configurator's names of their systems."""
 
 from dataclasses import dataclass
 
 from dynamo_shared.api.validation.request import GPU_SKUS
 
 _SMALLER = 0.9
-"""Drivers do not all report the same; below this share it is another model: 40 GB of an A100's 80."""
+"""Drivers report slightly different sizes. Below this share it is another model, such as A100s with 40 GB, not 80."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,13 +13,13 @@ class GpuKind:
     """A kind of GPU."""
 
     vram_mib: int | None
-    """memory of one, MiB, as its driver reports it; of an MI250, which is two GPUs, of each; None: not known"""
+    """memory of one GPU as its driver reports it, MiB; an MI250 counts as two GPUs; None: unknown"""
     system: str | None = None
-    """what AI Configurator has figures for; None: it has none"""
+    """AI Configurator's name of the system with figures; None: it has no figures"""
 
 
-#: By `hardware.gpuSku`. AI Configurator knows no L40, V100, T4, GB10, Vera Rubin nor AMD system, and of PCIe boards, A30 and
-#: L4 it has a description without figures; figures of a sibling would mislead.
+#: By `hardware.gpuSku`. AI Configurator does not know L40, V100, T4, GB10, Vera Rubin or AMD systems. For PCIe boards,
+#: A30 and L4, it has a description without figures. Figures of a similar GPU would mislead.
 GPUS: dict[str, GpuKind] = {
     "vr_nvl72": GpuKind(None),
     "gb300": GpuKind(284_208, "gb300"),
@@ -44,25 +44,25 @@ GPUS: dict[str, GpuKind] = {
     "mi200": GpuKind(65_536),
     "mi300": GpuKind(196_592),
 }
-#: Kinds that Dynamo's profiler, which measures engines, has as of release 1.6: it reads no others.
+#: The only kinds that Dynamo's profiler, which measures engines, accepts as of release 1.6.
 MEASURABLE = tuple(sku for sku in GPU_SKUS if sku not in ("gb300", "rtx_pro_6000_server"))
 _TODAYS = {"gb200_sxm": "gb200"}
-"""Newer names of kinds. Profilers before Dynamo 1.6 know the older ones alone, so nodes are reported by these."""
+"""Newer name of a kind -> older name. Profilers before Dynamo 1.6 know only the older names, so nodes report these."""
 
 
 def system_of(sku: str) -> str | None:
-    """What AI Configurator calls a system of such GPUs; None where it has no figures."""
+    """AI Configurator's name of a system with such GPUs; None if it has no figures."""
     known = GPUS.get(sku)
     return known.system if known else None
 
 
 def with_figures() -> str:
-    """Kinds that AI Configurator has figures of, in words."""
+    """The kinds with figures in AI Configurator, as text."""
     return ", ".join(sku for sku, kind in GPUS.items() if kind.system)
 
 
 def vram_of(sku: str, stated_mib: float | None) -> float | None:
-    """Memory of one GPU in MiB: as the request states it, else as its driver reports it; None where neither is known."""
+    """Memory of one GPU in MiB: the request's value, otherwise the driver's; None if neither is known."""
     if stated_mib:
         return stated_mib
     known = GPUS.get(sku)
@@ -70,11 +70,11 @@ def vram_of(sku: str, stated_mib: float | None) -> float | None:
 
 
 def smaller_vram(sku: str, vram_mib: float | None) -> float | None:
-    """Memory of one GPU in MiB where it is a smaller model of its kind than figures are of; None where it is not."""
+    """Memory of one GPU in MiB if it is a smaller model than the figures describe; otherwise None."""
     known = GPUS.get(sku)
     return vram_mib if known and known.vram_mib and vram_mib and vram_mib < known.vram_mib * _SMALLER else None
 
 
 def same_kind(one: str | None, other: str | None) -> bool:
-    """Whether two names are of one kind: one of them may be older."""
+    """Whether two names mean the same kind: one may be the older name."""
     return one is not None and other is not None and _TODAYS.get(one, one) == _TODAYS.get(other, other)

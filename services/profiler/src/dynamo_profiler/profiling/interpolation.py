@@ -1,15 +1,15 @@
-"""Curves of the engines that a PlannerConfig describes, where a graph has no profile. Pure."""
+"""Curves of a PlannerConfig's engines, for a graph without a profile. Pure."""
 
 from dynamo_shared.api.contracts.planner_interpolation import AicInterpolation
 
 from dynamo_profiler.profiling.simulation.wire import Curves
 
 FINEST = 32
-"""Points of an axis of simulated curves at most, whatever a configuration asks for."""
+"""Largest number of points on an axis of simulated curves; limits the configuration's value."""
 
 
 def curves_of(engines: AicInterpolation, model: str, database: str) -> Curves:
-    """What simulates the engines where there is no profile, as `aic_interpolation` of the configuration says."""
+    """The simulation job for the engines of a graph without a profile, from its `aic_interpolation`."""
     return Curves(
         model=model,
         system=engines.system,

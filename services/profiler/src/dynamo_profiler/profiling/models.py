@@ -1,6 +1,6 @@
-"""What is known of a model: whether AI Configurator can simulate it, and how large its weights are.
+"""Known facts about a model: whether AI Configurator can simulate it, and the size of its weights.
 
-Nothing is fetched unless the settings say so, and nothing of AI Configurator is imported: it keeps configurations as files.
+Downloads nothing unless the settings allow it. Imports nothing of AI Configurator, which has configurations as files.
 """
 
 import hashlib
@@ -17,57 +17,58 @@ from dynamo_shared.runtime.settings.planner import Rapid
 
 
 class KnownFrom(StrEnum):
-    """Where the architecture of a model is known from."""
+    """The source of a model's architecture."""
 
     SHIPPED = "shipped"
-    """AI Configurator has it"""
+    """AI Configurator ships it"""
     FOLDER = "folder"
     """its config.json is in the folder of models"""
     SIBLING = "sibling"
-    """AI Configurator has one of the same family and size"""
+    """AI Configurator ships a model of the same family and size"""
     DOWNLOAD = "download"
-    """AI Configurator asks Hugging Face for it"""
+    """AI Configurator downloads it from Hugging Face"""
     NAME = "name"
-    """the name gives the number of parameters, and nothing more is known"""
+    """only the number of parameters is known, from the name"""
     NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelArchitecture:
-    """A model, as far as it is known."""
+    """The known facts about a model."""
 
     name: str
     known: KnownFrom
     path: str | None = None
-    """what AI Configurator is to simulate; None where it cannot"""
+    """the model that AI Configurator should simulate; None if it cannot"""
     digest: str = ""
-    """of a configuration that the platform read: another one is another model"""
+    """digest of a configuration that the platform read: another digest is another model"""
     weights_bytes: int | None = None
-    """of all weights"""
+    """size of all weights"""
     experts: bool = False
     """whether it is a mixture of experts"""
     latent: bool = False
-    """whether it attends to a compressed cache (MLA)"""
+    """whether it uses a compressed cache (multi-head latent attention)"""
     max_context: int | None = None
-    """tokens that it was made for"""
+    """longest context of the model, tokens"""
     cache_bytes: int | None = None
-    """of the KV cache of one token, 16 bits a value, all layers; None where it is not known, or not the same for all tokens"""
+    """KV cache of one token in all layers, with 16 bits for each value; None if unknown, or not the same for all tokens
+    """
     cache_heads: int = 1
-    """that tensor parallel ranks share the cache by"""
+    """number of heads by which tensor-parallel ranks divide the cache"""
 
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)([mbt])(?![a-z0-9])", re.IGNORECASE)
 _BILLIONS = {"m": 0.001, "b": 1.0, "t": 1000.0}
-#: Less is not a model: `1M` is a length of context.
+#: A smaller number is not the size of a model: `1M` is a length of context.
 _LEAST = 0.01
 _ACTIVE = re.compile(r"(?<![a-z0-9])a\d{1,3}(?:\.\d+)?b(?![a-z0-9])", re.IGNORECASE)
-#: Bytes of a parameter, by what names say of it; two (16 bits) where they say nothing.
+#: Number formats in names. Names without one mean two bytes (16 bits) for each parameter.
 _FOUR_BITS = re.compile(r"fp4|nvfp4|mxfp4|int4|w4a|4bit|awq|gptq", re.IGNORECASE)
 _EIGHT_BITS = re.compile(r"fp8|int8|w8a|8bit", re.IGNORECASE)
-#: Names on Hugging Face have less, and files 255. A request may have a megabyte, and the expressions that read names
-#: read to its end from each of its characters.
+#: Names on Hugging Face are shorter, and file names have at most 255 characters. A request may have a megabyte, and the
+#: regular expressions for names scan to the end from each character.
 _LONGEST_NAME = 250
-#: What configurations have whose layers do not all keep all tokens.
+#: Keys of configurations whose layers do not all keep all tokens.
 _UNEVEN = (
     "hybrid_override_pattern",
     "full_attention_interval",
@@ -76,12 +77,12 @@ _UNEVEN = (
     "index_topk",
     "attn_layer_period",
 )
-#: Endings that name the training, not the architecture.
+#: Endings that describe the training, not the architecture.
 _TRAINING = re.compile(r"(?:-(?:instruct|base|chat|it|hf|thinking|terminus|\d{4}|v0\.\d))+$", re.IGNORECASE)
 
 
 def known_model(name: str, settings: Rapid) -> ModelArchitecture:
-    """What is known of a model by its name on Hugging Face, or by its path."""
+    """The known facts about a model, by its name on Hugging Face or its path."""
     if len(name) > _LONGEST_NAME:
         return ModelArchitecture(name=name, known=KnownFrom.NOTHING)
     shipped = _shipped()
@@ -102,15 +103,15 @@ def known_model(name: str, settings: Rapid) -> ModelArchitecture:
 
 
 def sibling_of(name: str, known: tuple[str, ...]) -> str | None:
-    """A model of the same architecture, as its name says: other training of one family, size and number format."""
+    """A model with the same architecture according to its name: same family, size and number format, other training."""
     family = _family(name)
     return next((each for each in sorted(known) if _family(each) == family), None) if family else None
 
 
 def parameters_in(name: str) -> float | None:
-    """Billions of parameters that a name states: 7 in `Qwen2.5-7B`, 56 in `8x7B`, 235 in `235B-A22B`, 1000 in `1T`.
+    """Billions of parameters in a name: 7 for `Qwen2.5-7B`, 56 for `8x7B`, 235 for `235B-A22B`, 1000 for `1T`.
 
-    Billions count before all else: next to them, `1M` are tokens of context, and `3T` those of training.
+    A number of billions has priority: in the same name, `1M` means tokens of context, and `3T` tokens of training.
     """
     sizes: dict[str, list[float]] = {}
     for count, size, unit in _SIZE.findall(_ACTIVE.sub("", name)):
@@ -120,14 +121,16 @@ def parameters_in(name: str) -> float | None:
 
 
 def bytes_per_parameter(name: str) -> float:
-    """As the name of a checkpoint says."""
+    """Bytes of a parameter according to the name of a checkpoint."""
     if _FOUR_BITS.search(name):
         return 0.5
     return 1.0 if _EIGHT_BITS.search(name) else 2.0
 
 
 def weights_of(config: dict[str, Any], name: str) -> tuple[int | None, bool]:
-    """Bytes of the weights of a config.json, None where it does not say, and whether it mixes experts."""
+    """The size of the weights according to config.json (None if unknown), and whether the model is a mixture of
+    experts.
+    """
     text = config.get("text_config")
     sizes = text if isinstance(text, dict) else config
 
@@ -153,7 +156,7 @@ def weights_of(config: dict[str, Any], name: str) -> tuple[int | None, bool]:
 
 
 def cache_of(config: dict[str, Any]) -> tuple[int | None, int]:
-    """Bytes of the KV cache of one token, 16 bits a value, and the heads that ranks share it by."""
+    """Bytes of the KV cache of one token with 16 bits for each value, and the heads by which ranks divide it."""
     layers, hidden, heads = (config.get(key) for key in ("num_hidden_layers", "hidden_size", "num_attention_heads"))
     kinds = config.get("layer_types") or ()
     uneven = any(config.get(key) for key in _UNEVEN) or any(kind != "full_attention" for kind in kinds)
@@ -198,7 +201,7 @@ def _by_name(name: str) -> ModelArchitecture:
 
 
 def _folder(name: str, models: Path | None) -> Path | None:
-    """Folder of a model's configuration below the folder of models; names never lead out of it."""
+    """The folder of a model's configuration below the folder of models. A name never leads out of it."""
     if models is None:
         return None
     parts = [part for part in name.split("/") if part]
@@ -209,17 +212,18 @@ def _folder(name: str, models: Path | None) -> Path | None:
 
 
 def _family(name: str) -> str | None:
-    """`llama-3.1-70b` of `meta-llama/Llama-3.1-70B-Instruct` and of `meta-llama/Meta-Llama-3.1-70B`."""
+    """`llama-3.1-70b` for `meta-llama/Llama-3.1-70B-Instruct` and for `meta-llama/Meta-Llama-3.1-70B`."""
     owner, _, model = name.rpartition("/")
     short = _TRAINING.sub("", model).lower().removeprefix("meta-")
-    # Llama 3.3 70B is 3.1 70B, trained on, and DeepSeek V3.1 is V3; R1 and V3 are one architecture, and distillates are not.
+    # Llama 3.3 70B is 3.1 70B with more training, and DeepSeek V3.1 is V3. R1 has V3's architecture; distilled models
+    # do not.
     short = short.replace("llama-3.3-70b", "llama-3.1-70b").replace("deepseek-v3.1", "deepseek-v3")
     return f"{owner.lower()}/{short}" if owner and short else None
 
 
 @cache
 def _shipped() -> dict[str, Path]:
-    """Configurations that AI Configurator has, by name."""
+    """Configurations that AI Configurator ships, by name."""
     spec = importlib.util.find_spec("aiconfigurator_core")
     roots = [Path(each) for each in spec.submodule_search_locations or ()] if spec else []
     ending = "_config.json"

@@ -1,7 +1,7 @@
-"""A deployment by memory alone, where nothing can be simulated: the smallest engine that holds the weights.
+"""A deployment by memory alone if nothing can be simulated: the smallest engine that holds the weights.
 
-The rule is the one of AI Configurator's own naive mode: one and a half times the weights must fit, so that a third of the
-memory is left for the KV cache and all else.
+The rule is AI Configurator's naive mode: 1.5 times the weights must fit, so that a third of the memory remains for the
+KV cache and everything else.
 """
 
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ NAIVE = "NaiveConfiguration"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naive:
-    """A layout, and what to know of it."""
+    """A layout with its remarks."""
 
     layout: Layout
     remarks: tuple[Remark, ...]
 
 
 def naive(model: ModelArchitecture, objective: ServingObjective, why: str) -> Naive:
-    """The smallest engine that holds the model, as often as the GPUs allow; `why` nothing was simulated.
+    """The smallest engine that holds the model, as often as the GPUs allow. `why`: the reason for no simulation.
 
-    ProfilingFailed where the model does not fit, or where the planner is to scale by figures that do not exist.
+    Raises ProfilingFailed if the model does not fit, or if the planner needs figures that do not exist.
     """
     engine = _engine(model, objective)
     if objective.planner is not None and objective.planner.throughput_scaling:
@@ -69,7 +69,7 @@ def _engine(model: ModelArchitecture, objective: ServingObjective) -> EngineLayo
     tp = 1
     while tp < node and tp * of_one < needed:
         tp *= 2
-    # Across nodes engines are stages of a pipeline: tensor parallel ranks want the links within a node.
+    # An engine that spans nodes has pipeline stages: tensor-parallel ranks need the fast links within a node.
     pp = max(1, ceil(needed / (tp * of_one)))
     if tp * pp > objective.total_gpus:
         raise ProfilingFailed(
@@ -82,7 +82,7 @@ def _engine(model: ModelArchitecture, objective: ServingObjective) -> EngineLayo
 
 
 def _roles(engine: EngineLayout, objective: ServingObjective) -> tuple[tuple[str, ...], tuple[Remark, ...]]:
-    """Aggregated, unless a planner is to scale both sides."""
+    """Aggregated, unless a planner must scale both roles."""
     if objective.planner is None or objective.servings == (AGG,):
         return (WORKER,), ()
     if 2 * engine.gpus <= objective.total_gpus:

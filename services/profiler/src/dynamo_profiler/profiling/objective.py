@@ -1,4 +1,4 @@
-"""What a request asks for, with its defaults: plain figures that sweeps and picking go by (planner.md, b.2 and b.3)."""
+"""A request's objective with defaults: numbers for sweeps and picking (planner.md, b.2 and b.3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,26 +17,26 @@ from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest
 DISAGG, AGG = "disagg", "agg"
 DEFAULT_TTFT_MS, DEFAULT_ITL_MS = 2000.0, 30.0
 DEFAULT_ISL, DEFAULT_OSL = 4000, 1000
-#: Without times to keep, sweeps try everything: no engine is slower than this. Milliseconds.
+#: Without latencies to keep, sweeps try everything: no engine is slower than this. Milliseconds.
 NO_LIMIT_MS = 1e7
 _PROMPT_SHARE = 0.25
-"""Of the time to the whole answer, where engines of both roles are chosen alone, or scaled."""
+"""Share of TTFT in the latency of the whole answer, if the engines of both roles are chosen or scaled separately."""
 
 
 class Picking(StrEnum):
-    """How a deployment is chosen among those that keep the times."""
+    """How to choose a deployment among those that keep the latencies."""
 
     DEFAULT = "default"
-    """as many tokens a second of all the GPUs as can be"""
+    """most tokens per second of all GPUs"""
     LOAD_MATCH = "load_match"
-    """as few GPUs as serve the stated load"""
+    """fewest GPUs that serve the stated load"""
     AUTOSCALE = "autoscale"
-    """one engine of each role, the best of their kind: the planner adds others"""
+    """one engine of each role, the best one: the planner adds others"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingObjective:
-    """What is asked for; milliseconds, tokens, requests and seconds."""
+    """The objective in milliseconds, tokens, requests and seconds."""
 
     model: str
     gpu_sku: str
@@ -50,26 +50,26 @@ class ServingObjective:
     ttft_ms: float
     itl_ms: float
     latency_ms: float | None
-    """to the end of the answer; where it is set, it stands instead of the other two"""
+    """latency to the end of the answer; if set, it replaces the other two"""
     tune_for: OptimizationType | None
-    """what to favour where no times are given"""
+    """what to favour if no latencies are given"""
     request_rate: float | None
     concurrency: float | None
     picking: Picking
     planner: PlannerConfig | None
 
     def times_of_roles(self) -> tuple[float, float]:
-        """TTFT and ITL, milliseconds, where each role has a time of its own: of the whole answer's, a quarter is the prompt's."""
+        """TTFT and ITL of the separate roles, milliseconds. TTFT is a quarter of the latency of the whole answer."""
         if self.latency_ms is None:
             return self.ttft_ms, self.itl_ms
         return split(self.latency_ms, self.osl)
 
     def least(self, role: str) -> int:
-        """Engines of a role that a planner must keep, one at least."""
+        """Engines of a role that a planner must keep, at least one."""
         return 1 if self.planner is None else max(1, self.planner.least_replicas(role))
 
     def endpoints(self, engines: Mapping[str, EngineLayout]) -> dict[str, int]:
-        """Engines by role that a planner begins with: as many as it must keep, or as fit."""
+        """Engines by role that a planner begins with: the number that it must keep, or the number that fits."""
         least = {role: self.least(role) for role in engines}
         if sum(engine.gpus * least[role] for role, engine in engines.items()) > self.total_gpus:
             fits = self.total_gpus // sum(engine.gpus for engine in engines.values())
@@ -77,7 +77,7 @@ class ServingObjective:
         return least
 
     def meets(self, *, ttft_ms: float, itl_ms: float, latency_ms: float) -> bool:
-        """Whether times are kept; always so where none are asked for."""
+        """Whether the latencies are kept; always true if none are requested."""
         if self.tune_for is not None:
             return True
         if self.latency_ms is not None:
@@ -85,14 +85,14 @@ class ServingObjective:
         return ttft_ms <= self.ttft_ms and itl_ms <= self.itl_ms
 
     def excess(self, *, ttft_ms: float, itl_ms: float, latency_ms: float) -> tuple[float, ...]:
-        """By which factors times are missed, the worst first; 1 for a time that is kept."""
+        """Factors by which latencies exceed the objective, the worst first; 1 for a latency that is kept."""
         if self.latency_ms is not None:
             return (max(1.0, latency_ms / self.latency_ms),)
         factors = (max(1.0, ttft_ms / self.ttft_ms), max(1.0, itl_ms / self.itl_ms))
         return tuple(sorted(factors, reverse=True))
 
     def words(self) -> str:
-        """The objective in words."""
+        """The objective as text."""
         load = ""
         if self.request_rate is not None:
             load = f" at {self.request_rate:g} requests/s"
@@ -106,12 +106,12 @@ class ServingObjective:
 
 
 def split(latency_ms: float, osl: int) -> tuple[float, float]:
-    """TTFT and ITL, milliseconds, that make a latency of an answer of so many tokens."""
+    """TTFT and ITL in milliseconds that add up to the latency of an answer with `osl` tokens."""
     return latency_ms * _PROMPT_SHARE, latency_ms * (1 - _PROMPT_SHARE) / max(1, osl - 1)
 
 
 def objective_of(request: ProfilingRequest) -> ServingObjective:
-    """The objective of a request whose hardware is complete; ProfilingFailed where it contradicts itself."""
+    """The objective of a request with complete hardware. Raises ProfilingFailed if it contradicts itself."""
     spec = request.spec
     hardware, workload = spec.hardware, spec.workload
     if hardware is None or not hardware.gpu_sku or not hardware.total_gpus:
@@ -153,7 +153,7 @@ def objective_of(request: ProfilingRequest) -> ServingObjective:
 
 
 def planner_config(spec: DynamoGraphDeploymentRequestSpec) -> PlannerConfig | None:
-    """`features.planner`, typed; None where the graph gets no planner."""
+    """`features.planner`, typed; None if the graph gets no planner."""
     given: dict[str, Any] | None = spec.features.planner if spec.features else None
     if given is None:
         return None
@@ -169,7 +169,7 @@ def planner_config(spec: DynamoGraphDeploymentRequestSpec) -> PlannerConfig | No
 
 
 def _times(sla: SlaSpec | None) -> tuple[float, float, float | None, OptimizationType | None]:
-    """TTFT, ITL, the latency in their stead, and what to favour in the stead of all (planner.md, b.2)."""
+    """TTFT, ITL, the latency that replaces them, and what to favour instead of latencies (planner.md, b.2)."""
     if sla is None:
         return DEFAULT_TTFT_MS, DEFAULT_ITL_MS, None, None
     if sla.e2e_latency is not None:
@@ -191,7 +191,7 @@ def _servings(planner: PlannerConfig | None) -> tuple[str, ...]:
 
 
 def _budget(total_gpus: int, planner: PlannerConfig | None) -> int:
-    """GPUs of the graph: an explicit budget of the planner wins where it is lower; its default does not count."""
+    """GPUs of the graph. An explicit lower budget of the planner wins; its default does not count."""
     if planner is None or "max_gpu_budget" not in planner.model_fields_set or planner.max_gpu_budget < 1:
         return total_gpus
     return min(total_gpus, planner.max_gpu_budget)

@@ -1,13 +1,13 @@
-"""The points that no other point beats in both ways: less of x, more of y (planner.md, sections b.4 and c.5, case 25)."""
+"""The points that no other point beats in both dimensions: less x, more y (planner.md, sections b.4 and c.5, case 25)."""
 
 from collections.abc import Sequence
 from math import isnan
 
 
 def pareto_front(x: Sequence[float], y: Sequence[float]) -> list[int]:
-    """Indices of the points that have the largest y of all with an x no larger, in ascending order of x.
+    """Indices of the points whose y is the largest of all points with the same or a smaller x, in ascending order of x.
 
-    Points with a NaN are passed over. Of equal points the first is taken. ValueError where x and y are not of one length.
+    Ignores points with a NaN. Of equal points, the first counts. Raises ValueError if x and y differ in length.
     """
     points = [
         (cost, gain, index) for index, (cost, gain) in enumerate(zip(x, y, strict=True)) if not isnan(cost + gain)

@@ -1,4 +1,4 @@
-"""Chooses among the points of simulations (planner.md, b.3). Pure: points and an objective in, choices out."""
+"""Chooses among simulated points (planner.md, b.3). Pure: points and an objective in, choices out."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -15,17 +15,17 @@ from dynamo_profiler.profiling.points import DECODE, DECODE_SHARE, PREFILL, PREF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A point, repeated as often as the objective wants it."""
+    """A point, repeated as the objective requires."""
 
     point: Point
-    """with the replicas of all its repetitions"""
+    """the point, with the replicas of all repetitions"""
     meets: bool
     tokens_per_second_per_gpu: float
-    """of all GPUs of the budget, idle ones, too; for a load or a planner of those in use"""
+    """for all GPUs of the budget, including idle ones; for a load or a planner, only for the GPUs in use"""
     served: float = 1.0
     """share of the stated load"""
     enough: bool = True
-    """whether there are as many engines as a planner must keep"""
+    """whether the planner's minimum number of engines exists"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Picked:
 
 
 def pick(points: Iterable[Point], objective: ServingObjective) -> Picked | None:
-    """The best of points; the closest to the objective where none meets it. None where none fits the GPUs."""
+    """The best point, or the closest one if none meets the objective. None if no point fits the GPUs."""
     if objective.picking is Picking.AUTOSCALE:
         points = crossed(points, objective.osl)
     choices = [choice for point in points if (choice := _choice(point, objective)) is not None]
@@ -90,7 +90,7 @@ def _units_for_load(point: Point, objective: ServingObjective) -> int:
 
 
 def _times(point: Point, units: int) -> Point:
-    """The point, `units` times: load and replicas grow, times stay."""
+    """The point `units` times: load and replicas grow, latencies stay."""
     return replace(
         point,
         replicas={role: count * units for role, count in point.replicas.items()},
@@ -100,7 +100,9 @@ def _times(point: Point, units: int) -> Point:
 
 
 def _alone(point: Point, objective: ServingObjective) -> Point:
-    """As many engines of each role as the planner must keep, or as fit, one at least: it adds the others itself."""
+    """The number of engines of each role that the planner must keep, or that fits, at least one: the planner adds
+    others.
+    """
     desired = objective.endpoints(point.engines)
     if desired == point.replicas:
         return point
@@ -108,7 +110,7 @@ def _alone(point: Point, objective: ServingObjective) -> Point:
 
 
 def crossed(points: Iterable[Point], osl: int) -> list[Point]:
-    """All points, and all pairs of their prefill and decode engines that are not among them: sweeps pair the best alone."""
+    """All points, and all missing pairs of their prefill and decode engines: sweeps pair only the best ones."""
     known = list(points)
     pairs = {(p.backend, p.engines[PREFILL], p.engines[DECODE]) for p in known if p.serving != AGG}
     made = []
@@ -118,7 +120,7 @@ def crossed(points: Iterable[Point], osl: int) -> list[Point]:
             continue
         pairs.add(pair)
         latency = one.ttft_ms + other.itl_ms * max(1, osl - 1)
-        # Prompts are the first's, and answers the second's; one engine of each.
+        # The first point serves prompts, the second answers; one engine of each.
         engines = {PREFILL: pair[1], DECODE: pair[2]}
         joined = replace(other, engines=engines, ttft_ms=one.ttft_ms, latency_ms=latency)
         made.append(matched(joined, dict.fromkeys(engines, 1), osl))
@@ -126,7 +128,7 @@ def crossed(points: Iterable[Point], osl: int) -> list[Point]:
 
 
 def matched(point: Point, replicas: dict[str, int], osl: int) -> Point:
-    """The engines of a point in other numbers: the slower side sets the rate."""
+    """The engines of a point in other numbers. The slower role limits the rate."""
     engines = point.engines
     if point.serving == AGG:
         factor = replicas[WORKER] / point.replicas[WORKER]
@@ -152,7 +154,7 @@ def matched(point: Point, replicas: dict[str, int], osl: int) -> Point:
 
 
 def filled(point: Point, objective: ServingObjective) -> Point:
-    """The engines of a point in the numbers that give most tokens a second of all the GPUs; itself where none fit."""
+    """The engines of a point in the numbers with most tokens per second of all GPUs; the point itself if none fit."""
     if point.serving == AGG:
         return point
     prefill, decode = point.engines[PREFILL], point.engines[DECODE]
@@ -167,8 +169,8 @@ def filled(point: Point, objective: ServingObjective) -> Point:
         rates = (prefill.requests_per_second or 0.0) * PREFILL_SHARE, (decode.requests_per_second or 0.0) * DECODE_SHARE
         return rates[0] * prefills >= rates[1] * counts(prefills)[DECODE]
 
-    # The rate grows with prefill engines until there are too few for decoding, and shrinks from there on: the best is the
-    # first of these or the last before.
+    # The rate grows with the number of prefill engines until too few decode engines remain, and shrinks after that. The
+    # best number is the first with too few decode engines, or the last before.
     turn = bisect_left(range(1, most + 1), True, key=decodes_too_few) + 1
     made = [matched(point, counts(each), objective.osl) for each in (turn - 1, turn) if 1 <= each <= most]
     return max(made, key=lambda each: (each.requests_per_second or 0.0, -each.gpus))
@@ -180,19 +182,19 @@ def _excess(choice: Choice, objective: ServingObjective) -> tuple[float, ...]:
 
 
 def _most_tokens(choice: Choice) -> tuple[float, float]:
-    """Most tokens a second first; of equals, the faster answers."""
+    """Sort key: most tokens per second first; of equals, the lowest latency first."""
     return (-choice.tokens_per_second_per_gpu, -(choice.point.tokens_per_second_per_user or 0.0))
 
 
 def _fewest_gpus(choice: Choice) -> tuple[float, float, float]:
-    """All of the load first, then fewest GPUs; where none serves all of it, most of it."""
+    """Sort key: the complete load first, then fewest GPUs; if nothing serves the complete load, most of it first."""
     if choice.served >= 1.0:
         return (0.0, choice.point.gpus, -choice.tokens_per_second_per_gpu)
     return (1.0, -choice.served, -choice.tokens_per_second_per_gpu)
 
 
 def _front(choices: Sequence[Choice], objective: ServingObjective) -> tuple[Choice, ...]:
-    """No other answers faster and gives as many tokens a second of a GPU."""
+    """Choices for which no other answers faster and gives as many tokens per second per GPU."""
     slowness = [
         choice.point.latency_ms
         if objective.latency_ms is not None

@@ -1,4 +1,4 @@
-"""What a simulation finds: engines of certain sizes, and what they are expected to do together."""
+"""Results of a simulation: engines of certain sizes, and their expected figures together."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,14 +7,14 @@ from dynamo_shared.api.engines.engine import EngineLayout
 
 PREFILL, DECODE, WORKER = "prefill", "decode", "agg"
 
-#: Shares of its own rate that a pool keeps next to the other: prompts come in bursts, batches are not always full
-#: (planner.md, b.3).
+#: Share of its own rate that a pool keeps next to the other pool: prompts come in bursts, and batches are not always
+#: full (planner.md, b.3).
 PREFILL_SHARE, DECODE_SHARE = 0.90, 0.92
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Engines that serve together, and how many of each."""
+    """Engines that serve together, and the number of each."""
 
     backend: str
     serving: str
@@ -24,18 +24,18 @@ class Layout:
 
     @property
     def gpus(self) -> int:
-        """That all its replicas take together."""
+        """GPUs of all replicas together."""
         return sum(engine.gpus * self.replicas[role] for role, engine in self.engines.items())
 
     @property
     def words(self) -> str:
-        """Its engines, for people: `4 x prefill tp2 + 1 x decode tp8`."""
+        """The engines for people: `4 x prefill tp2 + 1 x decode tp8`."""
         return " + ".join(f"{self.replicas[role]} x {role} {_words(engine)}" for role, engine in self.engines.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point(Layout):
-    """A layout with what is expected of it; milliseconds, tokens, requests and seconds."""
+    """A layout with its expected figures, in milliseconds, tokens, requests and seconds."""
 
     ttft_ms: float
     itl_ms: float
@@ -58,11 +58,11 @@ def _words(engine: EngineLayout) -> str:
 
 
 def sizes(engine: EngineLayout) -> dict[str, int]:
-    """How an engine is spread, as PlannerConfigs and worker processes write it."""
+    """The parallelism of an engine, as in PlannerConfigs and messages to worker processes."""
     return {"tp": engine.tp, "pp": engine.pp, "dp": engine.dp, "moe_tp": engine.moe_tp, "moe_ep": engine.moe_ep}
 
 
 def point_from(data: dict[str, Any]) -> Point:
-    """A point as a worker process sends it: the fields of Point, with those of Engine in `engines`."""
+    """Parse a point from a worker process: the fields of Point, with the fields of EngineLayout in `engines`."""
     engines = {role: EngineLayout(**engine) for role, engine in data["engines"].items()}
     return Point(**{**data, "engines": engines})

@@ -1,4 +1,4 @@
-"""Rapid profiling: simulate, choose, generate. The shell around the pure parts; nothing here knows AI Configurator itself."""
+"""Rapid profiling: simulate, choose, generate. The I/O around the pure parts. Does not import AI Configurator."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ T = TypeVar("T")
 
 _ORDER = list(ProfilingPhase)
 _PHASES = {PREFILL: ProfilingPhase.SWEEPING_PREFILL, DECODE: ProfilingPhase.SWEEPING_DECODE}
-#: Context at least that curves go to, tokens: engines are asked for more than the workload's typical lengths.
+#: Curves cover at least this context, tokens: engines get longer requests than the workload's typical ones.
 _LEAST_CONTEXT = 8192
-#: What is made of a request with more bytes is made in a thread, and so many at a time: one graph of a megabyte of overrides
-#: takes a second, and a front has 32.
+#: Graphs for a request above this size (bytes) are generated in a thread, and this many requests at a time: one graph
+#: with a megabyte of overrides takes a second, and a front has 32.
 LARGE_REQUEST, LARGE_AT_ONCE = 16 << 10, 2
 
 
 class RapidProfiler:
-    """Profiles requests by simulation, without cluster or GPU. Use it in `async with`: its processes end with it."""
+    """Profiles requests by simulation, without cluster or GPU. Used with `async with`, which ends its processes."""
 
     def __init__(
         self,
@@ -73,7 +73,9 @@ class RapidProfiler:
         await self.simulations.pool.close()
 
     async def run(self, request: ProfilingRequest, progress: Progress) -> ProfilingResult:
-        """The best deployment; the closest, marked, where none keeps the times; one by memory where nothing is known."""
+        """The best deployment. If none keeps the latencies: the closest one, marked. If nothing can be simulated: one
+        by memory.
+        """
         step = _Forward(progress)
         step.phase(ProfilingPhase.INITIALIZING, "reading the objective")
         objective = objective_of(request)
@@ -103,7 +105,7 @@ class RapidProfiler:
     async def _swept(self, run: _ProfilingRun, path: str, system: str) -> _Swept:
         swept = await self._sweep(run, run.objective.servings, path, system, relaxed=False)
         if swept.is_empty and run.objective.planner is not None and DISAGG in run.objective.servings:
-            # A planner plans one pool as well; better that than no graph at all.
+            # A planner can also plan a single pool, which is better than no graph.
             other = await self._sweep(run, (AGG,), path, system, relaxed=False)
             if not other.is_empty or not swept.answers:
                 text = "no prefill and decode engines fit these GPUs; one pool serves both, mode agg"
@@ -159,10 +161,12 @@ class RapidProfiler:
         )
 
     async def _without_points(self, run: _ProfilingRun, swept: _Swept) -> ProfilingResult:
-        """Why nothing came: the request (too few GPUs), missing figures, or a fault of the platform."""
+        """The result without points. The cause is the request (too few GPUs), missing figures, or an error of the
+        platform.
+        """
         outcomes = {answer.outcome for answer in swept.answers}
         if outcomes <= {JobStatus.TOO_SMALL, JobStatus.INFEASIBLE}:
-            # A pipeline over nodes may still hold it; where it does not, that is the failure.
+            # A pipeline across nodes may still hold the model. If it does not, that is the failure.
             size = f"{gpu_words(run.objective.total_gpus)} {run.objective.gpu_sku}"
             return await self._naive(run, f"no engine that AI Configurator knows holds {run.model.name} on {size}")
         if JobStatus.BROKEN in outcomes:
@@ -199,9 +203,9 @@ class RapidProfiler:
         bare = replace(parts, curves=None)
         pareto = [candidate]
         for choice in _front(picked, self._settings.pareto_points):
-            # Graphs are linted one by one; health checks of the service come between them.
+            # Lets the service's health checks run between the checks of graphs.
             await asyncio.sleep(0)
-            # Overrides that suit the selected graph may not suit another: that one is not a choice then.
+            # Overrides may fit the selected graph and not this one: then it is not a choice.
             with suppress(ProfilingFailed):
                 pareto.append((await self._made(run, partial(candidate_of, choice, bare)))[0])
         return ProfilingResult(selected=candidate, pareto=tuple(pareto), remarks=tuple(remarks))
@@ -254,19 +258,19 @@ class RapidProfiler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProfilingRun:
-    """One request on its way."""
+    """The profiling of one request."""
 
     request: ProfilingRequest
     objective: ServingObjective
     model: ModelArchitecture
     step: _Forward
     size: int
-    """of the request's spec, bytes"""
+    """size of the request's spec, bytes"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Swept:
-    """What sweeps gave."""
+    """Results of sweeps."""
 
     servings: tuple[str, ...]
     answers: list[JobResult]
@@ -277,29 +281,29 @@ class _Swept:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing could be simulated at all: then nothing comes closer to the times either."""
+        """Whether nothing could be simulated at all; then a relaxed sweep gives nothing, too."""
         return self.picked is None and all(answer.outcome is not JobStatus.INFEASIBLE for answer in self.answers)
 
 
 class _Forward:
-    """Progress that never goes back: sweeps of several backends run at the same time."""
+    """Progress that never goes back, although sweeps of several backends run at the same time."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._reached = ProfilingPhase.INITIALIZING
 
     def phase(self, phase: ProfilingPhase, sentence: str) -> None:
-        """Reach a phase, unless a later one is reached already."""
+        """Enter a phase, unless a later phase was entered already."""
         if _ORDER.index(phase) >= _ORDER.index(self._reached):
             self._reached = phase
         self._progress(self._reached, sentence)
 
     def report(self, role: str, sentence: str) -> None:
-        """Hear of a sweep."""
+        """Receive the progress of a sweep."""
         self.phase(_PHASES.get(role, self._reached), sentence)
 
     def report_sentence(self, _role: str, sentence: str) -> None:
-        """Hear of what belongs to the phase that is reached."""
+        """Receive progress within the current phase."""
         self.phase(self._reached, sentence)
 
 
@@ -347,7 +351,9 @@ def _beyond_context(run: _ProfilingRun) -> Iterable[Remark]:
 
 
 def _front(picked: Picked, most: int) -> list[Choice]:
-    """Other points of the front, those that keep the times first; evenly thinned to fit next to the selected one."""
+    """Other points of the front, those that keep the latencies first; evenly thinned to the limit with the selected
+    one.
+    """
     others = [choice for choice in picked.front if choice.point != picked.selected.point]
     room = most - 1
     if len(others) > room:

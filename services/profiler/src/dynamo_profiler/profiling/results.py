@@ -1,4 +1,4 @@
-"""What profiling is asked and what it gives."""
+"""Inputs and outputs of profiling."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -8,40 +8,43 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, Figures, ProfilingPhase
 
 Progress: TypeAlias = Callable[[ProfilingPhase, str], None]
-"""Called with the phase and one sentence for users; must not block."""
+"""Receives the phase and a sentence for users; must not block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfilingRequest:
-    """A request whose hardware is complete: `gpu_sku`, `total_gpus` and `num_gpus_per_node` are known."""
+    """A request with complete hardware: `gpu_sku`, `total_gpus` and `num_gpus_per_node` are known."""
 
     name: str
     namespace: str
     spec: DynamoGraphDeploymentRequestSpec
     gpu_product: str | None = None
-    """label `nvidia.com/gpu.product` of the nodes that are planned for; where it is given, engines are kept to them"""
+    """label `nvidia.com/gpu.product` of the nodes to plan for; if set, engines run only on these nodes"""
     workers_image: str = ""
-    """image of workers; "": that of the request, or the platform's"""
+    """image of workers; "": the request's image, or the platform's"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentCandidate:
-    """A deployment with what it is expected to do."""
+    """A deployment with its expected figures."""
 
     figures: Figures
-    """backend, serving and gpus always; a time or a rate where it is known. meets_sla is None where it is unknown: nothing was
-    simulated, or the profiler measured and does not say"""
+    """always has backend, serving and gpus; has a latency or rate only if known. meets_sla is None if unknown: nothing
+    was simulated, or the profiler measured and does not report it
+    """
     parallelism: dict[str, dict[str, int]]
     """by role (`prefill`, `decode`, or `agg`): replicas, tp, pp, dp, moe_tp, moe_ep, batch_size, gpus of one replica"""
     dgd: KubeObject
     """the v1beta1 DynamoGraphDeployment, ready to be created"""
     config_maps: tuple[KubeObject, ...] = ()
-    """that the graph reads"""
+    """ConfigMaps that the graph reads"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """What the user has to know of a result: `NaiveConfiguration`, `ObjectiveNotMet`, ... A condition and an event report it."""
+    """Information on a result for the user: `NaiveConfiguration`, `ObjectiveNotMet`, ... Reported by a condition and an
+    event.
+    """
 
     reason: str
     message: str
@@ -49,7 +52,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfilingResult:
-    """The candidate that was selected, and the Pareto front that it was selected from, best first."""
+    """The selected candidate, and the Pareto front from which it was selected, best first."""
 
     selected: DeploymentCandidate
     pareto: tuple[DeploymentCandidate, ...] = ()
@@ -59,7 +62,7 @@ class ProfilingResult:
 
 
 class ProfilingFailed(Exception):
-    """Nothing can be offered; the reason is a CamelCase token for a condition, the message says what to do."""
+    """Profiling has no result. The reason is a CamelCase token for a condition; the message says what to do."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -67,4 +70,4 @@ class ProfilingFailed(Exception):
 
 
 ProfileRequest: TypeAlias = Callable[[ProfilingRequest, Progress], Awaitable[ProfilingResult]]
-"""The best deployment for a request; ProfilingFailed where there is no deployment at all. Cancelling it ends the work."""
+"""Computes the best deployment for a request. Raises ProfilingFailed if there is none. Cancelling it ends the work."""

@@ -1,4 +1,4 @@
-"""Simulations that requests need: from the cache, or from the pool, each computed once however many ask for it."""
+"""Simulations for requests, from the cache or the pool. Concurrent requests share one computation."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -14,14 +14,14 @@ from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStat
 
 _log = structlog.get_logger("dynamo.planner.profiling")
 _AGAIN = 1.0
-"""Seconds, about, until a full pool is asked again."""
+"""Approximate interval between attempts at a full pool. Seconds."""
 
 ReportProgress = Callable[[str, str], None]
 Simulation = SimulationSweep | Curves
 
 
 class Simulations:
-    """Answers jobs. Cancelling a call ends the process that works for it. Close its pool, and all processes end."""
+    """Answers jobs. Cancelling a call ends its worker process. Closing the pool ends all processes."""
 
     def __init__(self, settings: Rapid, child: Sequence[str] = CHILD, metrics: ProfilingMetrics | None = None) -> None:
         self._settings = settings
@@ -34,13 +34,13 @@ class Simulations:
             metrics.memory.set_function(self.pool.resident)
 
     async def answers(self, jobs: Iterable[Simulation], digest: str, report: ReportProgress) -> list[JobResult]:
-        """Answers to all jobs, as many at once as there are processes."""
+        """Answers to all jobs; as many run in parallel as there are processes."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self.answer(job, digest, report)) for job in jobs]
         return [task.result() for task in tasks]
 
     async def answer(self, job: Simulation, digest: str, report: ReportProgress) -> JobResult:
-        """What a job gives, remembered or computed; BROKEN where its process failed, for all who ask at that time."""
+        """The answer of a job, cached or computed; BROKEN for all current callers if its process failed."""
         key, computes = key_of(job, digest), False
 
         async def work() -> JobResult:
@@ -64,12 +64,13 @@ class Simulations:
             self._metrics.seconds.observe(answer.seconds)
 
     async def computed(self, job: WorkerJob, report: ReportProgress) -> JobResult:
-        """What a job of any kind gives, not remembered; BROKEN where its process failed."""
+        """The answer of a job of any kind, not cached; BROKEN if its process failed."""
         for last in (False, True):
             try:
                 return await self._turn(job, report)
             except WorkerDied as died:
-                # The kernel may have ended it because another process took the memory; once proves nothing.
+                # The kernel may have killed the process because another one used the memory: one failure proves
+                # nothing.
                 if last:
                     return JobResult(outcome=JobStatus.BROKEN, message=str(died))
                 _log.warning("A worker process of profiling died; its job is tried again", error=str(died))

@@ -1,4 +1,4 @@
-"""The output of a thorough profiling Job, as a result: graphs in its files become v1beta1 graphs (operator behaviour, 7.6)."""
+"""Reads the output of a thorough profiling Job: graphs in its files become v1beta1 graphs (operator behaviour, 7.6)."""
 
 import re
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ from dynamo_profiler.profiling.results import (
 FINAL_CONFIG, WEB_DATA = "final_config.yaml", "webui_data.json"
 _BETA = "nvidia.com/v1beta1"
 _GRAPH = "DynamoGraphDeployment"
-#: Place of a graph's text in a row of the profiler's table of costs.
+#: Column of a graph's text in the profiler's table of costs.
 _GRAPH_COLUMN = 6
-#: Rows of that table that are read: a result holds no more graphs.
+#: Largest number of rows to read from that table: a result holds no more graphs.
 _MOST_ROWS = 64
-#: Of one file of the output, and of one graph in it: a ConfigMap has 1 MiB.
+#: Limits of one file of the output, and of one graph in it: a ConfigMap has at most 1 MiB.
 _OUTPUT = ReadLimits(1 << 20, 20_000, 64)
 _WORKERS = ("worker", "prefill", "decode")
 _NO_DIRECTIVES = (
@@ -49,10 +49,10 @@ _COMMAND = re.compile(rf"{MODULE}\b")
 
 
 def read_output(request: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
-    """The result in the data of a Job's output ConfigMap; ProfilingFailed with what is wrong where it is not a result.
+    """The result in the data of a Job's output ConfigMap. Raises ProfilingFailed with the errors of an invalid result.
 
-    Of the documents in final_config.yaml the last graph counts; ConfigMaps come along, anything else is left out and
-    reported. Further graphs for the Pareto front are in webui_data.json, which may be missing, or unreadable.
+    In final_config.yaml the last graph counts. Its ConfigMaps are included; other documents are dropped and reported.
+    webui_data.json has further graphs for the Pareto front; it may be missing or unreadable.
     """
     everything = _documents(data.get(FINAL_CONFIG, ""))
     graphs = [each for each in everything if each.get("kind") == _GRAPH]
@@ -92,7 +92,7 @@ def _documents(text: str) -> list[KubeObject]:
 
 
 def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObject, ...]) -> DeploymentCandidate:
-    _metadata(graph)  # What is not an object, a conversion replaces.
+    _metadata(graph)  # Before the conversion, which replaces metadata that is not an object.
     try:
         made = dict(convert(graph, _BETA))
     except NotConvertible as error:
@@ -113,7 +113,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     made = share_pull_secrets(made, request.spec.overrides.dgd if request.spec.overrides else None)
     made = trusting(versioned(made, request.spec), request.spec)
     lint(made, changed=bool(request.spec.overrides and request.spec.overrides.dgd))
-    # Profilers before Dynamo 1.5 do not know of it.
+    # Profilers before Dynamo 1.5 do not know kvRouter.
     made = routed(made, request.spec)
     sizes = {_role(each): _sizes(each) for each in workers}
     figures = Figures(
@@ -125,7 +125,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
 
 
 def _with_overrides(metadata: KubeObject, request: ProfilingRequest) -> KubeObject:
-    """Labels and annotations with those of the request's override, which win: the profiler knows of specs alone."""
+    """Labels and annotations, with the request's override having priority: the profiler handles only specs."""
     override = request.spec.overrides.dgd if request.spec.overrides else None
     given = override.get("metadata") if override else None
     if not isinstance(given, dict):
@@ -142,7 +142,7 @@ def _role(component: KubeObject) -> str:
 
 
 def _sizes(component: KubeObject) -> dict[str, int]:
-    """Replicas and GPUs of one replica; flags of engines are the profiler's and not read."""
+    """Replicas, and GPUs of one replica. The flags of engines are the profiler's, and are not read."""
     replicas = component.get("replicas")
     return {"replicas": replicas if isinstance(replicas, int) else 1, "gpus": of_replica(component).own}
 
@@ -160,7 +160,7 @@ def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingReq
 
 
 def _config_map(given: KubeObject, request: ProfilingRequest) -> KubeObject:
-    """In the request's namespace, also where its author named another one."""
+    """The ConfigMap in the request's namespace, even if its author named another one."""
     metadata = _metadata(given, "name", "labels", "annotations")
     name = metadata.get("name")
     if not isinstance(name, str) or not name or wrong_object_name(name):
@@ -186,7 +186,7 @@ def _metadata(given: KubeObject, *fields: str) -> KubeObject:
 
 
 def _rows(text: str) -> list[str]:
-    """Texts of graphs in the profiler's table of costs, without their comments; none where it is not of its form."""
+    """Texts of graphs in the profiler's table of costs, without comments; empty if the table has another format."""
     try:
         rows = json_text.decode(text, _OUTPUT)["cost"]["table"]["data"] if text else []
         texts = [row[_GRAPH_COLUMN] for row in rows[:_MOST_ROWS] if len(row) > _GRAPH_COLUMN]

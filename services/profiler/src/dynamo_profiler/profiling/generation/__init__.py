@@ -1,1 +1,1 @@
-"""Graphs of what was chosen: engines with their flags, images, volumes, planner, and what the request changes of them."""
+"""Generates graphs from chosen layouts: engines with flags, images, volumes, planner, and the request's overrides."""

@@ -1,4 +1,4 @@
-"""`$patch: {args: append}` in an override: its arguments follow those that the graph has, and the directive is gone."""
+"""`$patch: {args: append}` in an override: appends its arguments to the graph's, and removes the directive."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ _AT: Location = ("podTemplate", "spec", "containers")
 
 
 def appended(change: KubeObject, component: KubeObject, at: Location) -> KubeObject:
-    """The change of a generated component, whose place is `at`, with all arguments in the stead of each directive.
+    """The change of a generated component at `at`, with the complete arguments in place of each directive.
 
-    ProfilingFailed where the graph has no such container, or none of its arguments.
+    Raises ProfilingFailed if the graph has no such container, or the container has no arguments.
     """
     if not any(isinstance(each, dict) and PATCH in each for each in containers_of(change.get("podTemplate"))):
         return change
@@ -48,7 +48,7 @@ def _whole(container: KubeObject, component: KubeObject, at: Location) -> KubeOb
 
 
 def _args(container: KubeObject, component: KubeObject) -> list[Any]:
-    """Arguments of a generated container: a frontend's are the platform's until it has its own."""
+    """Arguments of a generated container. A frontend without arguments has the platform's."""
     if "args" in container or "command" in container:
         return list(container.get("args") or ())
     is_frontend = component.get("type") == ComponentType.FRONTEND and container["name"] == MAIN

@@ -1,4 +1,4 @@
-"""Layouts as candidates: graph, ConfigMaps, figures."""
+"""Turns layouts into candidates: graph, ConfigMaps, figures."""
 
 from dataclasses import replace
 
@@ -22,7 +22,9 @@ from dynamo_profiler.profiling.results import DeploymentCandidate, Remark
 
 
 def candidate_of(choice: Choice, parts: GenerationInputs) -> tuple[DeploymentCandidate, tuple[Remark, ...]]:
-    """A candidate of a point with its figures, and what to know of it. ProfilingFailed where it would be refused."""
+    """The candidate of a point with its figures, and remarks. Raises ProfilingFailed if admission would refuse the
+    graph.
+    """
     point = choice.point
     candidate, remarks = unmeasured(point, parts)
     rate = point.requests_per_second
@@ -44,7 +46,7 @@ def candidate_of(choice: Choice, parts: GenerationInputs) -> tuple[DeploymentCan
 
 
 def unmeasured(layout: Layout, parts: GenerationInputs) -> tuple[DeploymentCandidate, tuple[Remark, ...]]:
-    """A candidate that nothing is expected of: no figures, and no word on whether the times are kept."""
+    """A candidate without a simulation: it has no figures, and does not say whether the latencies are kept."""
     graph, maps, remarks = _made(layout, parts)
     gpus = layout.gpus if parts.mocked else _gpus_of(graph)
     figures = Figures(backend=layout.backend, serving=layout.serving, gpus=gpus)
@@ -84,7 +86,7 @@ def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[Ku
 
 
 def _gpus_of(graph: KubeObject) -> int:
-    """Of all replicas and all their nodes."""
+    """GPUs of all replicas on all their nodes."""
     components = graph["spec"]["components"]
     return sum(of_replica(each).own * (1 if (n := each.get("replicas")) is None else int(n)) for each in components)
 

@@ -1,21 +1,23 @@
-"""How long a sequence one engine can hold: vLLM does not start where its KV cache is too small for a model's longest."""
+"""The longest sequence that one engine can hold: vLLM does not start if its KV cache is too small for the model's
+limit.
+"""
 
 from dynamo_shared.api.engines.engine import EngineLayout
 
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
 
 _USABLE = 0.9
-"""Share of a GPU's memory that vLLM takes: its own default."""
+"""Share of a GPU's memory that vLLM uses by default."""
 _OTHER_USE = 3 * 1024**3
-"""Bytes of a GPU for activations, graphs and communication, about."""
+"""Approximate bytes of a GPU for activations, graphs and communication."""
 _MARGIN = 0.9
-"""Of what the estimate gives: a length that is a little short serves, one that is too long does not start."""
+"""Share of the estimate to use: with a slightly short length vLLM serves, with a too long one it does not start."""
 _STEP = 256
 _MIB = 1024 * 1024
 
 
 def longest(engine: EngineLayout, parts: GenerationInputs) -> int | None:
-    """Tokens that sequences must be limited to; None where the model's own limit fits, or where too little is known."""
+    """The necessary limit of a sequence, tokens. None if the model's own limit fits, or if too little is known."""
     model, vram = parts.model, parts.objective.vram_mib
     if model is None or vram is None or None in (model.max_context, model.weights_bytes, model.cache_bytes):
         return None

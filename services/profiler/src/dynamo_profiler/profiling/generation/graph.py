@@ -1,4 +1,4 @@
-"""A v1beta1 graph of a layout. Pure: the same parts make the same graph."""
+"""Generates a v1beta1 graph from a layout. Pure: equal inputs give equal graphs."""
 
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
 from dynamo_shared.api.engines.command import EngineSpec
@@ -17,7 +17,7 @@ from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.points import Layout
 
 FRONTEND = "Frontend"
-#: Name and type of a component, by role.
+#: Role -> name and type of the component.
 COMPONENTS = {"prefill": ("prefill", "prefill"), "decode": ("decode", "decode"), "agg": ("worker", "worker")}
 _PROFILE_VOLUME, _PROFILE_FOLDER = "profile-data", "/workspace/profile-data"
 
@@ -69,12 +69,12 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Generation
         container["workingDir"] = command.working_dir
     component: KubeObject = {"name": name, "type": kind, "replicas": layout.replicas[role]}
     if parts.objective.planner is not None:
-        # From here on the planner owns the replicas: applying the graph again must not set them back.
+        # The planner owns the replicas from now on: applying the graph again must not reset them.
         component["scalingAdapter"] = {}
     if not parts.mocked:
         container["resources"] = {"limits": {NVIDIA_GPU: str(engine.gpus // nodes)}}
         if parts.request.gpu_product:
-            # Figures are of one kind of GPU, and clusters may have several.
+            # The figures hold for one kind of GPU, and a cluster may have several.
             pod["nodeSelector"] = {GPU_PRODUCT: parts.request.gpu_product}
         if nodes > 1:
             component["multinode"] = {"nodeCount": nodes}
@@ -95,7 +95,7 @@ def _mocked(
 
 
 def _pod(image: str, parts: GenerationInputs) -> tuple[KubeObject, KubeObject]:
-    """A pod with its main container, and in both what all components of a graph have."""
+    """A pod and its main container, with the content that all components of a graph share."""
     container: KubeObject = {"name": MAIN, "image": image}
     if parts.settings.model_secret:
         container["envFrom"] = [{"secretRef": {"name": parts.settings.model_secret, "optional": True}}]
@@ -108,7 +108,7 @@ def _pod(image: str, parts: GenerationInputs) -> tuple[KubeObject, KubeObject]:
 
 
 def _of_job(parts: GenerationInputs, field: str) -> list[KubeObject]:
-    """What the request gives the pod of its profiling job, where engines need it, too."""
+    """Entries of the profiling job's pod in the request that engines need, too."""
     overrides = parts.request.spec.overrides
     template = mapping(mapping(overrides and overrides.profiling_job).get("template"))
     return [dict(each) for each in items(mapping(template.get("spec")).get(field)) if isinstance(each, dict)]

@@ -1,4 +1,4 @@
-"""Generated graphs are checked as any other before they are offered: by their schema and by all rules of admission."""
+"""Checks generated graphs like all others before they are offered: against the schema and all rules of admission."""
 
 from collections.abc import Sequence
 
@@ -14,12 +14,12 @@ _SHOWN = 5
 
 
 def lint(graph: KubeObject, *, changed: bool) -> None:
-    """Nothing, or ProfilingFailed with what is wrong; `changed` where the request's overrides are part of it."""
+    """Raise ProfilingFailed with all errors, if any. `changed`: the graph includes the request's overrides."""
     refuse([*schema_errors(graph), *validate(graph, None, Facts()).errors], changed=changed)
 
 
 def refuse(errors: Sequence[FieldError], *, changed: bool) -> None:
-    """ProfilingFailed with these errors, where there are any."""
+    """Raise ProfilingFailed with these errors, if any."""
     if not errors:
         return
     text = "; ".join(map(str, errors[:_SHOWN]))

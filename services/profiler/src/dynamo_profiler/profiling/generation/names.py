@@ -1,4 +1,4 @@
-"""Names of what is generated, within the limits of what is made of them later."""
+"""Names of generated objects, within the limits of the names that are derived from them later."""
 
 import hashlib
 from collections.abc import Iterable
@@ -9,24 +9,25 @@ from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 
 from dynamo_profiler.profiling.results import ProfilingFailed
 
-#: A graph's name and a component's together: Grove's limit, which cliques and scaling groups share. Characters.
+#: Largest total length of a graph's name and a component's name: Grove's limit, for cliques and scaling groups alike.
+#: Characters.
 MAX_TOGETHER = 45
-#: What a multi-node component adds: its leader's clique is named after it, too.
+#: Suffix that a multi-node component adds: its leader's clique has this name.
 _LEADER = f"-{LEADERS}"
 _SUFFIX = "-dgd"
 _LETTER = "dgdr-"
 
 
 def desired_name(spec: DynamoGraphDeploymentRequestSpec) -> str | None:
-    """The name that `overrides.dgd` gives the graph."""
+    """The name of the graph in `overrides.dgd`."""
     override = spec.overrides.dgd if spec.overrides else None
     return text(mapping(mapping(override).get("metadata")).get("name")) or None
 
 
 def graph_name(request: str, desired: str | None, components: Iterable[tuple[str, bool]]) -> str:
-    """`<request>-dgd`, shortened with a hash where it must be; `desired` instead, which is never shortened.
+    """`<request>-dgd`, shortened with a hash if necessary. `desired` replaces it, and is never shortened.
 
-    `components` are names, each with whether it spans nodes. ProfilingFailed where `desired` is too long.
+    `components`: names, each with whether the component spans nodes. Raises ProfilingFailed if `desired` is too long.
     """
     longest = max(len(name) + (len(name) + len(_LEADER) if spans else 0) for name, spans in components)
     room = MAX_TOGETHER - longest
@@ -38,7 +39,7 @@ def graph_name(request: str, desired: str | None, components: Iterable[tuple[str
                 f"may have {room}: shorten it",
             )
         return desired
-    # Services are named after the graph, and begin with a letter.
+    # Names of Services contain the graph's name, and must begin with a letter.
     full = ("" if request[:1].isalpha() else _LETTER) + request.replace(".", "-") + _SUFFIX
     if len(full) <= room:
         return full

@@ -1,8 +1,8 @@
-"""`overrides.dgd`: what a request changes of the graph that is generated, in v1beta1 or v1alpha1 (planner.md, b.2).
+"""`overrides.dgd`: a request's changes to the generated graph, in v1beta1 or v1alpha1 (planner.md, b.2).
 
-The merge is deep: objects are merged, lists and single values replaced. Arguments of a worker's main container are appended
-instead in v1alpha1, and in v1beta1 where a directive of the container asks for it. Identity stays: apiVersion and kind are
-ignored, and the name was given to the graph when it was made.
+The merge is deep: objects are merged, lists and single values replaced. Arguments of a worker's main container are
+appended instead in v1alpha1, and also in v1beta1 if the container has a directive for it. The identity stays:
+apiVersion and kind are ignored, and the name was used when the graph was generated.
 """
 
 from typing import Any
@@ -20,14 +20,14 @@ from dynamo_profiler.profiling.generation.linting import refuse
 from dynamo_profiler.profiling.results import ProfilingFailed, Remark
 
 UNKNOWN = "OverrideIgnored"
-#: Services that a remark names.
+#: Largest number of services in a remark.
 NAMED = 10
 _IDENTITY = frozenset({"apiVersion", "kind", "status"})
-#: Lists of v1beta1 whose entries have a name that identifies them: an entry is merged with its namesake.
+#: Lists of v1beta1 whose entries have a unique name: an entry is merged with the entry of the same name.
 _NAMED = frozenset({"components", "containers", "initContainers", "volumes", "env", "volumeMounts"})
-#: Entries of these take the place of their namesake: a variable has a value, or a source of one.
+#: Entries of these lists replace the entry of the same name: a variable has either a value or a source.
 _WHOLE = frozenset({"env"})
-#: Names that base graphs of the reference's profiler give workers, by this project's names.
+#: This project's name of a worker -> its name in base graphs of the reference's profiler.
 _ALIASES = {
     "prefill": ("prefillworker",),
     "decode": ("decodeworker",),
@@ -37,7 +37,9 @@ _ALIASES = {
 
 
 def overridden(graph: KubeObject, override: KubeObject | None) -> tuple[KubeObject, tuple[Remark, ...]]:
-    """The graph with the override over it, and what of that was ignored. ProfilingFailed where it is not a part of a graph."""
+    """The graph merged with the override, and remarks on ignored parts. Raises ProfilingFailed if the override is not
+    valid for a graph.
+    """
     if not override:
         return graph, ()
     spec = override.get("spec")
@@ -62,13 +64,13 @@ def _alpha(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[R
         if extra:
             service["extraPodSpec"]["mainContainer"]["args"] = [*args, *extra]
         merged["spec"]["services"][name] = service
-    # What is of no use to the conversion it leaves out without a word.
+    # Check before the conversion, which drops unknown fields silently.
     refuse(schema_errors(merged), changed=True)
     return dict(convert(merged, BETA)), remarks
 
 
 def _write_amounts(service: KubeObject) -> None:
-    """`gpu: 8` is as good as `gpu: "8"`, which v1alpha1 wants."""
+    """Convert `gpu: 8` to `gpu: "8"`, which v1alpha1 requires."""
     for amounts in mapping(service.get("resources")).values():
         for name, amount in mapping(amounts).items():
             if isinstance(amount, int) and not isinstance(amount, bool):
@@ -100,7 +102,9 @@ def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Re
 
 
 def keeps_containers(before: KubeObject, after: KubeObject) -> None:
-    """ProfilingFailed where an override left nothing to run in a component: the platform would run something else there."""
+    """Raise ProfilingFailed if an override left a component without containers: the platform would run its defaults
+    there.
+    """
     listed = after["spec"].get("components") or []
     kept = {each["name"] for each in listed if (main_container(each.get("podTemplate")) or {}).get("image")}
     for component in before["spec"]["components"]:
@@ -113,7 +117,7 @@ def keeps_containers(before: KubeObject, after: KubeObject) -> None:
 
 
 def _known(changes: dict[str, Any], known: dict[str, Any]) -> tuple[dict[str, Any], tuple[Remark, ...]]:
-    """Changes by the graph's own names; those of services that it does not have are left out, and reported."""
+    """Changes by the graph's own names, and remarks on services that the graph does not have; these are dropped."""
     if not isinstance(changes, dict):
         raise ProfilingFailed("InvalidOverride", "spec.overrides.dgd.spec.services: an object by name is needed")
     applied: dict[str, Any] = {}
@@ -147,7 +151,7 @@ def _without_identity(override: KubeObject) -> KubeObject:
     kept = {key: value for key, value in override.items() if key not in _IDENTITY and key != "spec"}
     metadata = kept.get("metadata")
     if isinstance(metadata, dict):
-        # Labels and annotations alone: the rest says which object it is.
+        # Only labels and annotations: the rest of metadata identifies the object.
         kept["metadata"] = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
     return kept
 

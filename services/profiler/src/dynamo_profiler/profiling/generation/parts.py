@@ -1,4 +1,4 @@
-"""What a generated graph is made from, in one place."""
+"""All inputs of a generated graph."""
 
 from dataclasses import dataclass
 
@@ -10,22 +10,22 @@ from dynamo_profiler.profiling.objective import ServingObjective
 from dynamo_profiler.profiling.results import ProfilingRequest
 
 Curves = dict[str, dict[str, list[float]]]
-"""arrays by file of the profile"""
+"""File of the profile -> its arrays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationInputs:
-    """All that a layout is not: the request, what it asks for, the platform's settings."""
+    """All inputs except the layout: the request, its objective, the platform's settings."""
 
     request: ProfilingRequest
     objective: ServingObjective
     settings: Planner
     version: str
-    """of Dynamo, where the request names no image"""
+    """version of Dynamo if the request names no image"""
     model: ModelArchitecture | None = None
-    """what is known of it"""
+    """known facts about the model"""
     interpolation: KubeObject | None = None
-    """`aic_interpolation` of a PlannerConfig, without its engines"""
+    """`aic_interpolation` of a PlannerConfig, without the engines"""
     curves: Curves | None = None
     kv_tokens: int | None = None
     """KV cache of the decode engine, tokens"""

@@ -1,4 +1,4 @@
-"""The PlannerConfig of a generated graph and the profile of its engines, as ConfigMaps next to it."""
+"""The PlannerConfig of a generated graph and the profile of its engines, as ConfigMaps of the graph."""
 
 import json
 
@@ -15,7 +15,7 @@ CONFIG_KEY = "planner_config.json"
 
 
 def config_maps_of(layout: Layout, graph: str, parts: GenerationInputs) -> tuple[KubeObject, ...]:
-    """The ConfigMaps that a graph's annotation, and volumes of simulated engines, refer to."""
+    """The ConfigMaps that a graph's annotation, and the volumes of simulated engines, refer to."""
     name = planner_config_name(graph)
     made = []
     if parts.objective.planner is not None:
@@ -28,7 +28,7 @@ def config_maps_of(layout: Layout, graph: str, parts: GenerationInputs) -> tuple
 
 
 def _config(asked: PlannerConfig, layout: Layout, parts: GenerationInputs) -> KubeObject:
-    """What was asked for, with what only now is known: engines, their GPUs, the model, the budget, the times."""
+    """The requested configuration, completed with the facts of the layout: engines, GPUs, model, budget, latencies."""
     given = asked.model_dump(mode="json", exclude_unset=True)
     objective = parts.objective
     engines = layout.engines
@@ -56,7 +56,9 @@ def _config(asked: PlannerConfig, layout: Layout, parts: GenerationInputs) -> Ku
 
 
 def endpoints_lowered(asked: PlannerConfig, layout: Layout) -> dict[str, int]:
-    """Fields of the engines that a planner keeps, where there are fewer: with more it would have to end all of them."""
+    """Fields for the number of engines that a planner keeps, lowered to the layout's number: the planner would
+    otherwise end all of them.
+    """
     lowered: dict[str, int] = {}
     for role, count in layout.replicas.items():
         own = "prefill_min_endpoint" if role == PREFILL else "decode_min_endpoint"
@@ -71,7 +73,7 @@ def _config_map(name: str, data: dict[str, str], parts: GenerationInputs) -> Kub
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        # A label holds less than a name may.
+        # A label is shorter than a name may be.
         "metadata": {
             "name": name,
             "namespace": parts.request.namespace,

@@ -1,4 +1,6 @@
-"""Pull secrets that a request's override names for one component: all pods of the graph run images of that registry. Pure."""
+"""Shares the pull secrets of one component in an override with all pods of the graph: all pull from that registry.
+Pure.
+"""
 
 from collections.abc import Iterator
 
@@ -10,7 +12,7 @@ _FIELD = "imagePullSecrets"
 
 
 def share_pull_secrets(graph: KubeObject, override: KubeObject | None) -> KubeObject:
-    """The v1beta1 graph, where each component has the secrets that the override names anywhere; its own come first."""
+    """The v1beta1 graph. Each component gets every secret that the override names anywhere, after its own secrets."""
     shared = list(dict.fromkeys(_names(override or {})))
     if not shared:
         return graph
@@ -19,7 +21,7 @@ def share_pull_secrets(graph: KubeObject, override: KubeObject | None) -> KubeOb
 
 
 def _with(component: KubeObject, shared: list[str]) -> KubeObject:
-    # Where roles have templates, pods are made of one of the component only if there is one.
+    # If roles have templates, only a template of the component itself is used for a pod.
     whole = component if has_own_templates(component) else {**component, FIELD: component.get(FIELD) or {}}
     return with_templates(whole, lambda template: _with_secrets(template, shared))
 
@@ -33,7 +35,7 @@ def _with_secrets(template: KubeObject, shared: list[str]) -> KubeObject:
 
 
 def _names(override: KubeObject) -> Iterator[str]:
-    """Names of secrets in the pods of an override, of either version. Reads any junk."""
+    """Names of pull secrets in the pods of an override, of either version. Accepts invalid values."""
     spec = mapping(override.get("spec"))
     parts = [*map(mapping, items(spec.get("components"))), *map(mapping, mapping(spec.get("services")).values())]
     pods = [mapping(template.get("spec")) for part in parts for template in all_templates(part)]

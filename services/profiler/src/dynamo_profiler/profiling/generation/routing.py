@@ -1,4 +1,4 @@
-"""`features.kvRouter`: frontends choose workers by their KV caches, unless the request's override says something else."""
+"""`features.kvRouter`: frontends choose workers by their KV caches, unless the request's override sets another mode."""
 
 from dynamo_shared.api.containers import with_main
 from dynamo_shared.api.objects import KubeObject
@@ -10,9 +10,9 @@ KV = "kv"
 
 
 def routed(graph: KubeObject, spec: DynamoGraphDeploymentRequestSpec) -> KubeObject:
-    """The graph with the router that a request asks for. It comes after the overrides: a mode that they set is kept.
+    """The graph with the requested router. Applied after the overrides, so a mode that they set stays.
 
-    A flag `--router-mode` needs no care here: it wins over the variable when the frontend starts.
+    A flag `--router-mode` needs no handling: the frontend prefers it to the variable.
     """
     router = spec.features.kv_router if spec.features else None
     if router is None or not router.enabled or _sets_mode(graph["spec"].get("env")):

@@ -1,4 +1,4 @@
-"""`runtimeVersionOverride` of a request: the version of Dynamo in images of its graph, where tags do not say it."""
+"""`runtimeVersionOverride` of a request: the version of Dynamo in the graph's images if the tags do not show it."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ FIELD = "runtimeVersionOverride"
 
 
 def versioned(graph: KubeObject, spec: DynamoGraphDeploymentRequestSpec) -> KubeObject:
-    """The graph with the request's version in each component that has none of its own. It comes after the overrides."""
+    """The graph with the request's version in each component without its own. Applied after the overrides."""
     version = spec.runtime_version_override
     if not version:
         return graph
@@ -18,7 +18,7 @@ def versioned(graph: KubeObject, spec: DynamoGraphDeploymentRequestSpec) -> Kube
 
 
 def _versioned(component: Any, version: str) -> Any:
-    """What is not a component is reported with the rest of what is wrong with the graph."""
+    """Leaves an invalid component unchanged: it is reported with all other errors of the graph."""
     if not isinstance(component, dict) or component.get(FIELD):
         return component
     return {**component, FIELD: version}

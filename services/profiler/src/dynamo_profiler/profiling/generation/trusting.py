@@ -1,4 +1,4 @@
-"""`overrides.trustRemoteCode`: engines run code that comes with the model."""
+"""`overrides.trustRemoteCode`: engines may run code that comes with the model."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ _WORKERS = (ComponentType.WORKER, ComponentType.PREFILL, ComponentType.DECODE)
 
 
 def trusting(graph: KubeObject, spec: DynamoGraphDeploymentRequestSpec) -> KubeObject:
-    """The graph with the flag for each worker whose engine has one, if the request says so. It comes after the overrides.
+    """The graph with the flag on each worker whose engine has one, if the request sets it. Applied after the overrides.
 
-    Simulated engines run no code, and TensorRT-LLM has no flag for it.
+    Simulated engines run no such code, and TensorRT-LLM has no flag for it.
     """
     if spec.overrides is None or not spec.overrides.trust_remote_code:
         return graph
@@ -27,7 +27,7 @@ def trusting(graph: KubeObject, spec: DynamoGraphDeploymentRequestSpec) -> KubeO
 
 
 def _trusting(component: Any) -> Any:
-    """What is not a component is reported with the rest of what is wrong with the graph."""
+    """Leaves an invalid component unchanged: it is reported with all other errors of the graph."""
     if mapping(component).get("type") not in _WORKERS:
         return component
     return with_templates(component, lambda template: with_main(template, _with_flag))
@@ -37,7 +37,7 @@ def _with_flag(container: KubeObject) -> KubeObject:
     command, args = (items(container.get(key)) for key in ("command", "args"))
     line = [*command, *args]
     if not all(isinstance(each, str) for each in line):
-        # It is reported with the rest of what is wrong with the graph.
+        # An invalid value is reported with all other errors of the graph.
         return container
     started = engines_started(line)
     flags = [flag for engine in started for flag in options.flags(engine, OPTION, value=True) or ()]
@@ -51,6 +51,6 @@ def _with_flag(container: KubeObject) -> KubeObject:
 
 
 def _split(container: KubeObject, line: list[str], at: int) -> KubeObject:
-    """The parts of a command line, as far as the container has them."""
+    """The `command` and `args` of a command line, for the fields that the container has."""
     parts = {"command": line[:at], "args": line[at:]}
     return {key: parts[key] for key in parts if key in container}

@@ -1,1 +1,1 @@
-"""AI Configurator, which runs in processes of its own: what is asked of them, what they do, and the pool of them."""
+"""AI Configurator in separate processes: their jobs, their code, and their pool."""

@@ -1,7 +1,8 @@
-"""A worker process: one job a line in, reports of progress and one answer a line out.
+"""A worker process. Reads one job per line; writes reports of progress and one answer, one per line.
 
-`python -m dynamo_profiler.profiling.simulation.child MEMORY_MIB NICENESS`. AI Configurator prints tables on standard output, so
-answers go out by a copy of it. It ends when its standard input does: a service that is killed leaves none behind.
+Started as `python -m dynamo_profiler.profiling.simulation.child MEMORY_MIB NICENESS`. AI Configurator prints tables on
+standard output, so answers use a copy of that descriptor. The process ends when its standard input ends, so a service
+that is killed leaves no process behind.
 """
 
 import json
@@ -19,7 +20,7 @@ from typing import Any, BinaryIO
 
 from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep
 
-#: Above the limit that the service measures by: this one is for memory taken between two of its measurements.
+#: Factor above the limit that the service enforces by measuring: covers memory growth between two measurements.
 _HARD_FACTOR = 1.5
 _MIB = 1024 * 1024
 
@@ -29,18 +30,18 @@ Handler = Callable[[dict[str, Any], Report], JobResult]
 
 
 def main(arguments: list[str], more: Mapping[str, Handler] = MappingProxyType({})) -> None:
-    """Serve jobs until standard input ends; `more` does kinds of jobs that are not the profiler's, by their names."""
+    """Serve jobs until standard input ends. `more`: handlers by name for kinds of jobs of other services."""
     memory_mib, niceness = int(arguments[0]), int(arguments[1])
     os.nice(niceness)
     hard = int(memory_mib * _HARD_FACTOR * _MIB)
-    # Data, not address space: libraries reserve far more of that than they ever touch.
+    # Limits data, not address space: libraries reserve far more address space than they use.
     resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     warnings.simplefilter("ignore")
     jobs: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
-    # The costly imports, before the first job is waited for: the service counts a process as ready after them.
+    # The slow imports run before the first job: the service counts a process as ready after them.
     from dynamo_profiler.profiling.simulation import curves, sweeping  # noqa: PLC0415
     from dynamo_profiler.profiling.simulation.tuning import tune  # noqa: PLC0415
 
@@ -71,7 +72,7 @@ def main(arguments: list[str], more: Mapping[str, Handler] = MappingProxyType({}
 def _listen(jobs: queue.Queue[dict[str, Any]]) -> None:
     for line in sys.stdin.buffer:
         jobs.put(json.loads(line))
-    # The service is gone, or has dropped this process; nothing reads what it computes.
+    # The service has ended, or dropped this process: nothing reads its results.
     os._exit(0)
 
 

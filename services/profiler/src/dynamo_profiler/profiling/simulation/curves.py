@@ -1,6 +1,6 @@
-"""Curves of two engines by AI Configurator, in a worker process: what the planner's models of engines begin with.
+"""Measures curves of two engines with AI Configurator in a worker process: the start of the planner's engine models.
 
-Grids and arrays are those of the thorough profiler (planner.md, b.4), so that both kinds of profile are read alike.
+Grids and arrays equal the thorough profiler's (planner.md, b.4), so that both kinds of profile have one reader.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,20 +21,20 @@ from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStat
 Arrays = dict[str, list[float]]
 ReportProgress = Callable[[str, str], None]
 
-#: Files as the thorough profiler's ConfigMap names them.
+#: Names of the files in the thorough profiler's ConfigMap.
 PREFILL_FILE, DECODE_FILE = "prefill_raw_data.json", "decode_raw_data.json"
-#: Shortest prompt and tokens that are kept free for answers, as the thorough profiler measures.
+#: Shortest prompt, and tokens reserved for answers, like in the thorough profiler.
 _SHORTEST, _RESERVED = 100, 500
-#: Answer's length while decoding is measured, tokens.
+#: Length of answers while decoding is measured, tokens.
 _DECODE_OSL = 500
-#: Sequences at most that one decode engine is measured with, in each data-parallel rank.
+#: Largest number of sequences of one decode engine in each data-parallel rank.
 _MOST_SEQUENCES = 512
-#: Correction of latencies, as its sweeps of disaggregated engines have them.
+#: Correction of latencies, equal to AI Configurator's in sweeps of disaggregated engines.
 _CORRECTION = {"prefill": 1.1, "decode": 1.08}
 
 
 def measure(job: Curves, report: ReportProgress) -> JobResult:
-    """Both curves as arrays by file; UNSUPPORTED where there are no figures for one of the engines."""
+    """Both curves as arrays by file; UNSUPPORTED if there are no figures for one of the engines."""
     try:
         admit(job.model)
         engines = _Engines(job)
@@ -49,7 +49,7 @@ def measure(job: Curves, report: ReportProgress) -> JobResult:
 
 
 class _Engines:
-    """Both engines, built once: one estimate of an engine then takes milliseconds. Follows how its own sweeps do it."""
+    """Both engines, built once, so that an estimate takes milliseconds. Follows the code of AI Configurator's sweeps."""
 
     def __init__(self, job: Curves) -> None:
         self._task = disaggregated(job, serving_mode=DISAGG, osl=job.osl, database_mode=job.database)
@@ -62,7 +62,7 @@ class _Engines:
         }
 
     def estimate(self, role: str, *, isl: int, osl: int, batch: int) -> Mapping[str, float]:
-        """One step of an engine: ttft of prompts, tpot of answers, ms."""
+        """One step of an engine: ttft of prompts and tpot of answers, ms."""
         runtime = replace(self._task.build_runtime_config(), isl=isl, osl=osl, batch_size=batch)
         summary = predict_disagg_worker(
             model=self._models[role],
@@ -90,7 +90,7 @@ class _Engines:
 
 
 def _prefill(job: Curves, engines: _Engines, report: ReportProgress) -> Arrays:
-    """One prompt at a time in each data-parallel rank. Tokens, milliseconds, tokens a second of a GPU."""
+    """One prompt at a time in each data-parallel rank. Tokens, milliseconds, tokens per second per GPU."""
     arrays: Arrays = {"prefill_isl": [], "prefill_ttft": [], "prefill_thpt_per_gpu": []}
     report("prefill", "prompts of several lengths")
     for isl in _steps(_SHORTEST, job.max_context - _RESERVED, job.prefill_points):
@@ -102,7 +102,7 @@ def _prefill(job: Curves, engines: _Engines, report: ReportProgress) -> Arrays:
 
 
 def _decode(job: Curves, engines: _Engines, most: int, report: ReportProgress) -> Arrays:
-    """Sequences of several lengths, from one to as many as the KV cache holds. Share of it, tokens, milliseconds."""
+    """Sequences of several lengths, from one to the capacity of the KV cache. Share of the cache, tokens, milliseconds."""
     arrays: Arrays = {"x_kv_usage": [], "y_context_length": [], "z_itl": [], "z_thpt_per_gpu": []}
     ranks = job.decode["dp"]
     report("decode", "sequences of several lengths, one to as many as the KV cache holds")
@@ -120,7 +120,7 @@ def _decode(job: Curves, engines: _Engines, most: int, report: ReportProgress) -
 
 
 def _kv_tokens(job: Curves, version: str | None) -> int:
-    """KV cache of one decode engine, all its data-parallel ranks, in tokens."""
+    """KV cache of one decode engine with all data-parallel ranks, tokens."""
     kind, share = BACKENDS[job.backend].memory
     estimate = estimate_kv_cache(
         job.model,
@@ -145,7 +145,7 @@ def _gpus(engine: Mapping[str, int]) -> int:
 
 
 def _steps(first: int, last: int, count: int) -> list[int]:
-    """About `count` whole numbers from first to last, evenly spread, each once."""
+    """About `count` distinct integers from first to last, evenly distributed."""
     if last <= first or count < 2:
         return [first]
     return sorted({first + round(step * (last - first) / (count - 1)) for step in range(count)})

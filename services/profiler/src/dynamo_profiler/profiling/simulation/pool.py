@@ -1,8 +1,8 @@
-"""Worker processes that AI Configurator runs in: few, small, killable, and out of the way of the services.
+"""A pool of worker processes for AI Configurator: few, small, killable, and separate from the services.
 
-They are programs of their own, never forks of this process, which has threads and gRPC in it. One starts when there is work
-and none is free, keeps what it imported for the next job, and ends after idling. A job that is cancelled, takes too long or
-grows too large costs its process, nothing else.
+Workers are separate programs, never forks of this process, which has threads and gRPC. A worker starts if there is work
+and no idle worker. It keeps its imports for the next job, and ends when idle. A job that is cancelled, takes too long
+or grows too large costs only its process.
 """
 
 import asyncio
@@ -23,17 +23,17 @@ from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus, Work
 
 ReportProgress = Callable[[str, str], None]
 
-#: What a worker runs; arguments are its memory limit in MiB and its niceness.
+#: Command of a worker. Its arguments are the memory limit in MiB and the niceness.
 CHILD = (sys.executable, "-m", "dynamo_profiler.profiling.simulation.child")
-#: Libraries of one worker compute with one thread: two workers are to take two cores, not sixteen.
+#: Libraries in a worker compute with one thread: two workers should use two cores, not sixteen.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS")
 _LINE_LIMIT = 64 * 1024 * 1024
 _START_LIMIT = 300.0
-"""Seconds until a worker has imported everything; about 2 on a free core, of which a busy machine leaves it little."""
+"""Time-out for the imports of a worker, seconds: about 2 on a free core, but a busy machine is far slower."""
 _MEASURE_EVERY = 0.25
-"""Seconds between two measurements of a worker's memory."""
+"""Interval between two measurements of a worker's memory, seconds."""
 _KEPT = 0.5
-"""Share of its memory up to which a worker is kept for another job."""
+"""Largest share of its memory limit at which a worker is kept for another job."""
 _MIB = 1024 * 1024
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -43,7 +43,7 @@ class PoolBusy(Exception):
 
 
 class Overgrown(Exception):
-    """A worker took more memory than it may; `warm` where it had done jobs before, whose data were part of it."""
+    """A worker exceeded its memory limit. `warm`: earlier jobs had left data in it."""
 
     def __init__(self, message: str, *, warm: bool) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class Overgrown(Exception):
 
 
 class WorkerDied(Exception):
-    """A worker ended by itself, or was not ready in time; the message has its last words."""
+    """A worker ended by itself, or was not ready in time. The message has its last output."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,7 +61,7 @@ class _Worker:
     listener: asyncio.Task[None] | None = None
     idle: asyncio.TimerHandle | None = None
     jobs: int = 0
-    """done before"""
+    """number of jobs done before"""
 
     @property
     def pid(self) -> int:
@@ -72,7 +72,7 @@ class _Worker:
         return self.process.alive
 
     def resident(self) -> int:
-        """Bytes; 0 where it has ended."""
+        """Resident memory in bytes; 0 if the worker has ended."""
         try:
             return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE
         except (OSError, IndexError, ValueError):
@@ -80,7 +80,7 @@ class _Worker:
 
 
 class WorkerPool:
-    """Runs jobs, each in one worker, first come first served. Close it, or leave `async with`, and all workers end."""
+    """Runs jobs in order of arrival, each in one worker. Closing it, or leaving `async with`, ends all workers."""
 
     def __init__(self, settings: Rapid, child: Sequence[str] = CHILD) -> None:
         self._settings = settings
@@ -92,7 +92,7 @@ class WorkerPool:
         self._waiting = 0
         self._closed = False
         self.peak = 0
-        """most that one worker has held, bytes"""
+        """largest memory of one worker so far, bytes"""
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,7 +102,7 @@ class WorkerPool:
 
     @property
     def workers(self) -> int:
-        """Processes that run."""
+        """Number of running processes."""
         return sum(worker.alive for worker in self._all)
 
     def resident(self) -> int:
@@ -110,16 +110,16 @@ class WorkerPool:
         return sum(worker.resident() for worker in self._all)
 
     async def run(self, job: WorkerJob, report: ReportProgress) -> JobResult:
-        """What the job gives; `report` hears its progress. Cancelling ends its process.
+        """Run a job and return its answer. `report` receives its progress. Cancelling ends its process.
 
-        PoolBusy, Overgrown, WorkerDied, TimeoutError. A worker that died before it began, or of a neighbour's hunger,
-        is not tried again here: the caller knows better whether that is worth it.
+        Raises PoolBusy, Overgrown, WorkerDied or TimeoutError. Does not repeat a job whose worker died before it began,
+        or because another process used the memory: the caller decides that.
         """
         async with self._turn():
             worker = await self._worker()
             try:
                 async with asyncio.timeout(self._settings.time_limit):
-                    # Where both have ended, that it grew too large is the reason why there is no answer.
+                    # If both tasks have ended, the excessive memory is the reason for the missing answer.
                     answer = await either(self._watch(worker), _ask(worker, job, report))
             except BaseException:
                 self._end(worker)
@@ -170,12 +170,12 @@ class WorkerPool:
                 (*self._child, str(self._settings.memory_mib), str(self._settings.niceness)),
                 environ=environment,
                 writes=True,
-                # A signal to the service's group, such as Ctrl-C, is the service's to act on.
+                # Only the service handles a signal to its process group, such as Ctrl-C.
                 own_session=True,
                 limit=_LINE_LIMIT,
             )
         except OSError as error:
-            # Without memory or numbers for one more process, which others may give back.
+            # Memory or process ids are exhausted; other processes may release them.
             raise WorkerDied(f"a worker process could not be started: {error.strerror or error}") from error
         worker = _Worker(process)
         worker.listener = asyncio.create_task(_listen(worker))
@@ -184,7 +184,7 @@ class WorkerPool:
             async with asyncio.timeout(_START_LIMIT):
                 await _next(worker)
         except TimeoutError as error:
-            # No time of the job, which has not begun.
+            # The job has not begun: this is not the job's time-out.
             self._end(worker)
             raise WorkerDied(f"a worker process was not ready within {_START_LIMIT:g} s") from error
         except BaseException:
@@ -193,7 +193,7 @@ class WorkerPool:
         return worker
 
     async def _watch(self, worker: _Worker) -> NoReturn:
-        """Overgrown once it holds too much."""
+        """Raise Overgrown when the worker holds too much memory."""
         limit = self._settings.memory_mib * _MIB
         while True:
             held = worker.resident()
@@ -205,7 +205,7 @@ class WorkerPool:
 
     def _release(self, worker: _Worker) -> None:
         worker.jobs += 1
-        # Figures of every system and engine that it has met stay in a worker: with too many it is replaced.
+        # A worker keeps the figures of every system and engine that it has used: with too many it is replaced.
         if self._closed or worker.resident() > self._settings.memory_mib * _MIB * _KEPT:
             self._end(worker)
             return
@@ -219,7 +219,7 @@ class WorkerPool:
             self._end(worker)
 
     def _end(self, worker: _Worker) -> None:
-        """Kill it now, and see it off in a task: also while its caller is being cancelled."""
+        """Kill the worker now, and await its end in a task, also while the caller is being cancelled."""
         if worker not in self._all:
             return
         self._all.discard(worker)
@@ -238,7 +238,7 @@ async def _ended(worker: _Worker) -> None:
 
 
 async def _listen(worker: _Worker) -> None:
-    """Keep the last of what it says on standard error: nothing else reads that, and a full pipe would stop it."""
+    """Keep the end of the worker's standard error: nothing else reads it, and a full pipe would block the worker."""
     while chunk := await worker.process.stderr.read(65536):
         worker.words.extend(line for line in chunk.decode(errors="replace").splitlines() if line.strip())
 

@@ -1,6 +1,6 @@
-"""A sweep by AI Configurator, in a worker process. The only place, with `curves`, that calls it.
+"""A sweep by AI Configurator in a worker process. Only this module and `curves` call AI Configurator.
 
-Its tasks are built as its own command line builds them (0.12), so that figures are those of its tables.
+Builds tasks like AI Configurator's command line (0.12), so that the figures equal its tables.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,16 +30,16 @@ from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, Point
 from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep
 
 ReportProgress = Callable[[str, str], None]
-"""Called with a job's progress: prefill or decode, and a sentence."""
+"""Receives a job's progress: prefill or decode, and a sentence."""
 _EVERY = 0.5
-"""Seconds between two reports of progress."""
+"""Interval between two reports of progress, seconds."""
 _CONFIGURATIONS = Path(aiconfigurator_core.__file__).with_name("model_configs")
-#: Columns of single operations: larger than all others together, and not needed.
+#: Columns about single operations: larger than all others together, and not needed.
 _HEAVY = ["_per_ops_source", "_moe_comm_fallbacks"]
 
 
 class _Reporting(AnalyticPredictor):  # type: ignore[misc]  # the library is untyped
-    """Counts the configurations that are tried."""
+    """Counts the tried configurations."""
 
     def __init__(self, title: str, report: ReportProgress) -> None:
         self._title = title
@@ -64,18 +64,20 @@ class _Reporting(AnalyticPredictor):  # type: ignore[misc]  # the library is unt
 
 
 def admit(model: str) -> None:
-    """Let AI Configurator read what it ships: it has files of models that its list of names lacks, and would download these."""
+    """Let AI Configurator use files that it ships: its list of names lacks some of these models, and it would download
+    them.
+    """
     name = f"{model.replace('/', '--')}_config.json"
     if model not in common.DefaultHFModels and (_CONFIGURATIONS / name).is_file():
         common.DefaultHFModels.add(model)
 
 
 def sweep(job: SimulationSweep, report: ReportProgress) -> JobResult:
-    """All points that keep the times, or with `relaxed` those closest to them; else why there is no point."""
+    """All points that keep the latencies, or with `relaxed` the closest ones; otherwise the reason for no points."""
     if job.backend not in perf_database.get_supported_databases().get(job.system, {}):
         return JobResult(outcome=JobStatus.UNSUPPORTED, message=f"no figures of {job.backend} on {job.system}")
     admit(job.model)
-    # Engines across nodes only where none fits into one: its figures take the links within a node for granted.
+    # Engines across nodes only if none fits into one node: the figures assume the links within a node.
     answer = _sweep(job, report, within_node=True)
     if answer.outcome is JobStatus.TOO_SMALL and job.total_gpus > job.gpus_per_node:
         answer = _sweep(job, report, within_node=False)
@@ -102,7 +104,8 @@ def _frame(task: Task, job: SimulationSweep) -> Any:
     frame = task.run(autoscale=_alone(job))
     if not _alone(job) or frame is None or frame.empty:
         return frame
-    # The best of each role may be too large together: also the best that leave the other side its half, as often as is asked for.
+    # The best engines of both roles may be too large together. So also choose the best that leave half of the GPUs to
+    # the other role, as often as requested.
     for least in sorted({job.least, 1}, reverse=True):
         if frame["num_total_gpus"].min() * least > job.total_gpus:
             _limit_engines(task, job.total_gpus // least // 2)
@@ -122,7 +125,7 @@ def _smaller(task: Task) -> list[Any]:
 
 @contextmanager
 def memory_of(database: Any, vram_mib: float | None) -> Iterator[None]:
-    """GPUs with less memory than the system's figures are of, such as A100s of 40 GB."""
+    """Set the memory of GPUs that have less than the system's figures assume, such as A100s with 40 GB."""
     gpu = database.system_spec["gpu"]
     before = gpu["mem_capacity"]
     if vram_mib is not None:
@@ -130,12 +133,14 @@ def memory_of(database: Any, vram_mib: float | None) -> Iterator[None]:
     try:
         yield
     finally:
-        # The database stays in the process, for other jobs, too.
+        # The database stays in the process for other jobs.
         gpu["mem_capacity"] = before
 
 
 def _alone(job: SimulationSweep) -> bool:
-    """Whether engines of both roles are chosen without regard to each other; it finds the closest where none keeps a time."""
+    """Whether the engines of both roles are chosen independently. If none keeps a latency, AI Configurator returns the
+    closest.
+    """
     return job.serving != AGG and (job.autoscale or job.relaxed)
 
 
@@ -144,21 +149,21 @@ def _task(job: SimulationSweep, *, within_node: bool) -> Task:
     latency = job.latency_ms
     alone = _alone(job)
     if latency is not None and alone:
-        # Roles that are chosen alone have a time each.
+        # Roles that are chosen independently have one latency each.
         (ttft, itl), latency = split(latency, job.osl), None
     elif job.relaxed:
         ttft, itl, latency = NO_LIMIT_MS, NO_LIMIT_MS, None
     given: dict[str, Any] = {
         "serving_mode": job.serving,
         "isl": job.isl,
-        # Its times between tokens need two of them.
+        # AI Configurator needs two tokens for a time between tokens.
         "osl": max(2, job.osl),
         "ttft": ttft,
         "tpot": itl,
         "request_latency": latency,
         "total_gpus": job.total_gpus,
         "database_mode": job.database,
-        # Its grid of times to keep would replace this one, where each role is chosen alone.
+        # If roles are chosen independently, AI Configurator's own grid of latencies would replace this one.
         "pareto_sweep": not alone,
     }
     if job.serving == AGG:
@@ -181,14 +186,14 @@ def _task(job: SimulationSweep, *, within_node: bool) -> Task:
 
 
 def disaggregated(job: SimulationSweep | Curves, **given: Any) -> Task:
-    """What both roles have in common."""
+    """Parameters that both roles share."""
     each = {"model_path": job.model, "system_name": job.system, "backend_name": job.backend}
     roles = {f"{role}_{name}": value for role in ("prefill", "decode") for name, value in each.items()}
     return Task(**roles, prefill_cp_candidates=[1], **given)
 
 
 def _keep_within_node(task: Task, role: str, gpus_per_node: int) -> None:
-    """Tensor parallel ranks share a node; data and expert parallel ones need not."""
+    """Keep tensor-parallel ranks within a node; data-parallel and expert-parallel ranks may span nodes."""
     for name in ("tp", "moe_tp"):
         attribute = f"{role}_{name}_candidates"
         kept = [size for size in getattr(task, attribute) or [1] if size <= gpus_per_node]
@@ -205,7 +210,7 @@ def _limit_engines(task: Task, gpus: int) -> None:
 
 
 def _failed(error: BaseException) -> JobResult:
-    """What an error of AI Configurator means; it wraps causes, so the innermost one of its own counts."""
+    """The result for an error of AI Configurator. It wraps causes, so its innermost own error counts."""
     for cause in _chain(error):
         if isinstance(cause, InsufficientMemoryError | KVCacheCapacityError):
             return JobResult(outcome=JobStatus.TOO_SMALL, message=str(cause))
@@ -234,7 +239,7 @@ def _point(row: Mapping[str, Any], job: SimulationSweep) -> Point | None:
         }
         replicas = {PREFILL: int(row["(p)workers"]), DECODE: int(row["(d)workers"])}
     gpus = sum(engine.gpus * replicas[role] for role, engine in engines.items())
-    # Its rates are rounded to hundredths, its tokens are not; of answers of one token it counts two.
+    # AI Configurator rounds rates to hundredths, but not tokens. It counts two tokens for an answer of one token.
     rate = float(row["tokens/s/gpu"]) * gpus / max(2, job.osl)
     point = Point(
         backend=job.backend,

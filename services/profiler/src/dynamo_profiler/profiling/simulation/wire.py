@@ -1,6 +1,6 @@
-"""What a service asks of a worker process, and what that answers: JSON, one object a line.
+"""Messages between a service and a worker process: JSON, one object per line.
 
-Nothing here imports AI Configurator: the service itself never loads it.
+Does not import AI Configurator: the service never loads it.
 """
 
 from dataclasses import asdict, dataclass
@@ -9,30 +9,30 @@ from typing import Any, Protocol
 
 
 class WorkerJob(Protocol):
-    """What a worker process can be asked for."""
+    """A job for a worker process."""
 
     def job(self) -> dict[str, Any]:
-        """As it is sent: its parts, and under `job` what kind it is."""
+        """The message: the job's fields, and its kind under `job`."""
         ...
 
 
 class JobStatus(StrEnum):
-    """What came of a job."""
+    """The outcome of a job."""
 
     FEASIBLE = "found"
     INFEASIBLE = "infeasible"
-    """engines fit, and none keeps the times"""
+    """engines fit, but none keeps the latencies"""
     TOO_SMALL = "too-small"
     """the model does not fit the GPUs"""
     UNSUPPORTED = "unsupported"
-    """AI Configurator has no figures for model, GPU and engine together"""
+    """AI Configurator has no figures for this combination of model, GPU and engine"""
     BROKEN = "broken"
-    """AI Configurator failed in a way that it should not"""
+    """AI Configurator failed unexpectedly"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSweep:
-    """All engines of one backend, serving in one way; milliseconds and tokens."""
+    """A search over all engines of one backend in one way of serving; milliseconds and tokens."""
 
     model: str
     """name on Hugging Face that AI Configurator ships, or a folder with config.json"""
@@ -48,13 +48,13 @@ class SimulationSweep:
     itl_ms: float
     latency_ms: float | None
     autoscale: bool = False
-    """engines of each role are chosen alone"""
+    """choose the engines of each role independently"""
     relaxed: bool = False
-    """times need not be kept: what comes closest"""
+    """return the closest points, also if they do not keep the latencies"""
     least: int = 1
-    """engines of each role that must fit, where they are chosen alone"""
+    """number of engines of each role that must fit, if roles are chosen independently"""
     vram_mib: float | None = None
-    """memory of one GPU where it is less than such GPUs have; None: as the system's figures say"""
+    """memory of one GPU if it is less than usual for this kind; None: the system's figure"""
     database: str = "SILICON"
 
     def job(self) -> dict[str, Any]:
@@ -64,21 +64,21 @@ class SimulationSweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """How long prompts take on one engine, and tokens on another, over lengths and loads."""
+    """Times of prompts on one engine, and of tokens on another, over lengths and loads."""
 
     model: str
     system: str
     backend: str
     osl: int
     max_context: int
-    """longest context that is considered, tokens"""
+    """longest context, tokens"""
     prefill: dict[str, int]
     """tp, pp, dp, moe_tp, moe_ep"""
     decode: dict[str, int]
     prefill_points: int = 16
     decode_points: int = 6
     vram_mib: float | None = None
-    """as in Sweep"""
+    """like in SimulationSweep"""
     database: str = "SILICON"
 
     def job(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Curves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobResult:
-    """What a job gave: points, or arrays of curves by file."""
+    """The result of a job: points, or arrays of curves by file."""
 
     outcome: JobStatus
     message: str = ""
@@ -102,6 +102,6 @@ class JobResult:
 
 
 def answer_from(data: dict[str, Any]) -> JobResult:
-    """An answer as it was sent; ValueError, TypeError or KeyError where it was not one of these."""
+    """Parse an answer. Raises ValueError, TypeError or KeyError if it is invalid."""
     given = dict(data)
     return JobResult(outcome=JobStatus(given.pop("outcome")), points=tuple(given.pop("points", ())), **given)
