@@ -1,4 +1,4 @@
-"""Reads measured profiles from disk: files, or the folder that a profiler left."""
+"""Reads measured profiles from disk: files, or the output folder of a profiler."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,15 +13,17 @@ FOLDER_FILES = (
     "decode_raw_data.json",
     "perf_data.npz",
 )
-"""Where Dynamo's profiler puts its arrays, and its ConfigMaps copies of them (planner.md, sections a.3 and b.1)."""
+"""Paths to which Dynamo's profiler writes its arrays, and its ConfigMaps their copies (planner.md, sections a.3 and
+b.1).
+"""
 
 READERS = {".npz": from_npz, ".json": from_json}
 
 
 def read_profile(paths: Iterable[Path], gpus: EngineGpus = ANY_ENGINE) -> Profile:
-    """One profile of all files and folders given. ProfileError says what is wrong with which; blocks while it reads.
+    """One profile from all given files and folders. ProfileError names the file and the problem; blocks while it reads.
 
-    `gpus` choose the engine in files that hold several.
+    `gpus` selects the engine in files that hold several.
     """
     files = [file for path in paths for file in _files(path)]
     if not files:
@@ -45,7 +47,7 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     known = [path / name for name in FOLDER_FILES if (path / name).is_file()]
-    # NPZ files and their JSON copies hold the same points: one kind is enough.
+    # NPZ files and their JSON copies hold the same points, so only one kind is read.
     npz = [file for file in known if file.suffix == ".npz"]
     files = npz or known or sorted(file for file in path.iterdir() if file.suffix in READERS)
     if not files:

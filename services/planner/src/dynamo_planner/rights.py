@@ -1,4 +1,4 @@
-"""What the planner may do: it reads what planning needs, and reports. The scaler scales."""
+"""The planner's permissions: it reads the inputs of planning, and reports. Only the scaler scales."""
 
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS
 from dynamo_shared.api.rights import RACE, SCRAPED, SERIES, STANDBY, Right

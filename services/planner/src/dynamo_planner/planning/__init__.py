@@ -1,1 +1,1 @@
-"""SLA planning: for every graph that asks for it, a policy runs again and again, and its decisions go to the scaler."""
+"""SLA planning: a policy runs periodically for each graph that requests it, and its decisions go to the scaler."""

@@ -1,4 +1,4 @@
-"""The shell around planning: a runner for every graph that asks for one, as long as this replica has the graph."""
+"""The controller of planning: a runner for every graph that requests one, while this replica owns the graph."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -62,23 +62,24 @@ T = TypeVar("T")
 
 OF_SHARE = (PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
-#: Index of graphs that ask for planning, by the ConfigMaps that they read. Others have the names of resources: by the claims, and
-#: the templates of claims, that their pods name.
+#: Index of graphs that request planning, by the ConfigMaps that they read. Further indexes have the names of resources:
+#: by the claims and claim templates that their pods name.
 PLANNED_BY = "planned-by"
-#: Names the reconciler of planning.
+#: Name of the planning reconciler.
 CONCERN = "plans"
-#: As in release 0.1.0, so that a graph has one owner during an upgrade, too: there `planner` has the requests.
+#: As in release 0.1.0, so that a graph also has one owner during an upgrade: there, `planner` is the identity for
+#: requests.
 IDENTITY = "planner-plans"
-#: How often the words of a condition may change while its reason stays the same, and how often numbers in it alone, which change
-#: at each sample of each graph: metrics have these. Seconds.
+#: Minimum seconds between two changes of a condition's message while its reason is the same: of its words, and of only
+#: its numbers, which change with each sample of each graph and are also in metrics.
 WORDS_INTERVAL, NUMBERS_INTERVAL = 30.0, 300.0
 #: Time until the next check of a graph that lacks inputs for planning. Seconds.
 RETRY_AFTER = 30.0
-#: Reason of the condition of a graph whose policy fails: by a fault of this program, or numbers that no one foresaw.
+#: Reason of the condition of a graph whose policy fails: a bug of this program, or unexpected numbers.
 FAILED = "PlanningFailed"
 #: Characters of an error in a condition.
 LONGEST_ERROR = 500
-#: Policies that begin at once. The largest profile takes one several seconds.
+#: Policies that start concurrently. The largest profile takes one several seconds.
 FITS_AT_ONCE = 2
 
 log = structlog.get_logger("dynamo.planner.planning")
@@ -105,13 +106,14 @@ class Plans(Controller):
         self._condition = ConditionWriter(self.kube, now)
         self._reporter = PlanReporter(self.announcer)
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        # A policy begins with fits to a profile, which take seconds: threads of their own, so that no tick waits for them.
+        # A policy starts with fits to a profile, which take seconds: they have their own threads, so that no tick waits
+        # for them.
         self._fits = Offload(above=0, at_once=FITS_AT_ONCE)
-        #: To the platform's Prometheus; made when planning begins.
+        #: To the platform's Prometheus; created when planning begins.
         self._connections: PrometheusConnections | None = None
         self._runners: dict[ObjectKey, _Running] = {}
         self._written: dict[str, float] = {}
-        #: Plans that are over, of which the scaler could not learn yet.
+        #: Plans that have ended, but of which the scaler could not be informed yet.
         self._unwithdrawn: dict[ObjectKey, PlannedGraph] = {}
         self._stopping: set[asyncio.Task[None]] = set()
         # Capabilities of engines are optional inputs: without model-discovery they are unknown.
@@ -139,11 +141,11 @@ class Plans(Controller):
         self.ownership.before_release(self._release)
 
     def _of_claim(self, change: CacheChange) -> Iterator[Task]:
-        """Of graphs that name the claim, or of the one whose pod it was made for."""
+        """Tasks for the graphs that name the claim, or for the graph of the pod that the claim was created for."""
         namespace = change.key.namespace
         owner = objects.controller_of(change.obj)
         if owner is not None and owner["kind"] == PODS.kind:
-            # There is one for each pod, so that the graphs of its namespace are not gone through.
+            # Such claims exist for each pod: do not iterate over the graphs of the namespace.
             pod = self.cache.get(PODS, ObjectKey(namespace, owner["name"]))
             made_for = ObjectKey(namespace, objects.labels(pod or {}).get(labels.GRAPH_DEPLOYMENT_NAME, ""))
             graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, made_for)
@@ -153,28 +155,30 @@ class Plans(Controller):
         yield from self._asking(RESOURCE_CLAIMS.id, change)
 
     def _asking(self, index: str, change: CacheChange) -> Iterator[Task]:
-        """Graphs that ask for planning, and name what changed. There may be thousands: none of them is read for it."""
+        """Graphs that request planning and name the changed object. There may be thousands, so only keys are read."""
         return map(_task, self.cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, index, str(change.key)))
 
     def _graph_changed(self, change: CacheChange) -> None:
-        """Planning ends with the graph."""
+        """Stop planning when the graph is deleted."""
         if change.gone is not None:
             self._stop(change.key)
             self._unwithdrawn.pop(change.key, None)
             self._reporter.forget(objects.uid(change.gone))
 
     def _lease_changed(self, change: CacheChange) -> None:
-        """Planning ends where another platform serves the namespace."""
+        """Stop planning if another platform serves the namespace."""
         self._stop_where(lambda key: key.namespace == change.key.namespace and self.is_held(key.namespace))
 
     def _planned(self, graph: KubeObject) -> Iterable[ObjectKey]:
-        """Of every graph that asks for planning, or is planned, or of which the scaler could not learn that it is no longer."""
+        """The key of a graph that requests planning, is planned, or whose end of planning the scaler does not
+        know yet.
+        """
         key = key_of(graph)
         if config_map_of(graph) or key in self._runners or key in self._unwithdrawn:
             yield key
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """A graph has the runner that it asks for."""
+        """Start, replace or stop the runner of a graph as it requests."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         if graph is None or objects.is_deleting(graph):
             self._stop(key)
@@ -198,7 +202,8 @@ class Plans(Controller):
             return Result()
         await self._end(key)
         if self.ownership.owns(key) and not self.is_held(key.namespace):
-            # Else it was given away while its plan was read, or the former one withdrawn: no one would end this one.
+            # Otherwise, the graph was given away while its plan was read or the former plan withdrawn: the runner would
+            # never stop.
             runner = asyncio.create_task(self._run_plan(plan), name=f"plan {key}")
             runner.add_done_callback(lambda ended: self._ended(key, ended))
             self._runners[key] = _Running(plan, runner)
@@ -206,7 +211,7 @@ class Plans(Controller):
         return Result()
 
     async def _end(self, key: ObjectKey) -> None:
-        """Planning by a plan is over, and so is what that desired: the scaler may hold it for minutes."""
+        """Stop planning by a plan and withdraw its requests: the scaler may hold them for minutes."""
         running = self._runners.get(key)
         self._stop(key)
         plan = running.plan if running is not None else self._unwithdrawn.get(key)
@@ -221,7 +226,7 @@ class Plans(Controller):
         return ScaleSender(sender, plan, now().isoformat(), lambda: self.ownership.owns(plan.graph))
 
     def _ended(self, key: ObjectKey, runner: asyncio.Task[None]) -> None:
-        """A runner that ends by itself has failed: a new one starts after a pause."""
+        """A runner that ends without being cancelled has failed: a new one starts after a pause."""
         if not runner.cancelled() and (error := runner.exception()) is not None:
             log.error("planning of a graph ended", graph=str(key), error=repr(error))
             self.enqueue(_task(key), RETRY_AFTER)
@@ -231,7 +236,7 @@ class Plans(Controller):
         config_map = await self._config_map(ObjectKey(namespace, name))
         profile = await self._config_map(ObjectKey(namespace, profile_data_name(name)))
 
-        # The cache changes on this thread alone.
+        # The cache is changed only on this thread.
         named = (each for each in graph["spec"].get("components") or () if each.get("name"))
         counted = {each["name"]: self._gpus(key_of(graph), each) for each in named}
         running = self._runners.get(key_of(graph))
@@ -247,7 +252,7 @@ class Plans(Controller):
         return of_replica(component, claims)
 
     async def _config_map(self, key: ObjectKey) -> KubeObject | None:
-        """From STATE. ConfigMaps of users may lack the label that brings them there."""
+        """From STATE or the API server: ConfigMaps of users may lack the label that brings them to STATE."""
         return self.cache.get(CONFIG_MAPS, key) or await get_if_present(self.kube, CONFIG_MAPS, key)
 
     def _prometheus(self, plan: PlannedGraph) -> Any:
@@ -260,7 +265,9 @@ class Plans(Controller):
         )
 
     async def _in_turn(self, kind: str, namespace: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Work of a kind, of each namespace one at a time: a few threads compute for all, and fits take seconds."""
+        """Runs work of a kind, one at a time for each namespace: a few threads serve all graphs, and fits
+        take seconds.
+        """
         turn = self._turns.get((kind, namespace))
         if turn is None:
             self._turns[kind, namespace] = turn = asyncio.Lock()
@@ -306,7 +313,7 @@ class Plans(Controller):
         await self._write(plan, graph, outcome)
 
     def _is_due(self, plan: PlannedGraph, before: str, message: str) -> bool:
-        """Whether another message of the same condition is to be written."""
+        """Whether a new message of the same condition must be written."""
         interval = NUMBERS_INTERVAL if without_numbers(before) == without_numbers(message) else WORDS_INTERVAL
         return before != message and self.context.clock() - self._written.get(plan.uid, float("-inf")) >= interval
 
@@ -320,7 +327,7 @@ class Plans(Controller):
         await self._write(plan, graph, PlanningCondition(False, FAILED, message))
 
     def _graph(self, plan: PlannedGraph) -> KubeObject | None:
-        """The graph of a plan, where it is still there."""
+        """The graph of a plan, if it still exists."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, plan.graph)
         return graph if graph is not None and objects.uid(graph) == plan.uid else None
 
@@ -346,12 +353,12 @@ class Plans(Controller):
     def _stop_where(self, concerns: Callable[[ObjectKey], bool]) -> None:
         for key in [key for key in self._runners if concerns(key)]:
             self._stop(key)
-        # Who plans these graphs next withdraws what was asked for before.
+        # The next planner of these graphs withdraws earlier requests.
         for key in [key for key in self._unwithdrawn if concerns(key)]:
             del self._unwithdrawn[key]
 
     async def _release(self, gone: Callable[[ObjectKey], bool]) -> None:
-        """Planning has ended before another replica begins it."""
+        """Stop planning before another replica begins it."""
         self._stop_where(gone)
         await asyncio.gather(*self._stopping, return_exceptions=True)
 

@@ -1,4 +1,4 @@
-"""What a policy needs to know at a tick, from STATE, Prometheus and the Dynamo runtime; and by name what is missing."""
+"""Collects a policy's inputs at a tick, from STATE, Prometheus and the Dynamo runtime, and names the missing ones."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -37,12 +37,12 @@ from dynamo_planner.inputs.workers import pool_counts
 from dynamo_planner.planning.plans import PlannedGraph
 
 TRAFFIC, WORKERS, FORWARD_PASSES = "traffic", "workers", "forward_passes"
-#: Generations of workers whose engines are listened to: each has a Dynamo namespace, and a graph that is updated has two.
+#: Generations of workers whose engines are subscribed to: each has a Dynamo namespace, and an updating graph has two.
 MOST_GENERATIONS = 8
 #: Index of pods: `<namespace>/<graph>/<component>`.
 OF_COMPONENT = "of-planned-component"
-#: Index of discovered workers: as that of pods, or where a worker's pod does not say it, `<namespace>:<Dynamo namespace>`, of
-#: which the first is empty where no pod is known.
+#: Index of discovered workers: the same key as for pods, or if the worker's pod does not state it, `<namespace>:<Dynamo
+#: namespace>`, whose first part is empty if no pod is known.
 OF_GRAPH = "of-planned-graph"
 
 _PLACE = ("namespace", "graphDeployment", "graphComponent")
@@ -55,14 +55,14 @@ _NO_RUNTIME_NATS = InputUnavailable(
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """An observation, and in words for people why what is missing is missing."""
+    """An observation, and for users, why inputs are missing."""
 
     observation: Observation
     troubles: dict[str, str]
 
 
 def index(cache: ObjectCache) -> None:
-    """Pods, and workers that were discovered, are indexed by the component that they belong to."""
+    """Index pods and discovered workers by their component."""
     cache.add_index(PODS, OF_COMPONENT, _component_of)
     cache.add_index(discovered.WORKERS, OF_GRAPH, _place_of)
 
@@ -79,7 +79,7 @@ def _component_of(pod: KubeObject) -> list[str]:
 
 
 class ClusterGatherer:
-    """Gathers what the cluster, Prometheus and the runtime report on one graph. `gatherer` owns its connections."""
+    """Collects what the cluster, Prometheus and the runtime report on one graph. `gatherer` owns its connections."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class ClusterGatherer:
         self._listening: tuple[str, ...] = ()
 
     async def observe(self, tick: Tick, now: float) -> Gathered:
-        """What is known now; never raises for what is missing."""
+        """The current observation; never raises for missing inputs."""
         missing: dict[str, Missing] = {}
         troubles: dict[str, str] = {}
 
@@ -178,7 +178,7 @@ class ClusterGatherer:
         return engines_of(workers, plan.config.engine_gpus(pool) or plan.gpus.get(pool), plan.watts.get(pool))
 
     def _namespaces(self, pods: dict[Pool, list[KubeObject]]) -> tuple[str, ...]:
-        """Dynamo namespaces of the graph: its own, and those of the generations of workers that have most pods."""
+        """Dynamo namespaces of the graph: its own, and those of the worker generations with the most pods."""
         base = self._plan.config.namespace or dynamo_namespace(self._plan.graph.namespace, self._plan.graph.name)
         known = (pod["metadata"].get("labels") or {} for members in pods.values() for pod in members)
         generations = Counter(each[labels.WORKER_HASH] for each in known if each.get(labels.WORKER_HASH))
@@ -189,7 +189,7 @@ class ClusterGatherer:
         if self._listener is None:
             return _NO_RUNTIME_NATS
         if self._feed is None or namespaces != self._listening:
-            # Another generation of workers talks in a namespace of its own.
+            # Another generation of workers reports in its own namespace.
             await self._stack.aclose()
             feed = watch_engines(self._listener, namespaces, self._plan.config.mode, self._clock, pools=self._roles())
             self._feed = await self._stack.enter_async_context(feed)
@@ -197,7 +197,7 @@ class ClusterGatherer:
         return self._feed.read()
 
     def _roles(self) -> dict[str, Pool]:
-        """Pools by the runtime's names of components, where graphs choose them: as the graph calls them, lower case."""
+        """Pools by the runtime's component names, if the graph chooses them: the graph's names in lower case."""
         if self._plan.config.mode is Mode.AGG:
             return {}
         return {name.lower(): pool for pool, name in self._plan.components.items()}
@@ -206,7 +206,7 @@ class ClusterGatherer:
 def _workers_of(
     cache: ObjectCache, graph: ObjectKey, component: str, namespaces: Iterable[str]
 ) -> Iterator[WorkerData]:
-    """Workers of a component, and those that may be: others, of a namespace or of no known pod, are many, and are not read."""
+    """Workers of a component, and those that may belong to it. The many other workers are not read."""
     unplaced = (f"{namespace}:{each}" for namespace in (graph.namespace, "") for each in namespaces)
     for place in (f"{graph.namespace}/{graph.name}/{component}", *unplaced):
         for obj in cache.by_index(discovered.WORKERS, OF_GRAPH, place):
@@ -230,7 +230,7 @@ async def gatherer(
     *,
     connections: PrometheusConnections | None = None,
 ) -> AsyncIterator[ClusterGatherer]:
-    """A gatherer with its connections; `connections` are those to the platform's Prometheus."""
+    """A gatherer with its connections; `connections`: shared connections to the platform's Prometheus."""
     namespace = plan.config.namespace or dynamo_namespace(plan.graph.namespace, plan.graph.name)
     async with PrometheusClient.open(prometheus, connections) as client, AsyncExitStack() as stack:
         reader = TrafficReader(

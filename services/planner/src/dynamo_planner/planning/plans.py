@@ -1,4 +1,4 @@
-"""Which graphs are planned, by what: the PlannerConfig that an annotation names, and the profile next to it. Pure."""
+"""Which graphs are planned, and how: the PlannerConfig that an annotation names, and its profile. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,9 @@ PROFILE_KEYS = ("prefill_raw_data.json", "decode_raw_data.json")
 
 
 class NotPlannable(Exception):
-    """A graph asks for planning and cannot have it; the reason is for its condition, the message says what to do."""
+    """A graph requests planning but cannot be planned; the reason is for its condition, the message names the
+    remedy.
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -42,26 +44,26 @@ class NotPlannable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PlannedGraph:
-    """How one graph is planned. Two that are equal need no new beginning."""
+    """How one graph is planned. If an equal plan replaces it, the runner continues."""
 
     graph: ObjectKey
     uid: str
     config: PlannerConfig
     components: Mapping[Pool, str]
-    """component of each pool that is planned"""
+    """component of each planned pool"""
     gpus: Mapping[Pool, int | None]
-    """GPUs of one worker, where its pods say it"""
+    """GPUs of one worker, if its pods state them"""
     profile: Profile | None
     watts: Mapping[Pool, int] = field(default_factory=dict)
-    """that the GPUs of one worker may draw, where power is planned"""
+    """power limit of one worker's GPUs, if power is planned"""
     warmup: tuple[Interval, ...] = ()
-    """load that predictors begin with"""
+    """initial load of the predictors"""
     remarks: str = ""
-    """what of the PlannerConfig has no effect, or likely another one than is meant"""
+    """fields of the PlannerConfig without effect, or with a probably unintended one"""
 
 
 def config_map_of(graph: KubeObject) -> str:
-    """Name of the ConfigMap that a graph's annotation names; empty where it asks for no planning."""
+    """Name of the ConfigMap in a graph's annotation; empty if the graph requests no planning."""
     return str(objects.annotations(graph).get(PLANNER_CONFIG, "")).strip()
 
 
@@ -72,10 +74,10 @@ def read_plan(
     counted: Mapping[str, ReplicaGpus] | None = None,
     before: PlannedGraph | None = None,
 ) -> PlannedGraph:
-    """The plan of a graph that asks for one. NotPlannable where it cannot be made.
+    """The plan of a graph that requests one. NotPlannable if it cannot be created.
 
-    `counted` has the GPUs of components, by name; without it, those of claims do not count. `before` is the plan that the graph
-    has: GPUs that were known once are known while no pod says it, as when all pods start again.
+    `counted`: GPUs of components, by name; without it, GPUs in claims do not count. `before`: the graph's current plan.
+    GPUs that it knows stay known while no pod states them, for example while all pods restart.
     """
     components = (graph.get("spec") or {}).get("components") or ()
     own = [each["name"] for each in components if each.get("type") == "planner"]
@@ -123,17 +125,17 @@ def read_plan(
 
 
 def _that_can_run(config: PlannerConfig, graph: KubeObject, components: Mapping[Pool, str]) -> PlannerConfig:
-    """The configuration, whose pools keep as many replicas as Grove starts together: it runs no fewer."""
+    """The configuration, with minimums raised to the replicas that Grove starts together, because it runs no fewer."""
     least, limits, raised = least_replicas(graph), Limits(config), {}
     for pool, component in components.items():
-        # To start together takes two: one alone may go to 0.
+        # Gang scheduling needs at least two: a single replica may scale to 0.
         if least.get(component, 1) > max(1, limits.least(pool)):
             raised[f"{pool.value}_min_endpoint"] = least[component]
     return config.model_copy(update=raised) if raised else config
 
 
 def _gpus(config: PlannerConfig, pool: Pool, component: str, counted: ReplicaGpus, before: int | None) -> int | None:
-    """GPUs of one worker of a pool. What the PlannerConfig says of its engines goes before what cannot be counted."""
+    """GPUs of one worker of a pool. If they cannot be counted, the PlannerConfig's number is used."""
     field, stated = f"{pool.value}_engine_num_gpu", config.engine_gpus(pool)
     try:
         return gpus_of_worker(component, counted)
@@ -149,7 +151,7 @@ def _gpus(config: PlannerConfig, pool: Pool, component: str, counted: ReplicaGpu
 
 
 def _watts(config: PlannerConfig, pools: Mapping[Pool, KubeObject], gpus: Mapping[Pool, int | None]) -> dict[Pool, int]:
-    """What one worker of each pool may draw; nothing where power is not planned."""
+    """Power limit of one worker of each pool; empty if power is not planned."""
     if config.power_limit is None:
         return {}
     watts = {pool: _watts_of(config, pool, component, gpus[pool]) for pool, component in pools.items()}
@@ -180,7 +182,9 @@ def _watts_of(config: PlannerConfig, pool: Pool, component: KubeObject, gpus: in
 
 
 def _check_namespace(config: PlannerConfig, graph: KubeObject) -> None:
-    """A plan is made of what the graph itself does: another Dynamo namespace is another user's, or of another graph."""
+    """Refuse a foreign Dynamo namespace: a plan must follow the graph's own traffic, not that of another user
+    or graph.
+    """
     key, components = key_of(graph), (graph.get("spec") or {}).get("components") or ()
     own = {dynamo_namespace(key.namespace, key.name)}
     if any(each.get("globalDynamoNamespace") for each in components):
@@ -193,14 +197,14 @@ def _check_namespace(config: PlannerConfig, graph: KubeObject) -> None:
 
 
 def _config(config_map: KubeObject) -> tuple[PlannerConfig, str]:
-    """The configuration, and remarks on it: no admission reads ConfigMaps."""
+    """The configuration, and remarks on it, because admission does not check ConfigMaps."""
     data, name = config_map.get("data") or {}, config_map["metadata"]["name"]
     key = next((each for each in CONFIG_KEYS if each in data), None)
     if key is None:
         raise NotPlannable("InvalidPlannerConfig", f"ConfigMap {name} has no key {' or '.join(CONFIG_KEYS)}")
     where = f"ConfigMap {name}, {key}"
     try:
-        # JSON is YAML.
+        # JSON is a subset of YAML.
         value = next(iter(documents(data[key], SETTINGS)), None)
     except InvalidManifest as error:
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {error}") from error
@@ -217,7 +221,7 @@ def _config(config_map: KubeObject) -> tuple[PlannerConfig, str]:
 
 
 def _warmup(config: PlannerConfig, config_map: KubeObject) -> tuple[Interval, ...]:
-    """The trace that predictors learn from: a key of the same ConfigMap, called as the last part of its path."""
+    """The trace that predictors learn from: a key of the same ConfigMap, named like the last part of its path."""
     if not config.load_predictor_warmup_trace:
         return ()
     key = PurePosixPath(config.load_predictor_warmup_trace).name
@@ -234,7 +238,9 @@ def _warmup(config: PlannerConfig, config_map: KubeObject) -> tuple[Interval, ..
 
 
 def _engines(config: PlannerConfig, gpus: Mapping[Pool, int | None]) -> EngineGpus:
-    """GPUs of the graph's engines: as its PlannerConfig says, or as its pods do. One pool that does both has both."""
+    """GPUs of the graph's engines: from its PlannerConfig, otherwise from its pods. An aggregated pool counts for both
+    roles.
+    """
     decode = config.engine_gpus(Pool.DECODE) or gpus.get(Pool.DECODE)
     return EngineGpus(prefill=config.engine_gpus(Pool.PREFILL) or gpus.get(Pool.PREFILL, decode), decode=decode)
 
@@ -244,7 +250,7 @@ def _profile(profile_map: KubeObject | None, engines: EngineGpus) -> Profile | N
     keys = [key for key in PROFILE_KEYS if key in data]
     if not keys:
         return None
-    # numpy takes 50 MiB: a planner without profiles does without.
+    # numpy takes 50 MiB, which a planner without profiles saves.
     from dynamo_planner.core.profile_arrays import from_json  # noqa: PLC0415
 
     return reduce(Profile.joined, (from_json(data[key].encode(), key, engines) for key in keys))

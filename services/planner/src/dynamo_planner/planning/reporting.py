@@ -1,4 +1,4 @@
-"""What users and programs learn of planning: the condition `Planning` of the graph, Events, NATS events, metrics."""
+"""Reports planning to users and programs: the graph's condition `Planning`, Events, NATS events, metrics."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -24,12 +24,12 @@ from dynamo_planner.planning.gathering import FORWARD_PASSES
 from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.runner import TickResult
 
-#: A graph whose status changes faster than it is read gets its condition with the next report.
+#: Attempts to write; a graph whose status changes faster than it is read gets its condition with the next report.
 TRIES = 3
 
 
 class PlanningCondition(NamedTuple):
-    """What the condition says."""
+    """The content of the condition."""
 
     status: bool
     reason: str
@@ -38,15 +38,15 @@ class PlanningCondition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConditionWriter:
-    """Writes it to exactly the graph that it was concluded from."""
+    """Writes the condition only to the graph that it was derived from."""
 
     kube: KubeClient
     now: Callable[[], datetime]
 
     async def write(self, graph: KubeObject, desired: PlanningCondition | None) -> None:
-        """Write the condition, None removes it; nothing for a graph that is gone.
+        """Write the condition; None removes it. Does nothing for a deleted graph.
 
-        Raises Conflict where the graph changes all the time, and KubeError where the API server is away.
+        Raises Conflict if the graph changes constantly, and KubeError if the API server is unavailable.
         """
         uid = objects.uid(graph)
         for left in reversed(range(TRIES)):
@@ -68,7 +68,7 @@ class ConditionWriter:
             graph = now
 
     def _conditions(self, graph: KubeObject, desired: PlanningCondition | None) -> list[KubeObject] | None:
-        """None where the graph has the condition as it should be."""
+        """The new conditions; None if the graph has the correct condition already."""
         previous = (graph.get("status") or {}).get("conditions", [])
         present = find(previous, PLANNING)
         if desired is None:
@@ -89,7 +89,8 @@ def _patch(graph: KubeObject, conditions: list[KubeObject]) -> KubeObject:
     metadata = graph["metadata"]
     return {
         **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        # Of custom resources the API server ignores the uid here: only the version keeps a successor of the name apart.
+        # For custom resources, the API server ignores the uid here: only the version distinguishes a successor of the
+        # same name.
         "metadata": {each: metadata[each] for each in ("name", "namespace", "resourceVersion")},
         "status": {"conditions": conditions},
     }
@@ -98,7 +99,7 @@ def _patch(graph: KubeObject, conditions: list[KubeObject]) -> KubeObject:
 HOLDS, PLANNED, INPUT_MISSING = "Holds", "Planned", "InputMissing"
 REFUSED, UNANSWERED = "ScalerRefused", "ScalerUnanswered"
 AT_RISK = "PromiseAtRisk"
-"""Planning works, and what it may use does not keep the promised share of requests."""
+"""Planning works, but its limits do not permit the promised share of requests."""
 
 _NUMBERS = re.compile(r"\d+(\.\d+)?")
 _AGAIN = "the same is asked for again within minutes, another plan at once"
@@ -111,24 +112,24 @@ TROUBLES = {
 
 
 def _needs_passes(plan: PlannedGraph) -> bool:
-    """Whether nothing is decided without the words of engines; `adaptive` learns from them, and goes without."""
+    """Whether the policy needs engine reports to decide; `adaptive` learns from them, but works without."""
     return plan.config.policy is PlanningPolicy.REFERENCE and plan.config.load_scaling
 
 
 def _may_speak(ticked: TickResult) -> bool:
-    """Whether an engine is ready: where none is, there is none that could say something."""
+    """Whether an engine is ready: without ready engines, no report is possible."""
     return any(counts.ready for counts in ticked.gathered.observation.workers.values())
 
 
 def missing_inputs(plan: PlannedGraph, ticked: TickResult) -> dict[str, Missing]:
-    """Inputs that planning needs and lacks, and why."""
+    """Inputs that planning needs and that are missing, with the reason."""
     needs_passes = ticked.effects.explanation.needs_passes or (_may_speak(ticked) and _needs_passes(plan))
     observed = ticked.gathered.observation.missing
     return {name: observed[name] for name in ticked.gathered.troubles if name != FORWARD_PASSES or needs_passes}
 
 
 def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
-    """A tick in a few words. Two with the same reason and text are the same news."""
+    """A short description of a tick. Two with the same reason and text are the same."""
     gathered, effects, acted = ticked
     explanation = effects.explanation
     said = explanation.message or explanation.throughput_reason or explanation.load_reason
@@ -154,27 +155,28 @@ def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
 
 
 def without_numbers(text: str) -> str:
-    """What makes two texts the same news: times and counts in them change all the while."""
+    """The text without numbers, to compare messages: times and counts change constantly."""
     return _NUMBERS.sub("", text)
 
 
 class PlanReporter:
-    """Reports ticks: each decision, and what holds planning up when it begins and when it ends."""
+    """Reports ticks: each decision, and the beginning and end of each obstacle to planning."""
 
     def __init__(self, announcer: Announcer) -> None:
         self._announcer = announcer
         self._last: dict[str, tuple[str, ...]] = {}
-        """by uid: what was reported last"""
+        """last report, by uid"""
 
     def begun(self, graph: KubeObject, plan: PlannedGraph) -> None:
-        """Planning of a graph begins by a plan."""
+        """Report that planning of a graph by a plan begins."""
         if plan.remarks:
             self._announcer.announce(graph, events.CONFIG_REMARKS(plan.remarks))
 
     def tick(self, graph: KubeObject, plan: PlannedGraph, ticked: TickResult, at: datetime) -> PlanningCondition:
-        """Events of a tick: always where something is asked for, otherwise where the reason or the advice is another one.
+        """Emit the events of a tick: always if replicas are requested, otherwise if the reason or the advice has
+        changed.
 
-        So is what the scaler says to a plan that it did not take.
+        The scaler's answer to a plan that it did not execute is also reported.
         """
         effects, acted = ticked.effects, ticked.acted
         outcome = outcome_of(plan, ticked)
@@ -202,19 +204,19 @@ class PlanReporter:
         return outcome
 
     def refused(self, graph: KubeObject, reason: str, message: str) -> None:
-        """A graph asks for planning and cannot have it."""
+        """Report that a graph requests planning but cannot be planned."""
         uid = graph["metadata"]["uid"]
         if self._last.get(uid) != (reason, message):
             self._last[uid] = (reason, message)
             self._announcer.announce(graph, events.NOT_PLANNABLE.named(reason)(message))
 
     def forget(self, uid: str) -> None:
-        """The graph is gone, or is no longer planned."""
+        """The graph is deleted, or no longer planned."""
         self._last.pop(uid, None)
 
 
 def plan_data(plan: PlannedGraph, ticked: TickResult, outcome: PlanningCondition) -> PlanData:
-    """Data of a tick's event: what was observed, what follows, and why."""
+    """Data of a tick's event: observations, outcome and reasons."""
     gathered, effects, acted = ticked
     explanation, decision = effects.explanation, effects.decision
     return PlanData(
@@ -246,7 +248,7 @@ def _observed(observation: Observation) -> dict[str, float]:
 
 
 def _alternative(numbers: Mapping[str, Any]) -> PlanAlternative:
-    """What else was considered: counts by pool (of one pool `pool` and a number), figures, and why it was not taken."""
+    """An alternative: counts by pool (for one pool, `pool` and a number), figures, and why it was not chosen."""
     replicas = numbers.get("replicas", 0)
     counts = replicas if isinstance(replicas, Mapping) else {numbers["pool"]: replicas} if "pool" in numbers else {}
     figures = {name: value for name, value in numbers.items() if name not in ("pool", "replicas")}
@@ -258,7 +260,7 @@ def _alternative(numbers: Mapping[str, Any]) -> PlanAlternative:
 
 
 def _numbers(values: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    """Numbers of nested plain data, by dotted names."""
+    """The numbers in nested plain data, by dotted names."""
     numbers: dict[str, float] = {}
     for name, value in values.items():
         key = f"{prefix}{getattr(name, 'value', name)}"

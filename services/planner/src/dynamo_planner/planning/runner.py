@@ -1,4 +1,4 @@
-"""One graph's planning: a policy runs when it asks to, and its decision is carried out and reported."""
+"""Plans one graph: runs its policy at the requested times, and executes and reports its decisions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,12 +16,12 @@ from dynamo_planner.planning.plans import PlannedGraph
 
 log = structlog.get_logger("dynamo.planner.planning")
 
-#: A policy that raises is created again after so long. Seconds.
+#: Seconds after which a failed policy is created again.
 AFTER_A_FAULT = 30.0
 
 
 class TickResult(NamedTuple):
-    """What happened at a tick."""
+    """The result of a tick."""
 
     gathered: Gathered
     effects: Effects
@@ -46,25 +46,26 @@ class Runner:
         pace: Pace | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`withdraw` gives up what was asked for and waits, and says whether that is done; `failed` reports that a policy failed.
+        """`withdraw` withdraws waiting requests and returns whether it succeeded; `failed` reports that a policy
+        failed.
 
         Neither may raise.
         """
         self._plan, self._make, self._observe = plan, make, observe
         self._act, self._withdraw, self._report, self._failed = act, withdraw, report, failed
-        #: Whether the scaler may still do something that was asked for: also before the first decision, by the one before us.
+        #: Whether the scaler may still execute a request: initially true, because a former runner may have sent one.
         self._waits = True
         self._compute, self._clock, self._sleep = compute, clock, sleep
         self._pace = pace or Pace(clock)
 
     async def run(self) -> None:
-        """Tick until cancelled. A policy that fails is created again, and has to learn again."""
+        """Tick until cancelled. A policy that fails is created again, and must learn again."""
         while True:
             try:
                 await self._run_policy()
             except Exception as error:
                 log.exception("planning of a graph failed", graph=str(self._plan.graph))
-                # Replicas stay as they are, also those that the scaler would change later.
+                # Replicas stay unchanged, so requests that the scaler would execute later are withdrawn.
                 await self._give_up()
                 await self._failed(error)
                 await self._sleep(AFTER_A_FAULT)
@@ -77,9 +78,9 @@ class Runner:
             tick = await self.tick(policy, tick)
 
     async def tick(self, policy: Policy, tick: Tick) -> Tick:
-        """One tick; the next one."""
+        """Run one tick; returns the next one."""
         gathered = await self._observe(tick, self._clock())
-        # Predictors compute for a while, and the loop has others to serve.
+        # Predictors compute for a while, and must not block the event loop.
         effects = await self._compute(partial(policy.on_tick, tick, gathered.observation))
         acted: Acted | None = None
         if (
@@ -97,11 +98,11 @@ class Runner:
 
     async def _give_up(self) -> None:
         self._pace.clear()
-        # While NATS is away nothing can be said: the scaler would still do it.
+        # While NATS is unavailable, nothing can be withdrawn: the scaler would still execute it.
         self._waits = self._waits and not await self._withdraw()
 
     async def _ask(self, decision: Decision, observation: Observation) -> Acted:
-        """The scaler's answer; the earlier one to a plan that it did not carry out, until that is to be asked for again."""
+        """The scaler's answer; for an unexecuted plan, the earlier answer until the plan must be requested again."""
         earlier = self._pace.answer(decision, observation)
         if earlier is not None:
             return earlier
@@ -111,10 +112,12 @@ class Runner:
         return acted
 
     def _desires_nothing(self, effects: Effects) -> bool:
-        """Whether replicas are to stay. `reference` decides nothing at most of its ticks, which are for something else."""
+        """Whether replicas must stay unchanged. `reference` makes no decision at most of its ticks, which have other
+        purposes.
+        """
         return effects.decision is not None or self._plan.config.policy is PlanningPolicy.ADAPTIVE
 
 
 def changes(decision: Decision, observation: Observation) -> bool:
-    """Whether a decision asks for anything that is not asked for already."""
+    """Whether a decision requests anything that was not requested already."""
     return any(replicas != asked(observation, pool) for pool, replicas in decision.replicas.items())

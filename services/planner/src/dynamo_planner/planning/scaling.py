@@ -1,4 +1,4 @@
-"""Asking the scaler for replicas: the planner writes none itself."""
+"""Requests replicas from the scaler: the planner writes none itself."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from dynamo_planner.core.decision import Decision
 from dynamo_planner.planning.pace import Acted
 from dynamo_planner.planning.plans import PlannedGraph
 
-#: How long the scaler's answer is waited for; the command stays where it is, and a newer one takes its place. Seconds.
+#: Seconds to wait for the scaler's answer; an unanswered command stays in the queue until a newer one replaces it.
 ANSWER_WITHIN = 10.0
 WITHDRAWN = "no longer desired"
 
@@ -19,9 +19,10 @@ log = structlog.get_logger("dynamo.planner.planning")
 
 
 class ScaleSender:
-    """Sends scale commands of a plan. `moment` makes each its own: a decision that is made twice at once is one command.
+    """Sends scale commands of a plan. `moment` makes each unique: the same decision, sent twice at the same time, is
+    one command.
 
-    `may_send` is asked before each: a process that was paused may not know yet that another replica plans the graph.
+    `may_send` is called before each: a paused process may not know yet that another replica plans the graph.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class ScaleSender:
         self._count = 0
 
     async def withdraw(self) -> bool:
-        """What was asked for before, and waits, is desired no longer. Whether the scaler learns of it: NATS may be away."""
+        """Withdraw earlier requests that wait. Returns whether the scaler was informed: NATS may be unavailable."""
         graph = self._plan.graph
         if not self._may_send():
             return False
@@ -47,7 +48,7 @@ class ScaleSender:
         return True
 
     def _data(self, targets: list[ScaleTarget], reason: str, *, withdraw: bool = False) -> ScaleData:
-        """Of this very graph: one that is created again under its name is planned from the beginning."""
+        """Data for this graph only: a recreated graph of the same name is planned from the beginning."""
         return ScaleData(
             graph_deployment=self._plan.graph.name,
             uid=self._plan.uid,
@@ -62,7 +63,7 @@ class ScaleSender:
         return f"{self._plan.uid}.{self._moment}.{self._count}"
 
     async def __call__(self, decision: Decision) -> Acted:
-        """Asks for what was decided."""
+        """Request the decided replicas."""
         plan, request = self._plan, self._request()
         targets = [
             ScaleTarget(component=plan.components[pool], replicas=replicas)

@@ -1,1 +1,1 @@
-"""Replay: a graph, simulated under a trace, planned by any policy; what came of it as table and report."""
+"""Replay: simulates a graph under a trace, planned by any policy; returns the outcome as table and report."""

@@ -1,7 +1,7 @@
-"""One engine: continuous batching of prompts and tokens, iteration by iteration, as events of a simulation.
+"""Simulates one engine: continuous batching of prompts and decode tokens, iteration by iteration, as events.
 
-Iterations in which nothing changes (no prompt, no sequence joins or ends) are run through at once as one leg; that is what makes
-half an hour of traffic a matter of seconds.
+Iterations without changes (no prompt, no sequence joins or ends) are simulated together as one leg, which is why half
+an hour of traffic takes only seconds.
 """
 
 from collections import OrderedDict, deque
@@ -15,11 +15,11 @@ from dynamo_planner.replay.traces import BLOCK_TOKENS, TraceRequest
 from dynamo_planner.replay.truth import MeasuredEngine
 
 LONGEST_LEG = 32
-"""Iterations that are simulated in one step: within so many, the cache grows too little to matter."""
+"""Iterations that are simulated in one step: within this many, the growth of the cache is negligible."""
 
 
 class Job:
-    """A request on its way; times in seconds, None before they are known."""
+    """A request in progress; times in seconds, None before they are known."""
 
     __slots__ = ("cached", "context", "finished", "first", "left", "prompt_left", "request")
 
@@ -27,10 +27,10 @@ class Job:
         self.request = request
         self.prompt_left = request.isl
         self.cached = 0
-        """prompt tokens that a cache held"""
+        """cached prompt tokens"""
         self.context = request.isl
         self.left = request.osl
-        """tokens that are still to be made"""
+        """tokens that remain to be generated"""
         self.first: float | None = None
         self.finished: float | None = None
 
@@ -48,7 +48,7 @@ class Job:
 
 
 class SimulatedEngine:
-    """One replica's engine. Calls back with jobs whose prompt is computed (prefill pools) or which are done."""
+    """One replica's engine. Calls back with jobs whose prompt is computed (prefill pools) or that have ended."""
 
     def __init__(
         self,
@@ -77,36 +77,36 @@ class SimulatedEngine:
         self._cache: OrderedDict[int, None] = OrderedDict()
         self._prompts: deque[Job] = deque()
         self._admitted = 0
-        """prompts, from the left, whose place in the KV cache is reserved"""
+        """prompts, from the left, with reserved space in the KV cache"""
         self.prompt_tokens = 0
-        """tokens of prompts that are not computed, those of the running iteration among them"""
+        """tokens of prompts that are not computed yet, including those of the running iteration"""
         self._joining: deque[Job] = deque()
         self._active: list[tuple[int, int, Job]] = []
         self._order = 0
         self._kv = 0
         self._reserved = 0
         self._count = 0
-        """iterations done"""
+        """completed iterations"""
         self._began = 0.0
         self._each = 0.0
         """seconds of each iteration of the leg"""
         self._planned = 0
-        """iterations of the leg; 0 is idle"""
+        """iterations of the leg; 0 means idle"""
         self._version = 0
         self._running: list[tuple[Job, int]] = []
 
     @property
     def idle(self) -> bool:
-        """Whether it has nothing to do at all."""
+        """Whether the engine has no work."""
         return not self._planned and not self._prompts and not self._joining and not self._active
 
     @property
     def kv_tokens(self) -> int:
-        """Tokens in the cache and on their way into it: what routers weigh decode engines by."""
+        """Tokens in the cache, and soon to be in it: routers weigh decode engines by this number."""
         return self._kv + sum(job.context for job in self._joining)
 
     def cached_tokens(self, request: TraceRequest) -> int:
-        """Tokens of the prompt that this engine's cache holds; the last one is always computed."""
+        """Tokens of the prompt in this engine's cache; the last token is always computed."""
         hits = 0
         for block in request.blocks:
             if block not in self._cache:
@@ -115,7 +115,7 @@ class SimulatedEngine:
         return min(hits * BLOCK_TOKENS, request.isl - 1)
 
     def take_prompt(self, job: Job, now: float) -> None:
-        """A request whose prompt is to be computed here."""
+        """Accept a request whose prompt must be computed here."""
         job.cached = self.cached_tokens(job.request)
         self._remember(job.request)
         job.prompt_left = job.request.isl - job.cached
@@ -124,7 +124,7 @@ class SimulatedEngine:
         self._wake(now)
 
     def take_sequence(self, job: Job, now: float) -> None:
-        """A request whose prompt was computed elsewhere."""
+        """Accept a request whose prompt was computed by another engine."""
         self._joining.append(job)
         self._wake(now)
 
@@ -163,7 +163,7 @@ class SimulatedEngine:
         if not self._planned:
             self._plan(now)
             return
-        # What comes in the middle of an iteration joins when it ends.
+        # Work that arrives during an iteration joins at its end.
         passed = max(1, ceil((now - self._began) / self._each - 1e-9))
         if passed < self._planned:
             self._planned = passed
@@ -199,7 +199,7 @@ class SimulatedEngine:
                 self._reserved -= job.request.isl + job.request.osl
                 self._done(job, now)
                 continue
-            # The last piece of a prompt gives the first token.
+            # The last chunk of a prompt produces the first token.
             job.first = now
             job.left -= 1
             job.context += 1
@@ -220,7 +220,7 @@ class SimulatedEngine:
 
     def _room(self, job: Job, ahead: int) -> bool:
         need = job.request.isl + job.request.osl
-        # A sequence larger than the cache is let in alone, or it would wait without end.
+        # A sequence larger than the cache is admitted alone; otherwise, it would wait without end.
         fits = self._reserved + need <= self._max_kv_tokens or not self._reserved
         return fits and len(self._active) + ahead < self._max_num_seqs
 
@@ -248,16 +248,16 @@ class SimulatedEngine:
         self._arm()
 
     def _mixed(self, tokens: int, batch: int) -> float:
-        """Seconds of an iteration with so many tokens of prompts."""
+        """Seconds of an iteration with `tokens` prompt tokens."""
         if not self._one_after_another or self._prompts_only:
             return self._truth.mixed(tokens, batch, max(self._kv, 1))
-        # The mocker computes a decode step for each that goes on; a single token comes with the prompt.
+        # The mocker computes a decode step for each prompt that continues; a single token comes with the prompt.
         ending = [job for job, count in self._running if count == job.prompt_left and job.left > 1]
         kv = self._kv + sum(job.context for job in ending)
         return self._truth.mixed(tokens, batch + len(ending), max(kv, 1), shared=False)
 
     def _pieces(self) -> list[tuple[Job, int]]:
-        """Prompts, or pieces of them, that the next iteration computes: first come, first served."""
+        """Prompts, or chunks of them, for the next iteration: first come, first served."""
         room, pieces = max(1, self._chunk - len(self._active)), []
         for place, job in enumerate(self._prompts):
             if place >= self._admitted:

@@ -1,4 +1,4 @@
-"""What is simulated: the graph's pools and engines, and what a request may take."""
+"""The simulated graph: its pools and engines, and the latency targets."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -19,31 +19,34 @@ class Graph:
     """A graph to simulate. Seconds, tokens and GPUs."""
 
     disaggregated: bool = True
-    """two pools; otherwise the one that does both, `Pool.DECODE`"""
+    """two pools; otherwise one aggregated pool, `Pool.DECODE`"""
     ttft: float = 0.5
     itl: float = 0.05
     startup: float = 0.0
-    """from a replica asked for to a worker that serves"""
+    """from the request for a replica until its worker is ready"""
     replicas: dict[Pool, int] = field(default_factory=lambda: {Pool.PREFILL: 1, Pool.DECODE: 1})
     """at the beginning"""
     gpus: dict[Pool, int] = field(default_factory=lambda: {Pool.PREFILL: 1, Pool.DECODE: 1})
     """of one engine"""
     watts: dict[Pool, int] = field(default_factory=dict)
-    """that these may draw, where it is known; no budget of power holds back others"""
+    """power limit of these, if known; an unknown limit is not constrained by a power budget"""
     cluster_gpus: int | None = None
-    """that there are; replicas beyond wait as pending. None: enough"""
+    """total number; further replicas are pending. None: unlimited"""
     max_num_batched_tokens: int = DEFAULT_CHUNK
     max_num_seqs: int = DEFAULT_SEQUENCES
     max_kv_tokens: int = DEFAULT_KV
     transfer: float = DEFAULT_TRANSFER
     """seconds to move the KV cache of one token from prefill to decode"""
     one_after_another: bool = False
-    """prompts and tokens of an iteration take their times one after another, and a prompt that ends gets its first token from the
-    tokens' part, as Dynamo's mocker has it; else they share one reading of the weights, as engines do"""
+    """the times of prompts and decode tokens of an iteration add up, and a completed prompt gets its first token from
+    the decode part, as in Dynamo's mocker; otherwise, both share one read of the weights, like real engines
+    """
 
     @classmethod
     def of(cls, config: PlannerConfig, *, startup: float = 0.0, max_kv_tokens: int | None = None) -> Self:
-        """The graph that a planner's configuration is for. Modes of one pool alone have no other pool to simulate: disagg."""
+        """The graph for a planner's configuration. Modes of a single pool have no other pool to simulate, so they
+        become disagg.
+        """
         disaggregated = config.mode is not Mode.AGG
         pools = (Pool.PREFILL, Pool.DECODE) if disaggregated else (Pool.DECODE,)
         return cls(
@@ -57,7 +60,7 @@ class Graph:
         )
 
     def capabilities(self) -> dict[Pool, EngineCapabilities]:
-        """As model cards state them."""
+        """Capabilities, in the form of model cards."""
         return {
             pool: EngineCapabilities(
                 num_gpu=gpus,

@@ -1,4 +1,4 @@
-"""What a simulated Prometheus knows: requests that came and ended, asked for by window."""
+"""The data of a simulated Prometheus: requests that arrived and ended, by time window."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from dynamo_planner.replay.engine import Job
 
 
 class History:
-    """Running sums by time, so that any window is two look-ups."""
+    """Running sums by time, so that any window needs two look-ups."""
 
     def __init__(self) -> None:
         self._came = _Sums(2)
@@ -18,21 +18,21 @@ class History:
         self._isl = self._osl = 0.0
 
     def came(self, job: Job, now: float) -> None:
-        """A request arrived at the frontend."""
+        """Record that a request arrived at the frontend."""
         self._came.add(now, job.request.isl, 1.0)
 
     def routed(self, job: Job, now: float) -> None:
-        """A request was given to an engine, which has some of its prompt in its cache."""
+        """Record that a request was routed to an engine, which may have cached a part of its prompt."""
         self._prompts.add(now, job.cached, job.request.isl)
 
     def ended(self, job: Job, now: float) -> None:
-        """A request has its last token."""
+        """Record that a request has its last token."""
         if job.ttft is not None and job.itl is not None:
             self._firsts.add(now, job.ttft)
             self._ended.add(now, job.request.osl, job.itl)
 
     def window(self, now: float, seconds: float) -> Traffic:
-        """The traffic of the last seconds, as its histograms show it."""
+        """The traffic of the last seconds, as the histograms show it."""
         since = now - seconds
         requests, (isl, _) = self._came.between(since, now)
         ended, (osl, itl) = self._ended.between(since, now)

@@ -1,4 +1,4 @@
-"""A comparison of configurations on the same traffic, as a worker process is asked for it."""
+"""The job of a worker process that compares configurations on the same traffic."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -8,10 +8,10 @@ KIND = "replays"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replays:
-    """The same traffic planned by several configurations of a graph's planner. Seconds, milliseconds and tokens."""
+    """The same traffic, planned by several configurations of a graph's planner. Seconds, milliseconds and tokens."""
 
     configs: tuple[dict[str, Any], ...]
-    """PlannerConfigs, as they are written"""
+    """PlannerConfigs as written"""
     steps: tuple[tuple[float, float, int, int], ...]
     """the traffic: requests a second, seconds, input and output tokens of a request"""
     prefill: tuple[tuple[float, float], ...]
@@ -21,14 +21,14 @@ class Replays:
     max_kv_tokens: int | None
     startup: float
     replicas: dict[str, int]
-    """by pool, at the beginning; a pool that is not named has the fewest that its configuration keeps"""
+    """by pool, at the beginning; a pool that is not named has its configuration's minimum"""
     gpus: dict[str, int]
     """of one engine, by pool"""
     watts: dict[str, int] = field(default_factory=dict)
-    """that these may draw, by pool, where power is planned"""
+    """power limit of these, by pool, if power is planned"""
     warmup: tuple[tuple[int, float, float], ...] = ()
     """requests and lengths of the intervals that predictors learn from"""
 
     def job(self) -> dict[str, Any]:
-        """As it is sent."""
+        """The job as it is sent."""
         return {"job": KIND, **asdict(self)}

@@ -1,4 +1,4 @@
-"""What came of a run: requests within their targets, GPU time, scaling events."""
+"""The outcome of a run: requests within their targets, GPU time, scaling events."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from dynamo_planner.replay.graph import Graph
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A pool was given another number of replicas."""
+    """A change of a pool's replicas."""
 
     at: float
     pool: Pool
@@ -27,7 +27,7 @@ class GraphSample:
 
     at: float
     rate: float
-    """requests a second that came since the last sample"""
+    """requests a second that arrived since the last sample"""
     ready: dict[Pool, int]
     target: dict[Pool, int]
     gpus: int
@@ -41,22 +41,22 @@ class ReplayOutcome:
     graph: Graph
     jobs: Sequence[Job]
     seconds: float
-    """that were planned and paid for"""
+    """planned and counted time"""
     gpu_seconds: float
     actions: Sequence[Action] = ()
     samples: Sequence[GraphSample] = ()
 
     def attainment(self) -> float:
-        """Share of requests within both targets; those that never ended are not."""
+        """Share of requests within both targets; unfinished requests do not count as within."""
         kept = self.in_time()
         return sum(kept) / len(kept) if kept else nan
 
     def ttft_attainment(self) -> float:
-        """Share of requests whose first token came in time."""
+        """Share of requests with the first token in time."""
         return self._share(self._in_ttft)
 
     def itl_attainment(self) -> float:
-        """Share of requests whose tokens came fast enough, on their mean."""
+        """Share of requests with a mean time between tokens within the target."""
         return self._share(self._in_itl)
 
     def in_time(self) -> list[bool]:
@@ -65,12 +65,12 @@ class ReplayOutcome:
 
     @property
     def gpu_hours(self) -> float:
-        """GPU time, replicas that start or drain included."""
+        """GPU time, including replicas that start or drain."""
         return self.gpu_seconds / 3600
 
     @property
     def events(self) -> int:
-        """Scaling decisions that changed anything; one that changes both pools is one command."""
+        """Scaling decisions that changed anything; a change of both pools is one decision."""
         return len({action.at for action in self.actions})
 
     def ttft(self, share: float) -> float:
@@ -127,7 +127,7 @@ def row(outcome: ReplayOutcome) -> tuple[str, ...]:
 
 
 def table(outcomes: Sequence[ReplayOutcome]) -> list[str]:
-    """Lines, names to the left and figures to the right."""
+    """Lines, with names left-aligned and figures right-aligned."""
     rows = [HEADER, *(row(outcome) for outcome in outcomes)]
     widths = [max(len(cells[i]) for cells in rows) for i in range(len(HEADER))]
     return [

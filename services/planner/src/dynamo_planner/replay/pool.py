@@ -1,4 +1,4 @@
-"""The replicas of one pool: asked for, starting, serving, draining, gone; and the GPU time that they took."""
+"""The replicas of one pool: pending, starting, serving, draining, removed; and their GPU time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ from dynamo_planner.core.observing import PoolCounts
 from dynamo_planner.replay.engine import SimulatedEngine
 
 MOST = 10_000
-"""Replicas of a pool that are simulated, each an object of its own: a configuration may name any number."""
+"""Maximum of simulated replicas of a pool, each an object: a configuration may name any number."""
 
 
 class ReplicaState(StrEnum):
-    """Where a replica is in its life."""
+    """The phase of a replica."""
 
     PENDING = "pending"
     STARTING = "starting"
@@ -23,7 +23,7 @@ class ReplicaState(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Replica:
-    """One replica; it takes its GPUs from the moment that it has a node until it is gone."""
+    """One replica; it uses its GPUs from its assignment to a node until its removal."""
 
     engine: SimulatedEngine
     state: ReplicaState
@@ -34,7 +34,9 @@ class Replica:
 
 @dataclass(slots=True)
 class ReplicaPool:
-    """A pool that follows a target, as a Deployment does: the youngest go first, those that do not serve before all."""
+    """A pool that follows a target like a Deployment: replicas that do not serve are removed first, then the
+    youngest.
+    """
 
     gpus: int
     startup: float
@@ -42,7 +44,7 @@ class ReplicaPool:
     schedule: Callable[[float, Callable[[], None]], None]
     became_ready: Callable[[float], None]
     room: Callable[[int], bool]
-    """whether the cluster has so many GPUs free"""
+    """whether the cluster has this many free GPUs"""
     target: int = 0
     replicas: list[Replica] = field(default_factory=list)
     gone: list[Replica] = field(default_factory=list)
@@ -53,14 +55,14 @@ class ReplicaPool:
         return [replica.engine for replica in self.replicas if replica.state is ReplicaState.READY]
 
     def begin(self, count: int) -> None:
-        """Replicas that are there at the beginning."""
+        """Create the initial replicas."""
         self.target = count = min(count, MOST)
         for _ in range(count):
             self._made += 1
             self.replicas.append(Replica(self.make(self._made), ReplicaState.READY, 0.0))
 
     def scale(self, count: int, now: float) -> bool:
-        """Follow another target; whether it is another."""
+        """Set the target; returns whether it changed."""
         count = min(count, MOST)
         if count == self.target:
             return False
@@ -69,7 +71,7 @@ class ReplicaPool:
         return True
 
     def settle(self, now: float) -> None:
-        """Start what is missing and drain what is too much."""
+        """Start missing replicas and drain surplus ones."""
         living = [r for r in self.replicas if r.state is not ReplicaState.DRAINING]
         for _ in range(self.target - len(living)):
             self._made += 1
@@ -86,7 +88,7 @@ class ReplicaPool:
         self.place(now)
 
     def place(self, now: float) -> None:
-        """Give GPUs to replicas that wait for them, as far as there are any."""
+        """Give GPUs to pending replicas, while there are free ones."""
         for replica in [r for r in self.replicas if r.state is ReplicaState.PENDING]:
             if not self.room(self.gpus):
                 return
@@ -97,12 +99,12 @@ class ReplicaPool:
                 self._started(replica, now)
 
     def reap(self, now: float) -> None:
-        """Replicas that drained are gone."""
+        """Remove replicas that have drained."""
         for replica in [r for r in self.replicas if r.state is ReplicaState.DRAINING and r.engine.idle]:
             self._end(replica, now)
 
     def counts(self) -> PoolCounts:
-        """As the platform counts them."""
+        """The counts, as the platform reports them."""
         states = [replica.state for replica in self.replicas]
         return PoolCounts(
             ready=states.count(ReplicaState.READY),
@@ -112,7 +114,7 @@ class ReplicaPool:
         )
 
     def gpus_taken(self) -> int:
-        """GPUs that are taken now."""
+        """GPUs in use."""
         return self.gpus * sum(replica.state is not ReplicaState.PENDING for replica in self.replicas)
 
     def gpu_seconds(self, end: float) -> float:

@@ -1,4 +1,4 @@
-"""Several ways to plan the same traffic, side by side: policies, and splits that never change."""
+"""Compares several ways to plan the same traffic: policies, and constant splits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,32 +19,32 @@ from dynamo_planner.replay.traces import TraceRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayInput:
-    """What is replayed: traffic, and the graph that it meets."""
+    """The input of a replay: traffic and graph."""
 
     requests: Sequence[TraceRequest]
     graph: Graph
     profile: Profile
-    """what engines of the simulation take, and what policies are given to begin with"""
+    """the latency of the simulated engines, and the initial data of policies"""
     until: float | None = None
-    """seconds that are planned for; None: to the last request"""
+    """seconds to plan; None: to the last request"""
 
     def policy(self, name: PolicyName, config: PlannerConfig, warmup: Sequence[Interval] = ()) -> ReplayOutcome:
-        """The traffic, planned by a policy."""
+        """The outcome with a policy."""
         made: Policy = make_policy(config, policy=name, profile=self.profile, warmup=warmup)
         if name == "reference":
             made = AsReferenceSees(made)
         return self.planned(made, name)
 
     def planned(self, policy: Policy | None, name: str) -> ReplayOutcome:
-        """The traffic, planned by whatever answers as a policy does; None plans nothing."""
+        """The outcome with any object that implements `Policy`; with None, nothing is planned."""
         return simulate(self.requests, self.graph, self.profile, policy, name=name, until=self.until)
 
     def static(self, replicas: dict[Pool, int]) -> ReplayOutcome:
-        """The traffic with replicas that never change, all there from the beginning."""
+        """The outcome with constant replicas, all ready from the beginning."""
         return replace(self, graph=replace(self.graph, replicas=replicas)).planned(None, split_name(replicas))
 
     def best_static(self, most_gpus: int) -> list[ReplayOutcome]:
-        """All splits within a budget of GPUs, the best first: most requests within targets, then fewest GPU-hours."""
+        """All splits within a budget of GPUs, best first: most requests within targets, then fewest GPU-hours."""
         pools = list(self.graph.replicas)
         counts = [range(1, most_gpus // self.graph.gpus[pool] + 1) for pool in pools]
         splits = (dict(zip(pools, split, strict=True)) for split in product(*counts))
@@ -54,26 +54,26 @@ class ReplayInput:
 
 
 def split_name(replicas: dict[Pool, int]) -> str:
-    """3P2D, or 4 of one pool that does both."""
+    """3P2D, or 4 for one aggregated pool."""
     if Pool.PREFILL not in replicas:
         return f"static {replicas[Pool.DECODE]}"
     return f"static {replicas[Pool.PREFILL]}P{replicas[Pool.DECODE]}D"
 
 
 class AsReferenceSees:
-    """Traffic as Dynamo's planner gets it: an interval in which no request ended has no averages (0/0), so it is dropped
-    whole (planner.md, sections a.3 and d); the service of this project reports no demand as a number instead.
+    """Traffic as Dynamo's planner receives it: an interval in which no request ended has no averages (0/0), so it is
+    dropped completely (planner.md, sections a.3 and d). This project's service reports no demand as a number.
     """
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
     def first_tick(self, now: float) -> Tick:
-        """As the policy wants it."""
+        """The policy's first tick."""
         return self._policy.first_tick(now)
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
-        """What the policy answers to what it would observe."""
+        """The policy's answer to what it would observe."""
         traffic = observation.traffic
         if traffic is not None and (not traffic.requests or traffic.ttft is None or traffic.itl is None):
             observation = replace(observation, traffic=None, missing={"traffic": Missing.NOT_A_NUMBER})

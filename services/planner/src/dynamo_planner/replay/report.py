@@ -1,4 +1,4 @@
-"""Outcomes as one HTML file with plots, which needs no network to be read."""
+"""Outcomes as one self-contained HTML file with plots."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from dynamo_planner.replay.engine import Job
 from dynamo_planner.replay.outcome import HEADER, ReplayOutcome, row
 
 BUCKET = 10.0
-"""Seconds of requests that one point of a latency curve is made of."""
+"""Seconds of requests in one point of a latency curve."""
 MOST_DECISIONS = 200
 STYLE = """body{font-family:system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em}
 table{border-collapse:collapse;margin:1em 0}td,th{padding:.25em .8em;border-bottom:1px solid #ccc;text-align:right}
@@ -18,7 +18,7 @@ td:first-child,th:first-child{text-align:left}details{margin:.5em 0}.why td{text
 
 
 def report(outcomes: Sequence[ReplayOutcome], title: str, remarks: Sequence[str] = ()) -> str:
-    """The whole page; plotly's script is within it."""
+    """The whole page, including plotly's script."""
     from plotly.graph_objects import Figure, Scatter  # noqa: PLC0415 - slow, and only reports need it
     from plotly.subplots import make_subplots  # noqa: PLC0415
 
@@ -70,7 +70,7 @@ COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#1
 
 
 def _curves(outcome: ReplayOutcome) -> tuple[list[float], list[float], list[float], list[float]]:
-    """Times, p95 of TTFT and of ITL, and the share within both targets, by the time that requests came."""
+    """Times, p95 of TTFT and of ITL, and the share within both targets, by arrival time of requests."""
     buckets: dict[int, list[Job]] = {}
     for job in outcome.jobs:
         buckets.setdefault(int(job.request.at // BUCKET), []).append(job)

@@ -1,4 +1,4 @@
-"""The traffic of a graph, planned by several configurations of its planner, in a worker process: a row for each of them."""
+"""Replays a graph's traffic with several configurations of its planner, in a worker process: one row each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,11 +17,11 @@ from dynamo_planner.replay.outcome import GraphSample, ReplayOutcome
 from dynamo_planner.replay.replaying import ReplayInput
 
 MOST_SAMPLES = 400
-"""Moments of a row for a plot; more are not distinguished on a screen."""
+"""Points of a row for a plot; a screen cannot show more."""
 
 
 def replay(job: Replays, report: Callable[[str, str], None]) -> tuple[dict[str, Any], ...]:
-    """A row for each configuration, in their order; none where no request came at all."""
+    """A row for each configuration, in order; empty if there were no requests."""
     requests = traces.observed(job.steps)
     if not requests:
         return ()
@@ -37,7 +37,7 @@ def replay(job: Replays, report: Callable[[str, str], None]) -> tuple[dict[str, 
         report("replay", f"configuration {number} of {len(job.configs)}, {len(requests)} requests")
         config = PlannerConfig.model_validate(written)
         run = ReplayInput(requests=requests, graph=_graph(config, job), profile=profile, until=seconds)
-        # As the service sees traffic, also where it plans as the reference does.
+        # Policies get the service's traffic, also the reference policy.
         policy = make_policy(config, policy=config.policy.value, profile=profile, warmup=warmup)
         rows.append(_row(run.planned(policy, config.policy.value)))
     return tuple(rows)
@@ -70,7 +70,9 @@ def _row(run: ReplayOutcome) -> dict[str, Any]:
 
 
 def changes(samples: Sequence[GraphSample]) -> list[GraphSample]:
-    """The first and the last moment, and those with other replicas than the one before; evenly fewer where these are too many."""
+    """The first and the last sample, and those whose replicas differ from the one before; evenly thinned if there are
+    too many.
+    """
     kept = [
         each
         for number, each in enumerate(samples)
@@ -86,5 +88,5 @@ def _moment(sample: GraphSample) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | None:
-    """JSON has no NaN."""
+    """A rounded number; None for NaN and infinity, which JSON lacks."""
     return round(value, 4) if isfinite(value) else None

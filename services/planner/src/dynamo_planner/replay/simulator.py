@@ -1,6 +1,7 @@
-"""A graph under a trace, planned by a policy: events in order of time, without chance, so that a run can be had again.
+"""Simulates a graph under a trace, planned by a policy: events in order of time, without randomness, so a run is
+repeatable.
 
-Router, engines and replicas are simulated; what a policy sees and does is what it sees and does in the service.
+Router, engines and replicas are simulated; a policy has the same inputs and outputs as in the service.
 """
 
 from collections import deque
@@ -20,7 +21,7 @@ from dynamo_planner.replay.truth import MeasuredEngine
 
 SAMPLE_SECONDS = 5.0
 LONGEST_DRAIN = 600.0
-"""Seconds after the trace in which requests may still end; what has not ended then counts as missed."""
+"""Seconds after the trace in which requests may still end; unfinished requests then count as missed."""
 
 
 def simulate(
@@ -32,9 +33,9 @@ def simulate(
     name: str,
     until: float | None = None,
 ) -> ReplayOutcome:
-    """What becomes of the requests, in order of time, with engines as `profile` measured them.
+    """The outcome of the requests, which are in order of time, with engines as fast as `profile` measured.
 
-    Planning goes on to `until` (seconds; None: to the last request). Without a policy the replicas stay as they are.
+    Planning continues to `until` (seconds; None: to the last request). Without a policy, the replicas stay unchanged.
     """
     return _Run(requests, graph, profile, policy, name=name, until=until).outcome()
 
@@ -132,7 +133,7 @@ class _Run:
             self._schedule(self._requests[index + 1].at, lambda: self._arrive(index + 1))
 
     def _route(self, job: Job, pool: Pool) -> None:
-        """To the engine with the least to do for it; prompts go where much of them is cached."""
+        """Routes to the engine with the least work for the job; prompts go to engines that have cached much of them."""
         engines = self._pools[pool].serving()
         if not engines:
             self._waiting[pool].append(job)
@@ -140,7 +141,7 @@ class _Run:
         if pool is Pool.DECODE and self._graph.disaggregated:
             min(engines, key=lambda engine: engine.kv_tokens).take_sequence(job, self._now)
             return
-        # Kept apart from the look-up of caches, which most traces do not have.
+        # Separate from the cache look-up, because most traces have no cached blocks.
         if job.request.blocks:
             chosen = min(engines, key=lambda e: e.prompt_tokens - e.cached_tokens(job.request) + e.kv_tokens)
         else:
@@ -196,7 +197,7 @@ class _Run:
 
     def _scale(self, desired: dict[Pool, int], reason: str, message: str) -> None:
         before = {pool: replicas.target for pool, replicas in self._pools.items()}
-        # What goes first makes room for what comes.
+        # Shrinking pools first: they free room for the growing ones.
         for pool, count in sorted(desired.items(), key=lambda item: item[1] - before[item[0]]):
             if self._pools[pool].scale(max(0, count), self._now):
                 self._actions.append(Action(self._now, pool, before[pool], count, reason, message))

@@ -1,7 +1,7 @@
-"""Traces of requests: the mooncake format, and generators of the shapes that planners are judged by.
+"""Traces of requests: the mooncake format, and generators of typical shapes for judging planners.
 
-A record is one line of JSON: {timestamp ms, input_length, output_length, hash_ids}; hash_ids name blocks of the prompt, and
-prompts that begin with the same ones share what is cached of them.
+A record is one line of JSON: {timestamp ms, input_length, output_length, hash_ids}. hash_ids name blocks of the prompt;
+prompts that begin with the same blocks share their cached tokens.
 """
 
 import json
@@ -11,13 +11,15 @@ from math import cos, inf, pi
 from random import Random
 
 BLOCK_TOKENS = 512
-"""Tokens that one of hash_ids stands for (mooncake's traces)."""
+"""Tokens per hash id (mooncake's traces)."""
 LONGEST = 31 * 24 * 3600 * 1000
-"""Milliseconds that a trace may last: a month; times since 1970, or in the wrong unit, would be simulated without end."""
+"""Maximum milliseconds of a trace: a month; times since 1970, or in the wrong unit, would be simulated almost without
+end.
+"""
 
 
 class TraceError(ValueError):
-    """A trace that cannot be replayed; says which line of which file is wrong, and how."""
+    """A trace that cannot be replayed; the message names the file, the line and the problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class TraceRequest:
 
 
 def read_trace(lines: Iterable[str], source: str) -> list[TraceRequest]:
-    """Requests in order of time; TraceError names the line that is wrong, or an empty trace."""
+    """Requests in order of time; TraceError names the invalid line, or reports an empty trace."""
     requests = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -81,7 +83,7 @@ def _number(record: dict[str, object], key: str, least: float) -> float:
 def at_rate(
     rate: Callable[[float], float], seconds: float, isl: int, osl: int, *, highest: float, seed: int
 ) -> list[TraceRequest]:
-    """Arrivals by chance (Poisson) at a rate that changes, requests a second; never above `highest`."""
+    """Random arrivals (Poisson) at a variable rate, requests a second; never above `highest`."""
     random, at, requests = Random(seed), 0.0, []
     while highest > 0:
         at += random.expovariate(highest)
@@ -93,7 +95,7 @@ def at_rate(
 
 
 def constant(*, rate: float, seconds: float, isl: int, osl: int, seed: int = 0) -> list[TraceRequest]:
-    """The same rate all the time."""
+    """A constant rate."""
     return at_rate(lambda _: rate, seconds, isl, osl, highest=rate, seed=seed)
 
 
@@ -106,7 +108,7 @@ def sine(
 
 
 def ladder(*, steps: Iterable[tuple[float, float]], isl: int, osl: int, seed: int = 0) -> list[TraceRequest]:
-    """One rate after another: (requests a second, seconds)."""
+    """Consecutive rates: (requests a second, seconds)."""
     ends: list[tuple[float, float]] = []
     for rate, seconds in steps:
         ends.append((rate, (ends[-1][1] if ends else 0.0) + seconds))
@@ -118,7 +120,7 @@ def ladder(*, steps: Iterable[tuple[float, float]], isl: int, osl: int, seed: in
 
 
 def observed(steps: Iterable[tuple[float, float, int, int]]) -> list[TraceRequest]:
-    """Traffic as it was observed, step after step: (requests a second, seconds, input tokens, output tokens)."""
+    """Observed traffic, as steps: (requests a second, seconds, input tokens, output tokens)."""
     requests: list[TraceRequest] = []
     begin = 0.0
     for number, (rate, seconds, isl, osl) in enumerate(steps):
@@ -131,7 +133,7 @@ def observed(steps: Iterable[tuple[float, float, int, int]]) -> list[TraceReques
 def bursts(
     *, low: float, high: float, every: float, length: float, seconds: float, isl: int, osl: int, seed: int = 0
 ) -> list[TraceRequest]:
-    """`low` with bursts of `high` that last about `length` s and come about `every` s, by chance."""
+    """`low` with random bursts of `high` that last about `length` s and begin about every `every` s."""
     random, at, spans = Random(seed + 1), 0.0, []
     while at < seconds:
         start = at + random.uniform(0.5, 1.5) * every

@@ -1,6 +1,6 @@
-"""What engines of the simulation really take: straight lines between the measured points, nothing of the estimator.
+"""The true latency of simulated engines: linear between the measured points, independent of the estimator.
 
-Policies are judged against this; an estimator that is wrong must lose here.
+Policies are judged against this, so a wrong estimator must lose here.
 """
 
 from bisect import bisect_right
@@ -11,19 +11,19 @@ from dynamo_planner.core.profile import Profile
 
 
 class Line:
-    """Straight between points, flat before the first, as steep as on the whole after the last."""
+    """Linear between points, constant before the first, with the mean slope after the last."""
 
     def __init__(self, points: list[tuple[float, float]]) -> None:
         merged = [(x, [y for _, y in same]) for x, same in groupby(sorted(points), key=lambda point: point[0])]
         self.xs: list[float] = [x for x, _ in merged]
         self.ys: list[float] = [sum(ys) / len(ys) for _, ys in merged]
-        # Through no work at no time, where there is one point only.
+        # With one point only: a line through the origin.
         first_x, first_y = (self.xs[0], self.ys[0]) if len(self.xs) > 1 else (0.0, 0.0)
         width = self.xs[-1] - first_x
         self.slope = max(0.0, (self.ys[-1] - first_y) / width) if width > 0 else 0.0
 
     def at(self, x: float) -> float:
-        """The value there."""
+        """The value at `x`."""
         xs, ys = self.xs, self.ys
         if x <= xs[0]:
             return ys[0]
@@ -40,7 +40,7 @@ class MeasuredEngine:
     def __init__(self, profile: Profile) -> None:
         profile.complete()
         self._prefill = Line([(point.isl, point.ttft) for point in profile.prefill])
-        # Below the shortest prompt straight on, though never below half of what that took.
+        # Linear below the shortest prompt, but never below half of its time.
         first, second = self._prefill.xs[0], self._prefill.xs[min(1, len(self._prefill.xs) - 1)]
         steep = (self._prefill.at(second) - self._prefill.at(first)) / (second - first) if second > first else 0.0
         self._at_nothing = max(self._prefill.ys[0] - max(0.0, steep) * first, self._prefill.ys[0] / 2)
@@ -60,23 +60,23 @@ class MeasuredEngine:
         return self._prefill.at(tokens) / 1000
 
     def decode(self, batch: float, kv_tokens: float) -> float:
-        """Seconds of one token for each of `batch` sequences that hold so many tokens together."""
+        """Seconds of one token for each of `batch` sequences that together hold `kv_tokens`."""
         contexts = self._contexts
         context = kv_tokens / batch
         if context <= contexts[0] or len(contexts) == 1:
-            # Shorter than measured: as many sequences of the shortest cost no less.
+            # Shorter than measured: as many sequences of the shortest measured length cost no less.
             return self._decode[0].at(max(kv_tokens, min(batch * contexts[0], self._decode[0].xs[-1]))) / 1000
         if context >= contexts[-1]:
             return self._decode[-1].at(kv_tokens) / 1000
         i = bisect_right(contexts, context)
         low, high = contexts[i - 1], contexts[i]
-        # At the same tokens, sequences are tokens by context: straight in its inverse.
+        # At equal tokens, the number of sequences is tokens divided by context: linear in its inverse.
         share = (1 / low - 1 / context) / (1 / low - 1 / high)
         below, above = self._decode[i - 1].at(kv_tokens), self._decode[i].at(kv_tokens)
         return (below + (above - below) * share) / 1000
 
     def mixed(self, prefill_tokens: float, batch: float, kv_tokens: float, *, shared: bool = True) -> float:
-        """Seconds of an iteration with prompts and tokens; `shared`: with one reading of the weights for both."""
+        """Seconds of an iteration with prompts and decode tokens; `shared`: both share one read of the weights."""
         if prefill_tokens <= 0:
             return self.decode(batch, kv_tokens)
         if batch <= 0:

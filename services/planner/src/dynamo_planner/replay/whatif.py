@@ -1,4 +1,4 @@
-"""What another configuration of a graph's planner would have done: its plan, a change and its traffic become one job. Pure."""
+"""What-if analysis of a graph's planner: its plan, a changed configuration and its traffic become one job. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from dynamo_planner.replay.job import Replays
 
 
 class InvalidChange(ValueError):
-    """A changed configuration that breaks a rule; `field` is the key that breaks it."""
+    """A changed configuration that violates a rule; `field`: the key that violates it."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class InvalidChange(ValueError):
 
 
 def changed_config(config: PlannerConfig, changes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The configuration with changes, as it is written, and what is said about the changed keys. InvalidChange."""
+    """The written configuration with changes, and the remarks on the changed keys. InvalidChange."""
     written = {**written_config(config), **changes}
     if errors := checking.errors(PlannerConfig, written):
         first = errors[0]
@@ -30,7 +30,7 @@ def changed_config(config: PlannerConfig, changes: Mapping[str, Any]) -> tuple[d
 
 
 def written_config(config: PlannerConfig) -> dict[str, Any]:
-    """The keys that its author wrote, under their newest names."""
+    """The keys that its author wrote, with their newest names."""
     return config.model_dump(mode="json", exclude_unset=True)
 
 
@@ -43,7 +43,7 @@ def job_of(
     startup: float,
     replicas: Mapping[str, int],
 ) -> Replays:
-    """The job of a worker process. ProfileError where the profile lacks a part."""
+    """The job of a worker process. ProfileError if the profile lacks a part."""
     profile.complete()
     config = plan.config
     gpus = {pool.value: config.engine_gpus(pool) or count for pool, count in plan.gpus.items()}
