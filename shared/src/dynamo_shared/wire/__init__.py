@@ -1,1 +1,1 @@
-"""What is said over NATS: subjects, envelopes, and the data of every event and command. `proto/` is made of it."""
+"""The messages on NATS: subjects, envelopes, and the data of every event and command. `proto/` is generated from it."""

@@ -1,7 +1,7 @@
 """The envelope of events and commands: CloudEvents 1.0 as structured JSON.
 
-The id is a hash of what makes the event this event, so publishing it again is publishing the same message: NATS drops
-the second one by its `Nats-Msg-Id`, and a consumer that remembers ids drops later ones.
+The id is a hash of what identifies the event, so publishing an event again publishes the same message: NATS drops the
+second one by its `Nats-Msg-Id`, and a consumer that remembers ids drops later ones.
 """
 
 import hashlib
@@ -18,10 +18,10 @@ Data = TypeVar("Data")
 
 
 class CloudEvent(msgspec.Struct, Generic[Data], kw_only=True, omit_defaults=True):
-    """One event or command. Attribute names are those of the specification, with our extensions.
+    """One event or command. Attribute names are those of the specification, plus the platform's extensions.
 
-    `k8suid`, `resourceversion`, `generation`: the object the event is about, as it was; `generation` is written as a
-    string, as 64 bit integers are in protobuf's JSON. `causationid`: id of the command or event this one answers.
+    `k8suid`, `resourceversion`, `generation`: the object of the event, at that time; `generation` is a string, like 64
+    bit integers in protobuf's JSON. `causationid`: id of the command or event that this one answers.
     """
 
     specversion: Literal["1.0"]
@@ -41,11 +41,11 @@ class CloudEvent(msgspec.Struct, Generic[Data], kw_only=True, omit_defaults=True
 
 
 Event = CloudEvent[dict[str, Any]]
-"""An event whose data has not been given a type yet."""
+"""An event with data that is not converted to its type yet."""
 
 
 def event_id(*parts: str) -> str:
-    """Deterministic id of the parts; their borders count, so ("a", "bc") differs from ("ab", "c")."""
+    """Deterministic id of the parts; their boundaries count, so ("a", "bc") differs from ("ab", "c")."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part.encode()
@@ -55,7 +55,7 @@ def event_id(*parts: str) -> str:
 
 
 def source(cluster: str, namespace: str) -> str:
-    """URI reference of where the event comes from."""
+    """URI reference of the event's source."""
     return f"/clusters/{cluster}/namespaces/{namespace}" if namespace else f"/clusters/{cluster}"
 
 
@@ -65,12 +65,12 @@ def timestamp(moment: datetime | None = None) -> str:
 
 
 def schema_url(type_: str) -> str:
-    """Where the JSON Schema of an event type's data is published."""
+    """URL of the JSON Schema of an event type's data."""
     return f"{SCHEMA_BASE}/{type_.removeprefix(TYPE_PREFIX + '.')}.json"
 
 
 def mirrored_headers(event: CloudEvent[Any]) -> dict[str, str]:
-    """NATS headers that repeat the attributes, so that a consumer can choose without parsing the payload."""
+    """NATS headers that repeat the attributes, so that a consumer can filter without parsing the payload."""
     headers = {
         "content-type": CONTENT_TYPE,
         "ce-specversion": event.specversion,
@@ -91,12 +91,12 @@ _decoder = msgspec.json.Decoder(Event)
 
 
 def encode(event: CloudEvent[Any]) -> bytes:
-    """An event as it stands on the wire."""
+    """Encode an event for the wire."""
     return _encoder.encode(event)
 
 
 def decode(payload: bytes) -> Event:
-    """An event from the wire without unknown attributes; msgspec.DecodeError (a ValueError) where the payload is not one."""
+    """Decode an event, without unknown attributes; msgspec.DecodeError (a ValueError) if the payload is invalid."""
     try:
         return _decoder.decode(payload)
     except RecursionError as error:

@@ -1,14 +1,14 @@
-"""Workers and models in STATE: two views that model-discovery publishes, and how they are written and read.
+"""Workers and models in STATE: two resources that model-discovery publishes, and how they are encoded and decoded.
 
-They have the shape of Kubernetes objects, but no API server knows them. `StateReader` and `ObjectCache` take them like
-any other resource:
+They have the shape of Kubernetes objects, but no API server knows them. `StateReader` and `ObjectCache` handle them
+like any other resource:
 
     reader = StateReader(bus, cluster, [WORKERS], cache)
     ...
     capacities = {worker.name: worker.models[0].max_kv_tokens for worker in map(worker_of, cache.list(WORKERS)) if worker.models}
 
-`StateReader.synced` waits for these resources as well, and where model-discovery does not run their marker never comes: a
-service that can do without them uses a separate reader for them.
+`StateReader.synced` also waits for these resources, and if model-discovery does not run, their marker never comes: a
+service that can work without them uses a separate reader for them.
 """
 
 from typing import Any
@@ -26,19 +26,19 @@ MODELS = Resource(GROUP, "v1", "models", "Model")
 
 
 def worker_of(obj: dict[str, Any]) -> WorkerData:
-    """The worker of an object of WORKERS; msgspec.ValidationError (a ValueError) where the object is not valid."""
+    """The worker in an object of WORKERS; msgspec.ValidationError (a ValueError) if the object is not valid."""
     return msgspec.convert(obj["spec"], WorkerData)
 
 
 def model_of(obj: dict[str, Any]) -> ServedModelData:
-    """The model of an object of MODELS; msgspec.ValidationError (a ValueError) where the object is not valid."""
+    """The model in an object of MODELS; msgspec.ValidationError (a ValueError) if the object is not valid."""
     return msgspec.convert(obj["spec"], ServedModelData)
 
 
 def as_object(
     data: WorkerData | ServedModelData, *, uid: str, resource_version: str, created: str, generation: int = 1
 ) -> dict[str, Any]:
-    """The object that STATE has of a worker or model. `created`: RFC 3339, since when it has been known."""
+    """The STATE object of a worker or model. `created`: RFC 3339, since when it has been known."""
     resource = WORKERS if isinstance(data, WorkerData) else MODELS
     metadata: dict[str, Any] = {"name": data.name, "uid": uid, "resourceVersion": resource_version}
     if data.namespace:

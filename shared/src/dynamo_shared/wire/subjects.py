@@ -1,15 +1,16 @@
-"""The subjects of the wire, built and read in one place.
+"""The subjects of the wire, built and parsed in one place.
 
 | plane | subject |
 |---|---|
 | state | `dynamo.state.v1.<cluster>.<resource>.<namespace or _>.<name>` |
-| state, marker | `dynamo.state.v1.<cluster>.<resource>._synced`: one token fewer than any object, so never one |
+| state, marker | `dynamo.state.v1.<cluster>.<resource>._synced`: one token fewer than an object's subject, so never an object |
 | events | `dynamo.evt.v1.<cluster>.<namespace or _>.<kind>.<name>.<event>` |
 | commands | `dynamo.cmd.v1.<cluster>.<namespace or _>.<service>.<verb>` |
 | dead letters | `dynamo.dlq.v1.<cluster>.<namespace or _>.<service>.<verb>` |
 
-Tokens are percent-encoded: all but ASCII letters, digits, `-` and `_` becomes `%XX` of its UTF-8 bytes, the dot
-included, since names may hold dots and NATS splits subjects at them. `v1` is a token so that a v2 can run next to it.
+Tokens are percent-encoded: every character except ASCII letters, digits, `-` and `_` becomes `%XX` for each of its
+UTF-8 bytes. This includes the dot, because names may contain dots and NATS splits subjects at them. `v1` is a token so
+that a v2 can run next to it.
 """
 
 import re
@@ -25,7 +26,7 @@ COMMAND_PREFIX = "dynamo.cmd.v1"
 DEAD_LETTER_PREFIX = "dynamo.dlq.v1"
 
 NO_NAMESPACE = "_"
-"""Stands for "no namespace"; Kubernetes names cannot begin with an underscore, so it never is one."""
+"""Stands for "no namespace"; Kubernetes names cannot begin with an underscore, so it is never a namespace."""
 
 SYNCED = "_synced"
 _SYNCED_END = f".{SYNCED}"
@@ -35,7 +36,7 @@ REST = ">"
 
 
 class StateSubject(NamedTuple):
-    """Which object a STATE subject is about."""
+    """The object of a STATE subject."""
 
     cluster: str
     resource_id: str
@@ -43,7 +44,7 @@ class StateSubject(NamedTuple):
 
 
 class EventSubject(NamedTuple):
-    """Which object an EVENTS subject is about, and what happened to it."""
+    """The object of an EVENTS subject, and the event."""
 
     cluster: str
     namespace: str
@@ -53,7 +54,7 @@ class EventSubject(NamedTuple):
 
 
 class CommandSubject(NamedTuple):
-    """Whom a COMMANDS (or dead letter) subject asks for what, in which namespace."""
+    """Service, verb and namespace of a COMMANDS or dead letter subject."""
 
     cluster: str
     namespace: str
@@ -62,15 +63,15 @@ class CommandSubject(NamedTuple):
 
 
 def encode(token: str) -> str:
-    """One token of a subject, percent-encoded; ValueError on an empty one, which NATS cannot carry."""
-    # Most tokens are names of their own: a memory of them would have to be large.
+    """Percent-encode one token of a subject; ValueError if it is empty, because NATS accepts no empty tokens."""
+    # Most tokens are different names: a cache of them would have to be large.
     if _PLAIN(token):
         return token
     return _encode(token)
 
 
 def decode(token: str) -> str:
-    """The text that `encode` made a token of."""
+    """Decode a token of `encode`."""
     return _decode(token) if "%" in token else token
 
 
@@ -99,12 +100,12 @@ def state_subject(cluster: str, resource_id: str, key: ObjectKey) -> str:
 
 
 def synced_subject(cluster: str, resource_id: str) -> str:
-    """Subject of the marker that says: all objects of this resource are in STATE."""
+    """Subject of the marker that states that STATE has all objects of this resource."""
     return f"{STATE_PREFIX}.{encode(cluster)}.{encode(resource_id)}.{SYNCED}"
 
 
 def state_filter(cluster: str, resource_id: str) -> str:
-    """What matches every object of a resource and its marker."""
+    """Filter for every object of a resource and its marker."""
     return f"{STATE_PREFIX}.{encode(cluster)}.{encode(resource_id)}.{REST}"
 
 
@@ -122,7 +123,7 @@ def event_filter(
     name: str | None = None,
     event: str | None = None,
 ) -> str:
-    """What matches events; None stands for all."""
+    """Filter for events; None matches all."""
     tokens = [
         ANY if namespace is None else _namespace(namespace),
         ANY if kind is None else encode(kind.lower()),
@@ -133,22 +134,22 @@ def event_filter(
 
 
 def command_subject(cluster: str, namespace: str, service: str, verb: str) -> str:
-    """Subject on which a service is asked for something."""
+    """Subject of a command to a service."""
     return f"{COMMAND_PREFIX}.{encode(cluster)}.{_namespace(namespace)}.{encode(service)}.{encode(verb)}"
 
 
 def command_filter(cluster: str, service: str) -> str:
-    """What matches every command for a service, in all namespaces."""
+    """Filter for every command to a service, in all namespaces."""
     return f"{COMMAND_PREFIX}.{encode(cluster)}.{ANY}.{encode(service)}.{ANY}"
 
 
 def inbox_prefix(user: str) -> str:
-    """Where a NATS user gets its answers: no other one may listen there."""
+    """Subject prefix of a NATS user's answers: no other user may subscribe to it."""
     return f"_INBOX_{encode(user)}"
 
 
 def dead_letter_subject(command: str) -> str:
-    """Where a command that could not be carried out is kept: the same subject on the dead letter plane."""
+    """Subject of a command that could not be executed: the same subject on the dead letter plane."""
     if not command.startswith(f"{COMMAND_PREFIX}."):
         raise ValueError(f"not a command subject: {command}")
     return f"{DEAD_LETTER_PREFIX}{command.removeprefix(COMMAND_PREFIX)}"
@@ -163,13 +164,13 @@ def _tokens(subject: str, prefix: str, count: int) -> list[str]:
 
 
 def parse_state(subject: str) -> StateSubject:
-    """The object of a STATE subject; ValueError on any other, the marker included."""
+    """The object of a STATE subject; ValueError for any other subject, including a marker's."""
     cluster, resource, namespace, name = _tokens(subject, STATE_PREFIX, 4)
     return StateSubject(decode(cluster), decode(resource), ObjectKey(_plain_namespace(namespace), decode(name)))
 
 
 def parse_synced(subject: str) -> tuple[str, str] | None:
-    """Cluster and resource id of a marker subject, None for any other."""
+    """Cluster and resource id of a marker subject, None for any other subject."""
     if not subject.endswith(_SYNCED_END):
         return None
     tokens = subject.removeprefix(f"{STATE_PREFIX}.").split(".")
@@ -179,13 +180,13 @@ def parse_synced(subject: str) -> tuple[str, str] | None:
 
 
 def parse_event(subject: str) -> EventSubject:
-    """What an EVENTS subject says; ValueError on any other."""
+    """Parse an EVENTS subject; ValueError for any other subject."""
     cluster, namespace, kind, name, event = _tokens(subject, EVENT_PREFIX, 5)
     return EventSubject(decode(cluster), _plain_namespace(namespace), decode(kind), decode(name), decode(event))
 
 
 def parse_command(subject: str) -> CommandSubject:
-    """What a COMMANDS or dead letter subject says; ValueError on any other."""
+    """Parse a COMMANDS or dead letter subject; ValueError for any other subject."""
     prefix = DEAD_LETTER_PREFIX if subject.startswith(f"{DEAD_LETTER_PREFIX}.") else COMMAND_PREFIX
     cluster, namespace, service, verb = _tokens(subject, prefix, 4)
     return CommandSubject(decode(cluster), _plain_namespace(namespace), decode(service), decode(verb))

@@ -1,6 +1,7 @@
-"""Every event that the platform publishes and every command it takes: type, subject, data, identity, in one table.
+"""Every event that the platform publishes and every command that it accepts: type, subject, data, identity, in one
+table.
 
-The AsyncAPI document, the JSON Schemas, the golden messages and the contract tests are made from this table.
+The AsyncAPI document, the JSON Schemas, the golden messages and the contract tests are generated from this table.
 """
 
 from collections.abc import Mapping
@@ -44,7 +45,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def fit(data: Mapping[str, Any] | msgspec.Struct, type_: type[T]) -> T:
-    """A mapping as the Struct of an event; 64 bit integers may be int. msgspec.ValidationError where it does not fit."""
+    """Convert a mapping to the Struct of an event; 64 bit integers may be int. msgspec.ValidationError if it does not
+    fit.
+    """
     if isinstance(data, Mapping):
         texts = {field.encode_name for field in msgspec.structs.fields(type_) if field.type == Int64}
         data = {name: str(value) if name in texts else value for name, value in data.items()}
@@ -52,5 +55,5 @@ def fit(data: Mapping[str, Any] | msgspec.Struct, type_: type[T]) -> T:
 
 
 def find(kind: str, event: str) -> EventSpec:
-    """The event of a kind (any case) and a verb; KeyError where the table has none."""
+    """The event of a kind (any case) and a verb; KeyError if the table has none."""
     return _BY_EVENT[(kind.lower(), event)]

@@ -1,6 +1,6 @@
-"""What the tables of events and commands are made of.
+"""Types of the tables of events and commands.
 
-64 bit integers are strings, as protobuf's JSON mapping writes them; counts are 32 bit.
+64 bit integers are strings, like in protobuf's JSON mapping; counts are 32 bit.
 """
 
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ Int64 = Annotated[str, msgspec.Meta(pattern=r"^-?[0-9]+$")]
 
 
 class EventIdentity(StrEnum):
-    """What makes an event another one than that of the same type and reason before it."""
+    """What distinguishes an event from an earlier one of the same type and reason."""
 
     OBJECT = "uid"
     """It happens once in the life of an object."""
     VERSION = "resourceVersion"
-    """It may happen again, at another version of the object."""
+    """It may happen again at another version of the object."""
     CAUSE = "causationid"
     """It answers one command or event, once."""
 
 
 ASKED = ""
-"""Publisher of an answer: the service that the command asked."""
+"""Publisher of an answer: the service that received the command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class EventSpec:
 
 @dataclass(frozen=True, slots=True)
 class EventFamily:
-    """What events of a family have in common. A call with a verb and what it says makes an entry of the table."""
+    """The common fields of a family's events. A call with a verb and a description creates an entry of the table."""
 
     family: str
     kind: str
@@ -62,7 +62,7 @@ class EventFamily:
     identity: EventIdentity = EventIdentity.VERSION
 
     def __call__(self, event: str, description: str, identity: EventIdentity | None = None) -> EventSpec:
-        """The event of a verb; `identity` where it is not that of the others."""
+        """The event of a verb; `identity` if it differs from the family's."""
         return EventSpec(
             family=self.family,
             event=event,
@@ -81,7 +81,7 @@ class CommandSpec:
     service: str
     verb: str
     senders: tuple[str, ...]
-    """services of the platform that send it; people send it, too"""
+    """services of the platform that send it; people may send it, too"""
     data: type[msgspec.Struct]
     description: str
 

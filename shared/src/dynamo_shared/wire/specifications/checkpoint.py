@@ -16,7 +16,7 @@ class CheckpointData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     name: str
     namespace: str
     phase: str = ""
-    """as its status has it"""
+    """as in its status"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
@@ -26,9 +26,9 @@ class CheckpointData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """model of its identity"""
     backend_framework: str = ""
     job_name: str = ""
-    """Job that takes it"""
+    """Job that takes the checkpoint"""
     location: str = ""
-    """where it is in its storage"""
+    """path in its storage"""
 
 
 def checkpoint_data(checkpoint: dict[str, Any], status: Mapping[str, Any], reason: str) -> CheckpointData:

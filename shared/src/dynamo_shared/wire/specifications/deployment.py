@@ -15,13 +15,13 @@ class ComponentCounts(msgspec.Struct, kw_only=True, frozen=True):
     """Replicas of one component: desired, and how many are ready, up to date and available."""
 
     replicas: Count = 0
-    """that are desired"""
+    """desired replicas"""
     ready: Count = 0
-    """that serve"""
+    """replicas that serve"""
     updated: Count = 0
-    """of the current template"""
+    """replicas of the current template"""
     available: Count = 0
-    """that have been ready for long enough"""
+    """replicas that have been ready for long enough"""
 
 
 class DeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
@@ -30,7 +30,7 @@ class DeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     name: str
     namespace: str
     state: str = ""
-    """`pending`, `successful` or `failed`, as its status has it"""
+    """`pending`, `successful` or `failed`, as in its status"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
@@ -44,7 +44,7 @@ def deployment_data(
 ) -> DeploymentData:
     """Data of a deployment event from a DynamoGraphDeployment and its status (the object's own by default).
 
-    Reason and message are those of its condition of this type.
+    Reason and message come from its condition of the type `condition`.
     """
     status = graph.get("status", {}) if status is None else status
     return DeploymentData(
@@ -72,7 +72,7 @@ def component_deployment_data(
 ) -> ComponentDeploymentData:
     """Data of an event from a DynamoComponentDeployment and its status (the object's own by default).
 
-    Reason and message are those of its Available condition.
+    Reason and message come from its Available condition.
     """
     status = component.get("status", {}) if status is None else status
     return ComponentDeploymentData(
@@ -81,7 +81,7 @@ def component_deployment_data(
 
 
 def _described(obj: dict[str, Any], status: Mapping[str, Any], condition: str) -> dict[str, Any]:
-    """What both say: which object it is, and the reason and message of its condition of this type."""
+    """Fields of both: the object's identity, and the reason and message of its condition of this type."""
     metadata = obj["metadata"]
     entry: Mapping[str, Any] = next(
         (each for each in status.get("conditions", ()) if each.get("type") == condition), {}

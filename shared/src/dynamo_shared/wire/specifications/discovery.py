@@ -1,4 +1,4 @@
-"""Events of workers and of models: who serves what, where."""
+"""Events of workers and of models: which workers serve which models."""
 
 import msgspec
 
@@ -13,15 +13,15 @@ class DynamoModelData(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     name: str
     namespace: str
     model_name: str = ""
-    """name that clients ask for"""
+    """name that clients request"""
     base_model_name: str = ""
-    """model that it belongs to"""
+    """its base model"""
     model_type: str = ""
     """`base`, `lora` or `adapter`"""
     ready_endpoints: Count = 0
     """endpoints that serve it"""
     total_endpoints: Count = 0
-    """endpoints that are to serve it"""
+    """endpoints that should serve it"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
@@ -33,15 +33,15 @@ class AdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     name: str
     namespace: str
     model_name: str = ""
-    """name that clients ask for"""
+    """name that clients request"""
     base_model_name: str = ""
     """model that the adapter changes"""
     pod: str = ""
     pod_uid: str = ""
     address: str = ""
-    """URL at which the worker was asked"""
+    """URL of the request to the worker"""
     message: str = ""
-    """why, where it failed"""
+    """why it failed; empty otherwise"""
 
 
 _model = EventFamily("model", DYNAMO_MODEL, "model-discovery", DynamoModelData)

@@ -1,4 +1,4 @@
-"""Events of images that DynamoNimRequests ask for."""
+"""Events of images that DynamoNimRequests request."""
 
 import msgspec
 
@@ -15,20 +15,20 @@ class ImageData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     bento_tag: str = ""
     """the archive, as name:version"""
     phase: str = ""
-    """as its status has it"""
+    """as in its status"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
     image: str = ""
     """tag of the image"""
     digest: str = ""
-    """digest of the image, where it is pushed"""
+    """digest of the image, once it is pushed"""
     archive_digest: str = ""
-    """digest of the archive that the image is of"""
+    """digest of the archive from which the image is built"""
     cached: bool = False
-    """whether an image of the same archive was there already, so that nothing was built"""
+    """whether an image of the same archive existed already, so that nothing was built"""
     duration_seconds: Count = 0
-    """how long the build took"""
+    """duration of the build"""
     job: str = ""
     """Job that builds it"""
 

@@ -1,4 +1,6 @@
-"""Events of the kinds before graphs. What they become reports itself, as a DynamoGraphDeployment of the same name."""
+"""Events of the kinds before graphs. The DynamoGraphDeployment that they become has its own events, under the same
+name.
+"""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Events of deployment requests and of plans: what was decided, from what, and why."""
+"""Events of deployment requests and of plans: decisions, their inputs and their reasons."""
 
 import msgspec
 
@@ -14,35 +14,35 @@ class RequestData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     name: str
     namespace: str
     phase: str = ""
-    """as its status has it"""
+    """as in its status"""
     profiling_phase: str = ""
-    """step of profiling, as its status has it"""
+    """step of profiling, as in its status"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
     model: str = ""
-    """model that was asked for"""
+    """requested model"""
     backend: str = ""
-    """that was asked for; of a result, that was selected"""
+    """requested backend; in a result, the selected one"""
     graph_deployment: str = ""
-    """graph that was created for it"""
+    """graph that was created for the request"""
     figures: dict[str, float] = {}
     """of the selected graph: gpus, ttft and itl in milliseconds, tokensPerSecondPerGPU, ..."""
 
 
 class PlanAlternative(msgspec.Struct, kw_only=True, frozen=True):
-    """What else was considered."""
+    """An alternative that was considered."""
 
     replicas: dict[str, Count] = {}
     """by pool"""
     figures: dict[str, float] = {}
-    """what the policy predicts for it, by name"""
+    """the policy's predictions for it, by name"""
     reason: str = ""
-    """why it was not taken"""
+    """why it was not selected"""
 
 
 class PlanData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """What the planner concluded at one moment, from what, and why. Pools are `prefill` and `decode`."""
+    """A decision of the planner, its inputs and its reason. Pools are `prefill` and `decode`."""
 
     graph_deployment: str
     """graph that is planned"""
@@ -52,21 +52,21 @@ class PlanData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     reason: str = ""
     message: str = ""
     replicas: dict[str, Count] = {}
-    """desired, by pool; empty where nothing shall change"""
+    """desired, by pool; empty if nothing should change"""
     current: dict[str, Count] = {}
     """ready, by pool"""
     inputs: dict[str, float] = {}
-    """what the policy was given, by name"""
+    """inputs of the policy, by name"""
     missing: dict[str, str] = {}
-    """inputs that are not there, and why"""
+    """missing inputs, and why they are missing"""
     predictions: dict[str, float] = {}
-    """what the policy predicts, by name"""
+    """the policy's predictions, by name"""
     alternatives: list[PlanAlternative] = []
-    """what else was considered"""
+    """alternatives that were considered"""
     command: str = ""
-    """id of the command that the scaler was sent; empty where none was"""
+    """id of the command to the scaler; empty if none was sent"""
     advisory: bool = False
-    """whether the plan is only reported"""
+    """whether the plan is only reported, not executed"""
 
 
 _request = EventFamily("request", REQUEST, "profiler", RequestData)

@@ -9,25 +9,25 @@ COMMAND = "command"
 
 
 class ResyncData(msgspec.Struct, kw_only=True, frozen=True):
-    """STATE was lost and has been filled again: a consumer that keeps data derived from it reads the last values again."""
+    """STATE was lost and has been filled again: a consumer with data derived from it reads the last messages again."""
 
     reason: str
-    """why, in words"""
+    """why, as text"""
     resources: list[str] = []
-    """whose objects were published again, as `deployments.apps`"""
+    """resources whose objects were published again, such as `deployments.apps`"""
 
 
 class CommandResult(msgspec.Struct, kw_only=True, frozen=True):
-    """What became of a command; `causationid` of the envelope is the command's id."""
+    """Result of a command; the envelope's `causationid` is the command's id."""
 
     service: str
-    """that was asked"""
+    """service that received it"""
     verb: str
-    """what it was asked"""
+    """verb of the command"""
     reason: str = ""
     message: str = ""
     deliveries: Count = 0
-    """how often the command was delivered"""
+    """how many times the command was delivered"""
 
 
 _answer = EventFamily("command", COMMAND, ASKED, CommandResult, EventIdentity.CAUSE)

@@ -1,4 +1,4 @@
-"""What the scaler is asked, and what it reports."""
+"""Commands to the scaler, and its events."""
 
 import msgspec
 
@@ -6,39 +6,41 @@ from dynamo_shared.wire.specifications import scaling_decisions
 from dynamo_shared.wire.specifications.base import CommandSpec, Count, EventFamily, EventSpec, Int64
 
 PLANNER = "planner"
-"""Requester of the planner's commands: it plans graphs whose annotation asks for that."""
+"""Requester in the planner's commands: it plans graphs whose annotation requests that."""
 
 
 class ScaleTarget(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """How many replicas one component shall have. It is named, or it is the only one of its sub-component type."""
+    """Desired replicas of one component, which is given by name or as the only one of its sub-component type."""
 
     component: str = ""
     """its name"""
     sub_component_type: str = ""
-    """`prefill` or `decode`, where no component is named"""
+    """`prefill` or `decode`, if no component is named"""
     replicas: Count = 0
-    """that are desired"""
+    """desired replicas"""
 
 
 class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """Asks for so many replicas of components of a graph deployment; components left out stay as they are."""
+    """Requests replica counts for components of a graph deployment; other components keep theirs."""
 
     graph_deployment: str
     """graph in the namespace of the subject"""
     targets: list[ScaleTarget]
     """components to scale"""
     reason: str = ""
-    """why, in words of the sender"""
+    """why, as text of the sender"""
     requester: str = ""
-    """who asks, for events and conditions: `planner`, or a name of the sender's choice"""
+    """name of the requester, for events and conditions: `planner`, or a name of the sender's choice"""
     expected_generation: Int64 = "0"
-    """refuse where the graph deployment has another generation by now; 0: do not check"""
+    """refuse if the graph deployment has another generation; 0: do not check"""
     dry_run: bool = False
-    """say what would be done, and do nothing"""
+    """report the decision without changing anything"""
     withdraw: bool = False
-    """change no replicas, and forget what the requester asked for before and is not done; of all components without targets"""
+    """change no replicas, and drop the requester's earlier requests that are not done; without targets, of all
+    components
+    """
     uid: str = ""
-    """refuse where the graph deployment of the name has another metadata.uid by now; empty: do not check"""
+    """refuse if the graph deployment of this name has another metadata.uid; empty: do not check"""
 
 
 SCALING_ADAPTER = "dynamographdeploymentscalingadapter"
@@ -50,15 +52,15 @@ class ScalingAdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="came
     name: str
     namespace: str
     graph_deployment: str = ""
-    """graph that the component is of"""
+    """graph of the component"""
     component: str = ""
-    """that the adapter scales"""
+    """component that the adapter scales"""
     previous_replicas: Count = 0
-    """of the component, before"""
+    """the component's replicas before"""
     replicas: Count = 0
-    """of the component, now"""
+    """the component's replicas now"""
     writers: list[str] = []
-    """field managers, as Kubernetes knows them: who set the adapter's number, then the others that set one"""
+    """field managers in Kubernetes: first the one that set the adapter's number, then others that set one"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"

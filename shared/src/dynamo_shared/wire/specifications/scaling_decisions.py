@@ -1,4 +1,4 @@
-"""Events of the scaler's decisions about scale commands: what was decided, from what, and why."""
+"""Events of the scaler's decisions about scale commands: decisions, their inputs and their reasons."""
 
 from typing import Annotated
 
@@ -9,36 +9,36 @@ from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
 
 
 class ScaledComponent(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """What became of one component in a decision."""
+    """One component in a decision."""
 
     graph_deployment: str
-    """graph that it is of"""
+    """graph of the component"""
     namespace: str
-    """of that graph"""
+    """namespace of that graph"""
     component: str
-    """its name"""
+    """name of the component"""
     sub_component_type: str = ""
     """`prefill`, `decode`, or another type"""
     current: Count = 0
     """replicas that were desired before"""
     requested: Count = 0
-    """replicas that the command asks for"""
+    """replicas that the command requests"""
     allowed: Count = 0
     """replicas that are desired now, or would be"""
     gpus_per_replica: Count = 0
-    """0: none, or not known"""
+    """0: none, or unknown"""
     shared_gpus: Count = 0
     """GPUs of ResourceClaims that all replicas share"""
     adapter: str = ""
-    """scaling adapter that was written; empty: the graph deployment itself"""
+    """scaling adapter that was written; empty: the graph deployment itself was"""
     reason: str = ""
-    """why `allowed` is not what was requested: Cooldown, RolloutInProgress, CapacityPending, ..."""
+    """why `allowed` differs from `requested`: Cooldown, RolloutInProgress, CapacityPending, ..."""
     message: str = ""
-    """the reason, in words"""
+    """the reason as text"""
 
 
 class BudgetFigures(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """A budget of GPUs as a decision observed it. -1: unbounded."""
+    """A GPU budget as observed at the decision. -1: unbounded."""
 
     name: str
     """as configured"""
@@ -49,15 +49,15 @@ class BudgetFigures(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     before: Count = 0
     """GPUs of all desired replicas"""
     after: Count = 0
-    """GPUs of all desired replicas if everything requested that nothing else holds is done"""
+    """GPUs of all desired replicas after all requested changes that nothing else holds"""
     tolerance: Count = 0
     """how far a transfer may leave the total below the floor"""
     unknown: list[str] = []
-    """components that may have more GPUs than are counted, as `namespace/graph component`"""
+    """components that may have more GPUs than counted, as `namespace/graph component`"""
 
 
 class ScalingDecision(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """What the scaler decided about a request for other replicas, from what, and why."""
+    """The scaler's decision about a request for replicas, its inputs and its reason."""
 
     name: str
     namespace: str
@@ -65,17 +65,17 @@ class ScalingDecision(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     reason: str = ""
     message: str = ""
     components: list[ScaledComponent] = []
-    """those of the request, then those of others that it was paired with"""
+    """components of the request, then components of other requests that it was paired with"""
     budgets: list[BudgetFigures] = []
-    """those that count the components"""
+    """budgets that count these components"""
     requester: str = ""
-    """who asked"""
+    """who sent the request"""
     request_reason: str = ""
-    """why, in words of the requester"""
+    """why, as text of the requester"""
     command: str = ""
     """id of the command"""
     dry_run: bool = False
-    """whether nothing was to be written"""
+    """whether the request was only a dry run"""
 
 
 _decision = EventFamily("scaling", GRAPH_DEPLOYMENT, "scaler", ScalingDecision, EventIdentity.CAUSE)

@@ -1,6 +1,6 @@
-"""Workers and the models that they serve, as Dynamo's own discovery knows them: the data of their events, and of STATE.
+"""Workers and the models that they serve, according to Dynamo's own discovery: the data of their events and in STATE.
 
-Two views of STATE carry it, too: `dynamo_shared.wire.discovered` says which, and reads them.
+`dynamo_shared.wire.discovered` defines and decodes their two resources in STATE.
 """
 
 import msgspec
@@ -12,22 +12,22 @@ MODEL = "model"
 
 
 class ModelCard(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """A model as one worker serves it: what its model card says. A number of 0 is one that the card lacks."""
+    """A model as one worker serves it, according to its model card. 0: the card lacks the number."""
 
     name: str
-    """name that clients ask for; of a LoRA adapter, the adapter's"""
+    """name that clients request; of a LoRA adapter, the adapter's"""
     base_model: str = ""
-    """of a LoRA adapter, the model that it changes, where the worker says so; empty for a model of its own"""
+    """of a LoRA adapter, its base model, if the worker reports it; otherwise empty"""
     lora: bool = False
     """whether it is a LoRA adapter"""
     worker_type: str = ""
-    """aggregated, prefill, decode or encode; empty on cards of releases that do not say"""
+    """aggregated, prefill, decode or encode; empty if the release's cards do not have it"""
     model_type: str = ""
     """`Chat | Completions`; empty for a prefill worker"""
     model_input: str = ""
     """Tokens or Text"""
     needs: list[str] = []
-    """worker types that must be there as well, one of these sets: `prefill`, `prefill+decode`"""
+    """worker types that are also required, one of these sets: `prefill`, `prefill+decode`"""
     context_length: Count = 0
     """tokens of a request, prompt and answer together"""
     kv_cache_block_size: Count = 0
@@ -43,72 +43,72 @@ class ModelCard(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
 
     @property
     def max_kv_tokens(self) -> int:
-        """Tokens that the KV cache of one data parallel rank holds; 0 where the card lacks it."""
+        """Capacity in tokens of the KV cache of one data parallel rank; 0 if the card lacks it."""
         return self.total_kv_blocks * self.kv_cache_block_size
 
 
 class WorkerData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """A process that serves a component of Dynamo, as its records say."""
+    """A process that serves a component of Dynamo, according to its discovery records."""
 
     name: str
     """`<dynamoNamespace>/<component>/<instance id in hex>`"""
     namespace: str = ""
-    """Kubernetes namespace of its pod; empty where it is not a pod, or unknown"""
+    """Kubernetes namespace of its pod; empty if it has no pod, or the namespace is unknown"""
     instance_id: str = ""
-    """unsigned, 64 bits, decimal; a string, since JSON numbers lose it"""
+    """unsigned 64 bit integer in decimal; a string, because JSON numbers lose precision"""
     dynamo_namespace: str = ""
     component: str = ""
     """its name in Dynamo"""
     endpoints: list[str] = []
-    """names of what can be called, sorted"""
+    """names of its endpoints, sorted"""
     transport: str = ""
-    """how its requests travel: tcp, http, nats, quic"""
+    """transport of its requests: tcp, http, nats, quic"""
     address: str = ""
-    """where to, in that transport's own words"""
+    """address, in that transport's format"""
     role: str = ""
-    """aggregated, prefill, decode or encode; empty for what serves no model (a router, a planner)"""
+    """aggregated, prefill, decode or encode; empty if it serves no model (a router, a planner)"""
     source: str = ""
-    """where its records are: etcd, kubernetes or file"""
+    """source of its records: etcd, kubernetes or file"""
     graph_deployment: str = ""
-    """graph that its pod is of; empty where it has none"""
+    """graph of its pod; empty if there is none"""
     graph_component: str = ""
     """its component's name in that graph deployment"""
     pod: str = ""
     pod_uid: str = ""
     container: str = ""
-    """only where each container of a pod is a worker of its own"""
+    """only if each container of the pod is a worker of its own"""
     device_type: str = ""
-    """`cuda`, `cpu` or another kind, where the worker says so"""
+    """`cuda`, `cpu` or another kind, if the worker reports it"""
     models: list[ModelCard] = []
     """sorted by name"""
 
 
 class ServedModelData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """A model, as the workers of one Dynamo namespace serve it together."""
+    """A model as all workers of one Dynamo namespace serve it together."""
 
     name: str
     """`<dynamoNamespace>/<model>`"""
     namespace: str = ""
     """Kubernetes namespace of its workers"""
     model: str = ""
-    """name that clients ask for"""
+    """name that clients request"""
     base_model: str = ""
-    """of a LoRA adapter, the model that it changes"""
+    """of a LoRA adapter, its base model"""
     lora: bool = False
     """whether it is a LoRA adapter"""
     dynamo_namespace: str = ""
     graph_deployment: str = ""
-    """graph of its workers, where they have one"""
+    """graph of its workers, if they have one"""
     available: bool = False
-    """whether all kinds of workers are there that it takes to answer a request"""
+    """whether all worker types that are required to answer a request exist"""
     missing: list[str] = []
-    """worker types that are not"""
+    """worker types that are missing"""
     workers: dict[str, Count] = {}
-    """how many serve it, by worker type"""
+    """number of workers that serve it, by worker type"""
     model_type: str = ""
     """`Chat | Completions`"""
     context_length: Count = 0
-    """the least of its workers'"""
+    """minimum of its workers"""
 
 
 _worker = EventFamily("worker", WORKER, "model-discovery", WorkerData)
