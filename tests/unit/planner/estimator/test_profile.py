@@ -165,8 +165,9 @@ def test_folders_as_the_profiler_leaves_them(tmp_path: Path) -> None:
         read_profile([_empty(tmp_path)])
     with pytest.raises(ProfileError, match=r"gone\.npz: no such file"):
         read_profile([tmp_path / "gone.npz"])
+    (table := tmp_path / "x.csv").touch()
     with pytest.raises(ProfileError, match=r"profiles are \.npz or \.json"):
-        read_profile([tmp_path / "x.csv"])
+        read_profile([table])
 
 
 def _empty(folder: Path) -> Path:
