@@ -1,4 +1,4 @@
-"""From what a user intends to the object that says so: pure, and the only place where it is done."""
+"""Translates a user's intent into the object that expresses it: pure, and the only place that does this."""
 
 from dynamo_dynadmin.deploy.draft import Draft
 from dynamo_dynadmin.deploy.intent import read_intent

@@ -1,4 +1,4 @@
-"""A manifest that is being written, which remembers where each of its fields came from."""
+"""A manifest under construction, which records the origin of each field."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ _PART = re.compile(r"\[\"([^\"]*)\"\]|\[([^\]]*)\]|([^.\[\]]+)")
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """`spec.components[1].name` as its parts; keys with dots stand in brackets, with or without quotes."""
+    """Splits a path such as `spec.components[1].name`; keys with dots stand in brackets, with or without quotes."""
     return tuple(quoted or index or plain for quoted, index, plain in _PART.findall(path))
 
 
 @dataclass(frozen=True, slots=True)
 class Defaulted:
-    """A field of the manifest that the caller did not set: where it is, its value, and why it has it."""
+    """A field of the manifest that the caller did not set: its path, its value, and the reason for the value."""
 
     path: str
     value: Any
@@ -27,21 +27,21 @@ class Defaulted:
 
 @dataclass(slots=True)
 class Draft:
-    """The manifest, with the origin of its fields, what was defaulted, and what cannot be expressed."""
+    """The manifest, with the origin of its fields, the defaulted fields, and the fields that it cannot express."""
 
     manifest: KubeObject
     origins: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """by path of the manifest: pointer into the intent"""
+    """pointer into the intent, by path of the manifest"""
     defaulted: list[Defaulted] = field(default_factory=list)
     """fields that the intent does not name"""
     unexpressed: list[FieldProblem] = field(default_factory=list)
-    """fields of the intent that the manifest has no place for: reported, never dropped"""
+    """fields of the intent that have no place in the manifest: reported, never dropped"""
     warnings: list[str] = field(default_factory=list)
     problems: list[FieldProblem] = field(default_factory=list)
-    """why there can be no manifest"""
+    """why no manifest can be created"""
 
     def put(self, path: str, value: Any, *source: str | int) -> None:
-        """A field of the manifest gets the value of a field of the intent; what it is in is made where it is not there."""
+        """Set a field of the manifest to the value of a field of the intent; missing parents are created."""
         *above, last = parts_of(path)
         place: Any = self.manifest
         for part in above:
@@ -50,19 +50,19 @@ class Draft:
         self.came_from(path, *source)
 
     def came_from(self, path: str, *source: str | int) -> None:
-        """A field of the manifest is what a field of the intent says."""
+        """Record that a field of the manifest comes from a field of the intent."""
         self.origins[parts_of(path)] = pointer(source)
 
     def default(self, path: str, value: Any, why: str) -> None:
-        """A field of the manifest has a value that the intent does not name."""
+        """Record a field whose value the intent does not name."""
         self.defaulted.append(Defaulted(path, value, why))
 
     def cannot_express(self, *source: str | int, why: str) -> None:
-        """A field of the intent has no place in the manifest."""
+        """Record a field of the intent that has no place in the manifest."""
         self.unexpressed.append(FieldProblem(pointer(source), why))
 
     def refuse(self, *source: str | int, why: str) -> None:
-        """A field of the intent makes the whole impossible."""
+        """Record a field of the intent for which no manifest can be created."""
         self.problems.append(FieldProblem(pointer(source), why))
 
     def problem(self, path: str, detail: str) -> FieldProblem:
@@ -70,11 +70,13 @@ class Draft:
         return FieldProblem(self.pointer_of(path), detail, path)
 
     def pointer_of(self, path: str) -> str:
-        """Where in the intent a refused field of the manifest came from; empty where the caller did not set it."""
+        """Pointer to the field of the intent from which a refused field of the manifest came; empty if the caller did
+        not set it.
+        """
         parts = parts_of(path)
         for length in range(len(parts), 0, -1):
             if parts[:length] in self.origins:
                 return self.origins[parts[:length]]
-        # The refusal names a whole of which the caller set a part: a component without a field, for example.
+        # The refusal may name a parent of which the caller set a part: for example, a component that lacks a field.
         inside = {source for place, source in self.origins.items() if place[: len(parts)] == parts}
         return inside.pop() if len(inside) == 1 else ""

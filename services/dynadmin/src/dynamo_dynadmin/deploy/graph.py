@@ -1,4 +1,4 @@
-"""Mode `graph`: a DynamoGraphDeployment whose engines are as the intent describes them."""
+"""Mode `graph`: a DynamoGraphDeployment with the engines that the intent describes."""
 
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
 from dynamo_shared.api.engines.command import EngineSpec
@@ -19,14 +19,14 @@ from dynamo_dynadmin.deploy.intent import Backend, DeployIntent, ServingMode
 from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults
 
 FRONTEND = "Frontend"
-#: Component (name and type) of each role, as profiling names them.
+#: Component (name and type) of each role, with the names that profiling uses.
 COMPONENTS = {Role.PREFILL: ("prefill", "prefill"), Role.DECODE: ("decode", "decode"), Role.AGG: ("worker", "worker")}
-#: Batches of prompts are sized for prompts of this length where the workload names none. Tokens.
+#: Length of prompts for which batches are sized if the workload names no length. Tokens.
 TYPICAL_PROMPT = 4000
 
 
 def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -> Draft:
-    """The graph. What the intent says of objectives has no place in it."""
+    """The graph. The intent's objectives have no place in it."""
     backend = _backend(intent)
     draft = Draft({**DYNAMO_GRAPH_DEPLOYMENTS.type_meta})
     draft.put("metadata.name", intent.name, "name")
@@ -36,11 +36,11 @@ def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -
         draft.refuse("backend", why=f"mode graph needs an engine: one of {', '.join(BACKENDS)}; auto is for objectives")
     for key, given in (("labels", intent.labels), ("annotations", intent.annotations)):
         if given:
-            # On the graph for who looks for it, and in its spec for what it becomes.
+            # On the graph, for users who select by them, and in its spec, for the objects that it becomes.
             draft.put(f"metadata.{key}", dict(given), key)
             draft.put(f"spec.{key}", dict(given), key)
     if priority := intent.placement.priority_class:
-        # For the gangs of Grove; other schedulers read it in the pods, which have it, too.
+        # Grove's gangs use it; other schedulers read it in the pods, which also have it.
         draft.put("spec.priorityClassName", priority, "placement", "priorityClass")
     if topology := intent.placement.topology:
         constraint = {"clusterTopologyName": topology.name, "packDomain": topology.domain}
@@ -55,7 +55,7 @@ def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -
 
 
 def _backend(intent: DeployIntent) -> str:
-    """One that exists, so that a graph without one is still checked for other mistakes."""
+    """The intent's backend, or vLLM, so that a graph without a backend is still checked for other mistakes."""
     return intent.backend.value if intent.backend not in (None, Backend.AUTO) else Backend.VLLM.value
 
 
@@ -125,12 +125,12 @@ class _Writer:
             draft.put(f"{path}.scalingAdapter", {}, "serving", "autoscaling")
         if intent.hardware.shared_memory is not None:
             draft.put(f"{path}.sharedMemorySize", intent.hardware.shared_memory, "hardware", "sharedMemory")
-        # What DynamoModels find the component by.
+        # DynamoModels find the component by it.
         model, revision = intent.model, {"revision": intent.model.revision} if intent.model.revision else {}
         draft.put(f"{path}.modelRef", {"name": model.served_name or model.name, **revision}, "model", "name")
 
     def report(self) -> None:
-        """Fields that only an objective has a place for, and those that do not fit the serving mode."""
+        """Report fields that only mode `objective` supports, and fields that do not fit the serving mode."""
         intent, draft = self._intent, self._draft
         draft.default("spec.components", [each["name"] for each in self._components], "components of the serving mode")
         if intent.images.runtime is None:
@@ -145,7 +145,7 @@ class _Writer:
                 if getattr(section, field) is None:
                     continue
                 if (group, field) == ("workload", "isl") and intent.engine.max_batch_size:
-                    continue  # batches of prompts are sized by it
+                    continue  # it sizes batches of prompts
                 draft.cannot_express(group, section.alias_of(field), why="a graph has no objective; use mode objective")
         if intent.planner is not None:
             draft.cannot_express("planner", why="a planner needs an objective; use mode objective, or a PlannerConfig")
@@ -161,7 +161,7 @@ class _Writer:
                 draft.cannot_express("serving", "replicas", name, why=f"only graphs with serving.mode {other} have it")
 
     def _component(self, name: str, kind: str, count: str) -> tuple[str, KubeObject]:
-        """Adds a component; its path, and its main container."""
+        """Adds a component. Returns its path and its main container."""
         path = f"spec.components[{len(self._components)}]"
         counts = self._intent.serving.replicas
         replicas = getattr(counts, count) if counts is not None else None
@@ -176,7 +176,7 @@ class _Writer:
         return path, container
 
     def _engine(self, path: str) -> tuple[EngineLayout, int]:
-        """The engine and how many nodes it spans: as few as hold its GPUs in equal shares."""
+        """The engine and its number of nodes: the fewest that hold its GPUs in equal shares."""
         sizes, hardware, draft = self._intent.parallelism, self._intent.hardware, self._draft
         pipeline, data = sizes.pipeline or 1, sizes.data or 1
         asked = hardware.gpus_per_replica
@@ -225,7 +225,7 @@ class _Writer:
         return BACKENDS[self._backend].command(spec)
 
     def _options(self) -> dict[str, object]:
-        """Options that the intent names, by their name in the table of flags."""
+        """Options that the intent names, with their keys in the table of flags."""
         engine = self._intent.engine
         named = {
             "context_length": engine.context_length,
@@ -264,7 +264,7 @@ class _Writer:
             mount = {"name": VOLUME, "mountPath": cache.mount_path}
             draft.put(f"{pod}.containers[0].volumeMounts", [mount], "model", "cache", "mountPath")
             if not cache.path and "HF_HOME" not in intent.engine.env:
-                # A volume without a path is Hugging Face's cache, as downloads into it leave it.
+                # A volume without a path is a Hugging Face cache, with the layout that downloads create.
                 container.setdefault("env", []).append({"name": "HF_HOME", "value": cache.mount_path})
         if kernels := intent.compilation_cache:
             draft.put(f"{path}.compilationCache.pvcName", kernels.claim, "compilationCache", "claim")
@@ -274,7 +274,7 @@ class _Writer:
         secret = intent.model.token_secret or self._platform.model_secret
         sources: list[KubeObject] = [{"secretRef": {"name": each}} for each in intent.engine.env_secrets]
         if secret:
-            # Models that need no token start without the default one.
+            # With an optional Secret, models that need no token start without it.
             reference: KubeObject = (
                 {"name": secret} if intent.model.token_secret else {"name": secret, "optional": True}
             )
@@ -287,7 +287,7 @@ class _Writer:
             draft.put(f"{pod}.containers[0].envFrom", sources, "model", "tokenSecret")
 
     def _everywhere(self, path: str) -> None:
-        """What pods of all components have."""
+        """Add the fields that pods of all components have."""
         intent, spec = self._intent, f"{path}.podTemplate.spec"
         placement = intent.placement
         for field, value, source in (

@@ -1,6 +1,6 @@
-"""The intent: what a user wants deployed, in the words of the form and of `dynamoctl deploy`.
+"""The intent: what a user wants to deploy, in the terms of the form and of `dynamoctl deploy`.
 
-Groups nest, so that a JSON pointer names a field of the form. Secrets are named, never given.
+Groups nest, so a JSON pointer names a field of the form. Secrets are referenced by name, never included.
 """
 
 from enum import StrEnum
@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from dynamo_dynadmin.deploy.problems import InvalidIntent, problems_of
 
 T = TypeVar("T")
-#: A name of Kubernetes that may stand in a name of DNS.
+#: A Kubernetes name that is valid as a DNS label.
 Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
@@ -35,7 +35,7 @@ def _not_negative(amount: int | str) -> int | str:
 
 
 def _of_some_size(given: T) -> T:
-    """What is passed on as it is written: how much that may be, no field says."""
+    """Limits values that are passed on unchanged: no field limits their size."""
     try:
         check_count(given, SETTINGS)
     except InvalidManifest as error:
@@ -49,7 +49,7 @@ Objects = Annotated[list[dict[str, Any]], Field(max_length=64), AfterValidator(_
 
 
 class IntentSection(BaseModel):
-    """A group of fields: camelCase on the wire; unknown fields are mistakes."""
+    """A group of fields: camelCase on the wire; unknown fields are errors."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, use_attribute_docstrings=True
@@ -57,12 +57,12 @@ class IntentSection(BaseModel):
 
     @classmethod
     def alias_of(cls, field: str) -> str:
-        """A field as it is on the wire."""
+        """The name of a field on the wire."""
         return cls.model_fields[field].alias or field
 
 
 class Mode(StrEnum):
-    """Whether a graph is described, or an objective that a graph is looked for."""
+    """Whether the intent describes a graph, or an objective for which profiling selects a graph."""
 
     GRAPH = "graph"
     OBJECTIVE = "objective"
@@ -87,14 +87,14 @@ class RouterMode(StrEnum):
 
 
 class ServingMode(StrEnum):
-    """Whether prompts and answers are computed by the same workers."""
+    """Whether the same workers compute prompts and answers."""
 
     AGGREGATED = "aggregated"
     DISAGGREGATED = "disaggregated"
 
 
 class Tuning(StrEnum):
-    """What to favour where no times are given."""
+    """What to favour if no times are given."""
 
     LATENCY = "latency"
     THROUGHPUT = "throughput"
@@ -108,12 +108,12 @@ class Search(StrEnum):
 
 
 class ModelCache(IntentSection):
-    """A PersistentVolumeClaim that holds the model, or that downloads go into."""
+    """A PersistentVolumeClaim that holds the model or receives its download."""
 
     claim: ObjectName
     """Claim in the same namespace."""
     path: Text | None = None
-    """Path of the model in the volume; without it the volume is Hugging Face's cache."""
+    """Path of the model in the volume; without a path, the volume is a Hugging Face cache."""
     mount_path: Annotated[str, Field(pattern=r"^/", max_length=1024)] = "/opt/model-cache"
     """Path at which pods mount the volume."""
 
@@ -126,20 +126,20 @@ class Model(IntentSection):
     revision: Text | None = None
     """Revision, such as a commit or a tag."""
     served_name: Text | None = None
-    """Name that requests call it by; else its name."""
+    """Model name in requests; by default `name`."""
     cache: ModelCache | None = None
     """Volume with the model."""
     token_secret: ObjectName | None = None
-    """Secret with HF_TOKEN, by its name; else the platform's default, which may be missing."""
+    """Name of a Secret with HF_TOKEN; by default the platform's Secret, which may be missing."""
 
 
 class Images(IntentSection):
-    """Where containers come from."""
+    """Container images."""
 
     runtime: Text | None = None
-    """Image of the engine's runtime; else the platform's for the backend."""
+    """Image of the engine's runtime; by default the platform's image of the backend."""
     pull_secrets: Annotated[list[ObjectName], Field(max_length=16)] = []
-    """Secrets with registry credentials, by name."""
+    """Names of Secrets with registry credentials."""
 
 
 class ReplicaCounts(IntentSection):
@@ -163,35 +163,35 @@ class Serving(IntentSection):
     replicas: ReplicaCounts | None = None
     """Replicas by component."""
     router: RouterMode | None = None
-    """How frontends choose workers; else as the runtime does."""
+    """How frontends choose workers; by default the runtime decides."""
     autoscaling: bool | None = None
     """Whether workers get a scaling adapter, for autoscalers and planners."""
 
 
 class Parallelism(IntentSection):
-    """How one engine is spread over GPUs."""
+    """How one engine is distributed over GPUs."""
 
     tensor: Size | None = None
-    """Tensor parallel size; else the GPUs of one replica, divided by the other sizes."""
+    """Tensor parallel size; by default the GPUs of one replica, divided by the other sizes."""
     pipeline: Size | None = None
     """Pipeline parallel size."""
     data: Size | None = None
     """Data parallel size."""
     expert: Size | None = None
-    """Expert parallel size of a mixture of experts."""
+    """Expert parallel size of a mixture-of-experts model."""
 
 
 class Hardware(IntentSection):
-    """GPUs, and what else a replica needs."""
+    """GPUs and other resources of a replica."""
 
     gpu_sku: Text | None = None
     """Kind of GPU, such as h100_sxm (objective)."""
     gpu_product: Text | None = None
-    """Label nvidia.com/gpu.product of the nodes to run on (graph)."""
+    """Value of the label nvidia.com/gpu.product of the nodes (graph)."""
     gpus_per_replica: Size | None = None
     """GPUs of one worker replica (graph); 1 by default."""
     gpus_per_node: Size | None = None
-    """GPUs of one node; a replica with more spans several nodes."""
+    """GPUs of one node; a replica with more GPUs spans several nodes."""
     total_gpus: Positive | None = None
     """GPUs that the graph may use (objective)."""
     vram_mib: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = None
@@ -216,35 +216,35 @@ class Workload(IntentSection):
     osl: Positive | None = None
     """Tokens of a typical answer."""
     concurrency: Rate | None = None
-    """Requests at once."""
+    """Concurrent requests."""
     request_rate: Rate | None = None
-    """Requests a second."""
+    """Requests per second."""
 
 
 class Objective(IntentSection):
-    """Times that users should get (objective)."""
+    """Times that users should experience (objective)."""
 
     ttft_ms: Milliseconds | None = None
     """Time to the first token."""
     itl_ms: Milliseconds | None = None
     """Time between tokens."""
     e2e_ms: Milliseconds | None = Field(default=None, alias="e2eMs")
-    """Time to the whole answer; stands in place of the other two."""
+    """Time to the complete answer; replaces the other two times."""
     optimize_for: Tuning | None = None
-    """What to favour where no times are given."""
+    """What to favour if no times are given."""
     search: Search | None = None
     """`rapid` by default."""
     auto_apply: bool | None = None
-    """Whether the graph that profiling selects is deployed at once; true by default."""
+    """Whether the graph that profiling selects is deployed immediately; true by default."""
 
 
 class EngineOptions(IntentSection):
-    """Flags of engines that all backends have in some form, and others as they are."""
+    """Engine flags that all backends have in some form, and further arguments."""
 
     context_length: Positive | None = None
-    """Tokens of a sequence at most."""
+    """Maximum tokens of a sequence."""
     max_batch_size: Positive | None = None
-    """Sequences at once."""
+    """Maximum concurrent sequences."""
     dtype: Text | None = None
     """Format of weights, such as bfloat16."""
     quantization: Text | None = None
@@ -252,22 +252,22 @@ class EngineOptions(IntentSection):
     prefix_cache: bool | None = None
     """Whether prefixes of prompts are reused."""
     trust_remote_code: bool | None = None
-    """Whether code that comes with the model is run."""
+    """Whether code that the model contains is run."""
     args: Annotated[list[Annotated[str, Field(max_length=65536)]], Field(max_length=256)] = []
-    """Further arguments, appended as they are."""
+    """Further arguments, appended unchanged."""
     env: Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=256)] = {}
     """Environment variables. Secrets do not belong here: name them in `envSecrets`."""
     env_secrets: Annotated[list[ObjectName], Field(max_length=16)] = []
-    """Secrets whose keys become environment variables, by name."""
+    """Names of Secrets whose keys become environment variables."""
 
 
 class Topology(IntentSection):
     """Keeps pods close together."""
 
     name: ObjectName
-    """ClusterTopologyBinding, or ClusterTopology of an older Grove."""
+    """ClusterTopologyBinding, or ClusterTopology for an older Grove."""
     domain: Name
-    """Domain that pods share, such as rack."""
+    """Topology domain that pods share, such as rack."""
 
 
 class Placement(IntentSection):
@@ -276,9 +276,9 @@ class Placement(IntentSection):
     node_selector: Labels = {}
     """Labels that nodes must have."""
     tolerations: Objects = []
-    """Tolerations, as Kubernetes writes them."""
+    """Tolerations, in Kubernetes' format."""
     priority_class: ObjectName | None = None
-    """PriorityClass of the pods, and of the gangs that Grove places them in."""
+    """PriorityClass of the pods and of their Grove gangs."""
     scheduler: Name | None = None
     """Scheduler of the pods."""
     topology: Topology | None = None
@@ -291,20 +291,20 @@ class CompilationCache(IntentSection):
     claim: ObjectName
     """Claim in the same namespace."""
     mount_path: Annotated[str, Field(pattern=r"^/", max_length=1024)] | None = None
-    """Where it is mounted; vLLM has a default."""
+    """Mount path; vLLM has a default."""
 
 
 class DeployIntent(IntentSection):
-    """What a user wants deployed."""
+    """What a user wants to deploy."""
 
     mode: Mode
-    """`graph`: as described. `objective`: profiling finds the graph that keeps the times."""
+    """`graph`: deploy the described graph. `objective`: profiling selects a graph that meets the times."""
     name: Name
     """Name of the graph or of the request."""
     labels: Labels = {}
-    """Labels of the object, and of what it becomes."""
+    """Labels of the object and of the objects that it becomes."""
     annotations: Labels = {}
-    """Annotations of the object, and of what it becomes."""
+    """Annotations of the object and of the objects that it becomes."""
     model: Model
     backend: Backend | None = None
     """Inference engine; `auto` by default, which needs mode `objective`."""
@@ -324,7 +324,7 @@ class DeployIntent(IntentSection):
 
 
 def read_intent(sent: Any) -> DeployIntent:
-    """The intent of what a caller sent; InvalidIntent with every error, as pointers into it."""
+    """Parse what a caller sent. Raises InvalidIntent with every error, as pointers into it."""
     try:
         return DeployIntent.model_validate(sent)
     except ValidationError as error:

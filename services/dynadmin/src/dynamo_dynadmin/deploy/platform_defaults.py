@@ -1,11 +1,11 @@
-"""What the platform's settings give an intent that names none."""
+"""Defaults from the platform's settings for an intent that names no value."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformDefaults:
-    """Where images are, their version, and the Secret with the model's token."""
+    """The image repository and version, and the Secret with the model's token."""
 
     image_repository: str = "nvcr.io/nvidia/ai-dynamo"
     version: str = "1.2.0"

@@ -1,4 +1,4 @@
-"""What is wrong with an intent, as JSON pointers into what the caller sent."""
+"""Errors in an intent, as JSON pointers into what the caller sent."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from pydantic import BaseModel, ValidationError
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One wrong value: `pointer` (RFC 6901) into what the caller sent, `detail` with what is allowed.
+    """One invalid value: `pointer` (RFC 6901) into what the caller sent, `detail` with the allowed values.
 
-    `source` is the field of the object that was refused, where the caller did not write that object.
+    `source` is the refused field of the object, if the caller did not write that object.
     """
 
     pointer: str
@@ -33,10 +33,10 @@ def pointer(parts: Iterable[str | int]) -> str:
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[FieldProblem]:
-    """Every mistake in what was sent for a model."""
+    """All errors of a document that was sent for a model."""
     messages = [each.message for each in field_errors(error, model.model_json_schema())]
     if len(messages) < error.error_count():
-        # Too many to be listed: one message says so.
+        # There are too many to list: one message says so.
         return [FieldProblem("", each) for each in messages]
     places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
     return [FieldProblem(*each) for each in zip(places, messages, strict=True)]

@@ -1,4 +1,4 @@
-"""Mode `objective`: a DynamoGraphDeploymentRequest, from which profiling finds the graph."""
+"""Mode `objective`: a DynamoGraphDeploymentRequest, for which profiling selects the graph."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ _CHOSEN = "profiling chooses it; use mode graph, or deploy a point of the result
 _ONLY_KV = "a request has only kv; name another one in overrides.dgd of the request, or deploy a point and change it"
 _LATER = "profiling writes the engines' pods; use mode graph, or deploy a point and change that"
 
-#: Fields of the request, by the fields of the intent that they are: path below spec, then group and field.
+#: Fields of the request that equal fields of the intent: path below spec, then group and field.
 _DIRECT: tuple[tuple[str, str, str], ...] = (
     ("hardware.gpuSku", "hardware", "gpu_sku"),
     ("hardware.totalGpus", "hardware", "total_gpus"),
@@ -33,7 +33,7 @@ _DIRECT: tuple[tuple[str, str, str], ...] = (
     ("searchStrategy", "objective", "search"),
     ("autoApply", "objective", "auto_apply"),
 )
-#: Fields that a request has no place for, with the reason.
+#: Fields that have no place in a request, with the reason.
 _NOWHERE: tuple[tuple[str, str, str], ...] = (
     *(("hardware", each, _CHOSEN) for each in ("gpu_product", "gpus_per_replica")),
     *(("hardware", each, _LATER) for each in ("cpu", "memory", "shared_memory")),
@@ -56,7 +56,7 @@ _NOWHERE: tuple[tuple[str, str, str], ...] = (
     ("model", "served_name", "the selected graph serves the model under its own name"),
     ("model", "token_secret", "graphs that profiling writes name the platform's Secret (platform.planner.modelSecret)"),
 )
-#: Defaults that the request's schema has, for who wants to know what will be planned for.
+#: Defaults of the request's schema, for users who want to know the planned values.
 _DEFAULTS = {
     "backend": ("auto", "profiling compares all backends"),
     "workload.isl": (4000, "typical prompt"),
@@ -64,18 +64,18 @@ _DEFAULTS = {
     "searchStrategy": ("rapid", "simulated"),
     "autoApply": (True, "the graph is deployed as soon as it is selected"),
 }
-#: Fields of the request as messages about it have them, and what the form calls each.
+#: Paths of the request, as they stand in messages, and the form's names.
 _IN_THE_FORM = {f"spec.{path}": f"{group}.{to_camel(field)}" for path, group, field in _DIRECT}
 _FIELDS = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, _IN_THE_FORM))})(?!\w)")
 
 
 def in_words_of_the_form(message: str) -> str:
-    """A message about the request with the fields that the author of the intent knows."""
+    """A message about the request, with the field names that the author of the intent knows."""
     return _FIELDS.sub(lambda match: _IN_THE_FORM[match[0]], message)
 
 
 def draft_of(intent: DeployIntent, namespace: str) -> Draft:
-    """The request. What describes a single engine has no place in it."""
+    """The request. Fields that describe a single engine have no place in it."""
     draft = Draft({**DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta})
     draft.put("metadata.name", intent.name, "name")
     draft.manifest["metadata"]["namespace"] = namespace
@@ -122,7 +122,7 @@ def _features(intent: DeployIntent, draft: Draft) -> None:
 
 
 def _overrides(intent: DeployIntent, draft: Draft) -> None:
-    """What can only be said of the graph that profiling selects, and of the job that does so."""
+    """Put fields that have no place in the request into overrides: of the selected graph, and of the profiling job."""
     graph, pod = "spec.overrides.dgd", "spec.overrides.profilingJob.template.spec"
     for key, given in (("labels", intent.labels), ("annotations", intent.annotations)):
         if given:
@@ -139,7 +139,7 @@ def _overrides(intent: DeployIntent, draft: Draft) -> None:
         overrides["dgd"] = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, **overrides["dgd"]}
     if intent.engine.trust_remote_code is not None:
         draft.put("spec.overrides.trustRemoteCode", intent.engine.trust_remote_code, "engine", "trustRemoteCode")
-    # Profiling gives engines what its job has of these.
+    # Profiling copies these from its job to the engines.
     if intent.placement.tolerations:
         draft.put(
             f"{pod}.tolerations", [dict(each) for each in intent.placement.tolerations], "placement", "tolerations"

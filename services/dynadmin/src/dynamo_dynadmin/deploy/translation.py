@@ -1,4 +1,4 @@
-"""An intent becomes a DynamoGraphDeployment or a DynamoGraphDeploymentRequest. Pure: no cluster, no clock."""
+"""Translates an intent into a DynamoGraphDeployment or a DynamoGraphDeploymentRequest. Pure: no cluster, no clock."""
 
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.validation.check import validate
@@ -12,7 +12,9 @@ from dynamo_dynadmin.deploy.problems import InvalidIntent
 
 
 def translate(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -> Draft:
-    """The manifest of an intent. InvalidIntent with every reason where it would be refused, at the fields of the intent."""
+    """The manifest of an intent. If it would be refused, raises InvalidIntent with every reason, at the fields of the
+    intent.
+    """
     is_graph = intent.mode is Mode.GRAPH
     draft = graph.draft_of(intent, namespace, platform) if is_graph else request.draft_of(intent, namespace)
     if draft.problems:

@@ -1,1 +1,1 @@
-"""Who calls, and what the caller may do."""
+"""Identifies the caller, and checks what the caller may do."""

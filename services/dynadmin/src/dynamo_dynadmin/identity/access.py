@@ -1,4 +1,4 @@
-"""What a caller may do, as the API server's authorization says: asked before anything of STATE is shown."""
+"""The caller's rights, according to the API server's authorization; checked before any part of STATE is shown."""
 
 import asyncio
 import time
@@ -17,19 +17,20 @@ from dynamo_dynadmin.identity.rules import grants, review_rules
 from dynamo_dynadmin.identity.who import Caller
 
 _ENTRIES = 16384
-#: Where many things are asked for: reviews at once for one of those who ask, and for all of them.
+#: Concurrent reviews when many are needed: for one call, and for all calls together.
 _EACH_AT_ONCE, _ALL_AT_ONCE = 8, 32
-#: Questions whose answers for all namespaces are remembered: each has thousands of them in a large cluster.
+#: Pairs of caller and act whose answers per namespace are remembered: each has thousands of answers in a large cluster.
 _OF_NAMESPACES = 64
-#: Extras that the API server itself gives. Others may narrow what roles grant, and rules do not say it: OpenShift's scopes of a
-#: token do, by an authorizer that only denies and lists no rules (its openshift-kube-apiserver/authorization/scopeauthorizer).
+#: Extras that the API server itself sets. Other extras may narrow what roles grant, and rules do not show it: OpenShift
+#: uses them for the scopes of a token, with an authorizer that only denies and lists no rules (its
+#: openshift-kube-apiserver/authorization/scopeauthorizer).
 _PLAIN_EXTRAS = "authentication.kubernetes.io/"
 
 K = TypeVar("K")
 
 
 class ResourceAttributes(NamedTuple):
-    """Something that is done with a resource. Without a namespace: in all of them; without a name: with all."""
+    """An act on a resource. Without a namespace: in all namespaces; without a name: on all objects."""
 
     verb: str
     resource: Resource
@@ -44,7 +45,7 @@ class ResourceAttributes(NamedTuple):
 
 
 class AccessVerdict(NamedTuple):
-    """Whether something is allowed, and what the API server says of it."""
+    """Whether the act is allowed, and the API server's reason."""
 
     allowed: bool
     reason: str
@@ -52,14 +53,16 @@ class AccessVerdict(NamedTuple):
 
 @dataclass(slots=True)
 class _Places:
-    """Whether a caller may do something, by namespace, until when the answers count."""
+    """Whether a caller may do an act, by namespace, and until when the answers are valid."""
 
     until: float
     verdicts: dict[str, bool] = field(default_factory=dict)
 
 
 class Access:
-    """Asks with SubjectAccessReviews, or one review of rules for many acts, and remembers answers for `keep` seconds."""
+    """Checks rights with SubjectAccessReviews, or with one review of rules for many acts, and remembers answers for
+    `keep` seconds.
+    """
 
     def __init__(self, kube: KubeClient, keep: float) -> None:
         self._kube = kube
@@ -71,10 +74,12 @@ class Access:
         self._slots = asyncio.Semaphore(_ALL_AT_ONCE)
 
     async def may(self, caller: Caller, act: ResourceAttributes, *, again: bool = False) -> AccessVerdict:
-        """Whether the caller may. `again` asks even where an answer is remembered. Raises KubeError."""
+        """Whether the caller may do the act. `again` asks the API server even if an answer is remembered. Raises
+        KubeError.
+        """
         if not again and (kept := self._remembered(caller, act)) is not None:
             return kept
-        # A page opens many streams at once, which need the same answer.
+        # A page opens many streams at once, and all need the same answer.
         verdict = await self._asking.result((caller.key, act), partial(self._ask, caller, act))
         self._remember(caller, act, verdict)
         return verdict
@@ -82,10 +87,10 @@ class Access:
     async def allowed(
         self, caller: Caller, kube: KubeClient, namespace: str, acts: Mapping[K, ResourceAttributes]
     ) -> dict[K, bool]:
-        """Which acts the caller may do, by their keys. KubeError.
+        """Which acts the caller may do, by their keys. Raises KubeError.
 
-        `kube` has the caller's rights: one review of rules answers for all acts in the namespace. Where it does not say all,
-        and for what is elsewhere, or in the whole cluster, each act has a review of its own.
+        `kube` has the caller's rights: one review of rules answers for all acts in the namespace. If that review is
+        incomplete, and for acts in other namespaces or in the whole cluster, each act has its own review.
         """
         is_plain = all(name.startswith(_PLAIN_EXTRAS) for name in caller.identity.extra)
         unknown = any(act.namespace == namespace and self._remembered(caller, act) is None for act in acts.values())
@@ -110,9 +115,10 @@ class Access:
                 self._remember(caller, act, AccessVerdict(may, ""))
 
     async def where(self, caller: Caller, act: ResourceAttributes, namespaces: Collection[str]) -> list[str]:
-        """In which of some namespaces the caller may do what `act`, which names none, is in all of them. KubeError.
+        """The namespaces, of those given, in which the caller may do `act`, which names no namespace. Raises KubeError.
 
-        Who may do it in all may do it in each. For all others each namespace is asked about.
+        A caller who may do it in all namespaces may do it in each. For other callers, each namespace has its own
+        review.
         """
         if (await self.may(caller, act)).allowed:
             return sorted(namespaces)
@@ -133,7 +139,7 @@ class Access:
         await self._each(namespaces, ask)
 
     async def _each(self, keys: Iterable[K], ask: Callable[[K], Awaitable[None]]) -> None:
-        """Ask about each, a few at once; the first error ends it."""
+        """Call `ask` for each key, a few concurrently; the first error ends it."""
         slots = asyncio.Semaphore(_EACH_AT_ONCE)
 
         async def asked(key: K) -> None:
@@ -168,7 +174,7 @@ class Access:
         spec: dict[str, Any] = {
             "user": identity.user,
             "uid": identity.uid,
-            # What the API server adds when it authenticates or impersonates.
+            # The API server adds these groups when it authenticates or impersonates.
             "groups": [*identity.groups, *_added(identity.user, identity.groups)],
             "extra": {name: list(values) for name, values in identity.extra.items()},
             "resourceAttributes": {name: value for name, value in attributes.items() if value},

@@ -1,6 +1,7 @@
-"""Logging in at the issuer: the authorization code flow with PKCE (RFC 7636), without a store.
+"""Login at the issuer: the authorization code flow with PKCE (RFC 7636), without a store.
 
-What the answer is held against (state, nonce, PKCE's verifier) goes along in a sealed cookie of the browser that began.
+A sealed cookie of the browser that began the login keeps state, nonce and PKCE's verifier, with which the issuer's
+answer is compared.
 """
 
 import asyncio
@@ -19,21 +20,21 @@ from dynamo_dynadmin.identity.sealing import Seal
 from dynamo_dynadmin.identity.session import is_same
 from dynamo_dynadmin.identity.who import Unidentified
 
-#: Until the user is back from the issuer. Seconds.
+#: Time for the user to return from the issuer. Seconds.
 WITHIN = 600.0
 _PURPOSE = b"dynadmin login v1"
 _AGAIN = "the login was not begun in this browser, or has taken too long; log in again"
 
 
 class Begun(NamedTuple):
-    """A login that has begun: where the browser goes, and the cookie that it takes along."""
+    """A login that has begun: the URL for the browser, and the cookie that it keeps."""
 
     url: str
     cookie: str
 
 
 class Logins:
-    """Begins and finishes logins. `settings.client_id` is not empty."""
+    """Begins and finishes logins. `settings.client_id` must not be empty."""
 
     def __init__(self, settings: Oidc, key: bytes, provider: Provider, issuer: Issuer) -> None:
         self._settings = settings
@@ -42,7 +43,7 @@ class Logins:
         self._issuer = issuer
 
     async def begin(self, back: str) -> Begun:
-        """A login; `back` is the path of the page that the user comes back to. IssuerUnavailable."""
+        """Begin a login; `back` is the path of the page to which the user returns. Raises IssuerUnavailable."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         settings, endpoint = self._settings, (await self._provider.endpoints()).authorization
@@ -62,7 +63,7 @@ class Logins:
         return Begun(f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{query}", cookie)
 
     def begun(self, cookie: str, state: str) -> tuple[str, str, str]:
-        """Nonce, verifier and page of the login that this browser began with this state. Unidentified."""
+        """Nonce, verifier and page of the login that this browser began with this state. Raises Unidentified."""
         sealed = self._seal.open(cookie)
         if sealed is None or time.time() >= sealed[4] or not is_same(state, sealed[0]):
             raise Unidentified(_AGAIN)
@@ -70,7 +71,7 @@ class Logins:
         return nonce, verifier, back
 
     async def finish(self, cookie: str, state: str, code: str, issuer: str) -> tuple[str, str]:
-        """The verified id token of a login, and the page to go back to. Unidentified, IssuerUnavailable."""
+        """The verified id token of a login, and the page to return to. Raises Unidentified and IssuerUnavailable."""
         nonce, verifier, back = self.begun(cookie, state)
         if issuer and issuer != self._settings.issuer:
             raise Unidentified("another issuer answers this login")
@@ -104,6 +105,6 @@ class Logins:
 
 
 def safe_path(text: str) -> str:
-    """A path of this origin to go back to; `/` for anything that browsers could take for another origin."""
+    """A path of this origin to return to; `/` for any text that a browser could treat as another origin."""
     plain = text.startswith("/") and not text.startswith("//") and "\\" not in text and text.isprintable()
     return text if plain and text.isascii() and len(text) <= 512 else "/"

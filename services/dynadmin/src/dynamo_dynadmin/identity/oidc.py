@@ -8,9 +8,9 @@ from dynamo_shared.runtime.settings.dynadmin import Oidc
 from dynamo_dynadmin.identity.provider import Provider
 from dynamo_dynadmin.identity.who import SYSTEM, Caller, Disallowed, Unidentified, identity_of
 
-#: Signatures of key pairs alone: a key that is published must not also make tokens.
+#: Only asymmetric signatures: a published key must not be able to sign tokens.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-#: Clocks differ. Seconds.
+#: Tolerated difference of clocks. Seconds.
 LEEWAY = 30.0
 
 
@@ -22,7 +22,7 @@ class Issuer:
         self._provider = provider
 
     def knows(self, token: str) -> bool:
-        """Whether the token claims to be of this issuer. Nothing is verified yet."""
+        """Whether the token claims to come from this issuer. Nothing is verified yet."""
         try:
             claims = jwt.decode(token, options={"verify_signature": False})
         except jwt.PyJWTError:
@@ -30,11 +30,13 @@ class Issuer:
         return claims.get("iss") == self._settings.issuer
 
     async def caller(self, token: str) -> Caller:
-        """Whose token it is. Unidentified, Disallowed, IssuerUnavailable."""
+        """The caller that the token identifies. Raises Unidentified, Disallowed and IssuerUnavailable."""
         return self._caller_of(await self.claims(token))
 
     async def claims(self, token: str) -> dict[str, Any]:
-        """What a token says: signature, issuer, audience and times are verified. Unidentified, IssuerUnavailable."""
+        """The token's claims, after its signature, issuer, audience and times are verified. Raises Unidentified and
+        IssuerUnavailable.
+        """
         settings = self._settings
         try:
             header = jwt.get_unverified_header(token)
@@ -61,12 +63,13 @@ class Issuer:
         user, groups = claims.get(settings.username_claim), self._groups(claims)
         if not isinstance(user, str) or not user:
             raise Unidentified(f"the token has no claim {settings.username_claim}")
-        # As with the API server: a claim of another type, such as the text "false", verifies nothing.
+        # As in the API server: a claim of another type, such as the text "false", verifies nothing.
         if settings.username_claim == "email" and claims.get("email_verified", True) is not True:
             raise Unidentified("the token's email address is not verified")
         name = settings.username_prefix + user
         if name.startswith(SYSTEM):
-            # Those of the cluster, service accounts included, have tokens of the cluster. Issuers may let users choose names.
+            # Identities of the cluster, including service accounts, have tokens of the cluster. Issuers may let users
+            # choose names.
             raise Disallowed(
                 f"the issuer names {name}, an identity of the cluster; set platform.dynadmin.oidc.usernamePrefix"
             )

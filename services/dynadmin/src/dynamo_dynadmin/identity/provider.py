@@ -1,4 +1,4 @@
-"""What an OIDC issuer publishes about itself: its endpoints and its keys, over verified TLS, of bounded size."""
+"""Endpoints and keys that an OIDC issuer publishes, read over verified TLS and with a size limit."""
 
 import asyncio
 import json
@@ -15,20 +15,21 @@ from dynamo_shared.api.untrusted.addresses import parsed
 from dynamo_shared.runtime.outbound import read_at_most
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 
-#: Issuers rotate keys over days; an unknown key id is looked for at once, but not more often than this. Seconds.
+#: Issuers rotate keys over days. An unknown key id causes an immediate read, but at most one per `NOT_BEFORE`. Seconds.
 VALID_FOR, NOT_BEFORE = 3600.0, 10.0
-#: Tokens that wait for keys: anyone can write one with an unknown key id, and a silent issuer keeps it waiting.
+#: Limit of tokens that wait for keys: anyone can write a token with an unknown key id, and it waits if the issuer does
+#: not answer.
 WAITING = 32
 ANSWER_WITHIN = 10.0
 LARGEST_ANSWER = 1 << 20
-#: What another address answers is not the issuer's word, and codes and secrets are for it alone.
+#: Redirects are refused: another address does not speak for the issuer, and codes and secrets are only for the issuer.
 _DIRECTLY: dict[str, Any] = {"allow_redirects": False}
 _Keys = dict[str, Mapping[str, Any]]
 T = TypeVar("T")
 
 
 class Endpoints(NamedTuple):
-    """Where an issuer is asked."""
+    """URLs of an issuer."""
 
     authorization: str
     token: str
@@ -36,7 +37,9 @@ class Endpoints(NamedTuple):
 
 
 def unprotected(settings: Oidc) -> list[str]:
-    """Settings by which keys come from another machine without TLS: who is on the way may put keys in, and be any user."""
+    """Settings that fetch keys from another machine without TLS: an attacker on the network could replace the keys and
+    act as any user.
+    """
     urls = {"issuer": settings.issuer, "jwksUri": settings.jwks_uri}
     return [name for name, url in urls.items() if urlsplit(url).scheme == "http" and not _is_here(url)]
 
@@ -48,15 +51,17 @@ def _is_here(url: str) -> bool:
 
 
 class IssuerRefused(Exception):
-    """The issuer refuses a request; the text says why."""
+    """The issuer refuses a request; the message is its reason."""
 
 
 class IssuerUnavailable(Exception):
-    """The issuer does not answer, or nothing that can be used; the text says what."""
+    """The issuer does not answer, or its answer cannot be used; the message says why."""
 
 
 class _Publication(Generic[T]):
-    """What an issuer publishes: read by one at a time, each hour, and otherwise at most each `NOT_BEFORE` seconds."""
+    """A document of the issuer. One task at a time reads it, once an hour; more often if a caller needs newer content,
+    but at most once every `NOT_BEFORE` seconds.
+    """
 
     def __init__(self, read: Callable[[], Awaitable[T]], now: Callable[[], float]) -> None:
         self._read = read
@@ -64,24 +69,24 @@ class _Publication(Generic[T]):
         self._last: T | None = None
         self._read_at = self._asked_at = float("-inf")
         self._failure: IssuerUnavailable | None = None
-        """why it could not be read when it was asked for last"""
+        """error of the last read, if it failed"""
         self._reading = asyncio.Lock()
 
     async def latest(self, suffices: Callable[[T], bool]) -> T | None:
-        """What was read last; it is read again where that does not suffice. IssuerUnavailable."""
+        """The content of the last read; read again if the old content does not suffice. Raises IssuerUnavailable."""
         if not self.has(suffices):
-            # What suffices does not wait for what others need: a caller chooses the key id that is looked for.
+            # Calls for which the content suffices do not wait for a read that others need: a caller chooses the key id.
             async with self._reading:
                 if not self.has(suffices):
                     await self._ask()
         return self._last
 
     def has(self, suffices: Callable[[T], bool]) -> bool:
-        """Whether what was read suffices, and is not too old."""
+        """Whether the content suffices and is not too old."""
         return self._last is not None and self._now() - self._read_at <= VALID_FOR and suffices(self._last)
 
     async def _ask(self) -> None:
-        """Read it, unless that was tried just now. IssuerUnavailable."""
+        """Read it, unless the last attempt was less than `NOT_BEFORE` seconds ago. Raises IssuerUnavailable."""
         if self._now() - self._asked_at > NOT_BEFORE:
             try:
                 self._last, self._failure = await self._read(), None
@@ -103,10 +108,10 @@ class Provider:
         self._waiting = 0
 
     async def key(self, identifier: str, algorithm: str) -> jwt.PyJWK | None:
-        """The key of an id; without an id the only one that exists. None where it is not known. IssuerUnavailable.
+        """The key of an id; without an id, the issuer's only key. None if the key is unknown. Raises IssuerUnavailable.
 
-        `algorithm`: what it is for where the issuer does not say, which is not asked of it (RFC 7517, 4.4). PyJWTError
-        where the key is not of that kind.
+        `algorithm` is used if the issuer does not name the key's algorithm, which is optional (RFC 7517, 4.4). Raises
+        PyJWTError if the key does not fit the algorithm.
         """
 
         def suffice(keys: _Keys) -> bool:
@@ -124,7 +129,7 @@ class Provider:
         return jwt.PyJWK(dict(published), published.get("alg") or algorithm) if published is not None else None
 
     async def endpoints(self) -> Endpoints:
-        """The endpoints of its discovery document. IssuerUnavailable."""
+        """The endpoints in the issuer's discovery document. Raises IssuerUnavailable."""
         endpoints = await self._endpoints.latest(lambda _: True)
         assert endpoints is not None
         return endpoints
@@ -142,7 +147,7 @@ class Provider:
         return endpoints
 
     async def exchange(self, form: Mapping[str, str], secret: str) -> dict[str, Any]:
-        """The answer of the token endpoint. IssuerRefused, IssuerUnavailable."""
+        """The answer of the token endpoint. Raises IssuerRefused and IssuerUnavailable."""
         endpoint = (await self.endpoints()).token
         # RFC 6749, 2.3.1: client id and secret are form-encoded before they become Basic credentials.
         client, password = quote_plus(form["client_id"]), quote_plus(secret)
@@ -200,7 +205,7 @@ async def _read(request: Any, *, refusals: bool = False) -> dict[str, Any]:
 
 
 def _reason(content: bytes) -> str:
-    """What an error of the token endpoint says; never more of the answer, which may hold secrets."""
+    """The error fields of the token endpoint's answer; no other parts, because they may hold secrets."""
     try:
         answer = json.loads(content)
         return " ".join(str(answer[name])[:200] for name in ("error", "error_description") if name in answer)

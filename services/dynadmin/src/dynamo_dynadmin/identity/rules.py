@@ -1,7 +1,7 @@
-"""What a caller may do in a namespace, in one question: the rules of a SelfSubjectRulesReview, which the caller asks.
+"""The caller's rights in a namespace with one request: a SelfSubjectRulesReview, sent with the caller's identity.
 
-Rules say all only where every authorizer of the API server lists its own. One that cannot, such as a webhook, may also deny
-what the rules of the others grant: then they are not used at all.
+The rules are complete only if every authorizer of the API server lists its rules. An authorizer that cannot list them,
+such as a webhook, may also deny what other rules grant: then the rules are not used.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,15 +14,17 @@ from dynamo_shared.kube.errors import ResponseTooLarge
 RULES_REVIEWS = Resource(
     ACCESS_REVIEWS.group, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", namespaced=False
 )
-#: Rules, and names in all of them: who may write roles may write a million of them, and each act is compared with each.
+#: Limits of rules, and of names in all rules: a user who may write roles may write a million of them, and each act is
+#: compared with each rule.
 _MOST_RULES, _MOST_NAMES = 4000, 20_000
 _Rule = Mapping[str, Any]
 
 
 async def review_rules(kube: KubeClient, namespace: str) -> Sequence[_Rule] | None:
-    """Rules for the user of `kube` in a namespace; None where they do not say all, are too many, or may not be asked for.
+    """Rules for the user of `kube` in a namespace; None if they are incomplete or too many, or if the review is
+    forbidden.
 
-    KubeError.
+    Raises KubeError.
     """
     review = {**RULES_REVIEWS.type_meta, "metadata": {}, "spec": {"namespace": namespace}}
     try:
@@ -36,7 +38,7 @@ async def review_rules(kube: KubeClient, namespace: str) -> Sequence[_Rule] | No
 
 
 def grants(rules: Iterable[_Rule], verb: str, resource: Resource, *, subresource: str = "", name: str = "") -> bool:
-    """Whether any rule has it, as the API server compares them (pkg/apis/rbac/v1/evaluation_helpers.go)."""
+    """Whether any rule grants it, compared as the API server does (pkg/apis/rbac/v1/evaluation_helpers.go)."""
     plurals = (f"{resource.plural}/{subresource}", f"*/{subresource}") if subresource else (resource.plural,)
     return any(
         _has(rule, "verbs", verb)

@@ -1,4 +1,4 @@
-"""Content that browsers keep for this service: sealed, so that it cannot be read, changed or created without the key."""
+"""Content that browsers keep for this service, sealed: without the key it cannot be read, changed or created."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ from typing import Any
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-#: Browsers keep cookies of 4096 bytes, name and attributes included.
+#: Browsers keep cookies of up to 4096 bytes, including name and attributes.
 LONGEST_COOKIE = 3900
 _NONCE = 12
 
@@ -18,14 +18,14 @@ class TooLong(ValueError):
 
 
 class Seal:
-    """Seals and opens for one purpose: what was sealed for another one does not open."""
+    """Seals and opens content for one purpose: content sealed for another purpose does not open."""
 
     def __init__(self, key: bytes, purpose: bytes) -> None:
         self._cipher = AESGCM(key)
         self._purpose = purpose
 
     def seal(self, content: Any) -> str:
-        """Content (JSON) as the value of a cookie. TooLong where no cookie holds it."""
+        """Content (JSON) as the value of a cookie. Raises TooLong if no cookie can hold it."""
         nonce = os.urandom(_NONCE)
         sealed = self._cipher.encrypt(nonce, json.dumps(content).encode(), self._purpose)
         value = base64.urlsafe_b64encode(nonce + sealed).decode()
@@ -34,7 +34,7 @@ class Seal:
         return value
 
     def open(self, value: str) -> Any:
-        """The content; None where it was not sealed with the key and for the purpose, or was changed."""
+        """The content; None if it was not sealed with this key and for this purpose, or was changed."""
         try:
             content = base64.b64decode(value, altchars=b"-_", validate=True)
             return json.loads(self._cipher.decrypt(content[:_NONCE], content[_NONCE:], self._purpose))

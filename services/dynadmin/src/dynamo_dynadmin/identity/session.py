@@ -1,7 +1,7 @@
-"""Browser sessions without a store: the token itself, sealed, in a cookie that scripts cannot read.
+"""Browser sessions without a store: a cookie that scripts cannot read holds the sealed token.
 
-Any replica with the key opens it. A change needs the session's CSRF token in a header besides: pages of other origins
-cannot read it, and the cookie alone is not enough.
+Any replica with the key can open it. Changes also need the session's CSRF token in a header: pages of other origins
+cannot read that token, and the cookie does not suffice.
 """
 
 import base64
@@ -17,7 +17,7 @@ from dynamo_shared.runtime.settings import InvalidSettings
 
 from dynamo_dynadmin.identity.sealing import Seal
 
-#: The prefix binds it to this host, to https (or localhost) and to the path /: no other host can set it.
+#: The prefix binds the cookie to this host, to https (or localhost) and to the path /: no other host can set it.
 COOKIE, LOGIN_COOKIE = "__Host-dynadmin", "__Host-dynadmin-login"
 CSRF_HEADER = "X-CSRF-Token"
 _PURPOSE = b"dynadmin session v1"
@@ -25,7 +25,7 @@ _PURPOSE = b"dynadmin session v1"
 
 @dataclass(frozen=True, slots=True)
 class LoginSession:
-    """What a cookie holds. `expires` is a Unix time."""
+    """The content of a cookie. `expires` is a Unix time."""
 
     token: str
     csrf: str
@@ -33,7 +33,7 @@ class LoginSession:
 
 
 class Sessions:
-    """Seals and opens cookies."""
+    """Seals and opens session cookies. `lasts` is in seconds."""
 
     def __init__(self, key: bytes, lasts: float, now: Callable[[], float] = time.time) -> None:
         self._seal = Seal(key, _PURPOSE)
@@ -41,7 +41,7 @@ class Sessions:
         self._now = now
 
     def begin(self, token: str, token_expires: float | None) -> tuple[LoginSession, str]:
-        """A session of a verified token, and its cookie. TooLong where no cookie holds it."""
+        """A session for a verified token, and its cookie. Raises TooLong if no cookie can hold it."""
         expires = self._now() + self._lasts
         if token_expires is not None:
             expires = min(expires, token_expires)
@@ -49,7 +49,7 @@ class Sessions:
         return session, self._seal.seal([session.token, session.csrf, session.expires])
 
     def open(self, cookie: str) -> LoginSession | None:
-        """The session of a cookie; None where it was not made with the key, was changed, or has ended."""
+        """The session of a cookie; None if it was not sealed with this key, was changed, or has ended."""
         content = self._seal.open(cookie)
         if content is None:
             return None
@@ -58,12 +58,12 @@ class Sessions:
 
 
 def is_same(given: str, expected: str) -> bool:
-    """Whether two texts are equal, in a time that does not say where they differ."""
+    """Compares two texts in a time that does not reveal where they differ."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
 def key_of(file: Path | None) -> bytes:
-    """The key of a file, or a new one. Raises InvalidSettings."""
+    """The key in a file; without a file, a new key. Raises InvalidSettings."""
     if file is None:
         return AESGCM.generate_key(256)
     try:

@@ -1,4 +1,4 @@
-"""From a bearer token to a caller: TokenReview, or verified here where an issuer is configured."""
+"""Finds the caller of a bearer token: by TokenReview, or, if an issuer is configured, with the issuer's keys."""
 
 import hashlib
 import time
@@ -12,14 +12,14 @@ from dynamo_shared.newest import Newest
 from dynamo_dynadmin.identity.oidc import LEEWAY, Issuer
 from dynamo_dynadmin.identity.who import Caller, Unidentified, identity_of
 
-#: A token that was withdrawn counts for no longer than this. Seconds.
+#: A revoked token stays valid no longer than this. Seconds.
 REMEMBERED = 30.0
 _ENTRIES = 4096
 
 
 @dataclass(eq=False)
 class Tokens:
-    """Whose token is it? Answers are remembered for a moment, by a hash of the token."""
+    """Identifies callers by their tokens. Answers are remembered for `REMEMBERED` seconds, by a hash of the token."""
 
     kube: KubeClient
     audiences: tuple[str, ...] = ()
@@ -27,10 +27,10 @@ class Tokens:
     _known: Newest[str, tuple[float, Caller]] = field(default_factory=lambda: Newest(_ENTRIES), init=False)
 
     async def caller(self, token: str) -> Caller:
-        """Whose token it is. Unidentified, Disallowed, and KubeError where the API server cannot be asked."""
+        """The caller of a token. Raises Unidentified, Disallowed, and KubeError if the API server cannot be asked."""
         if (known := self.remembered(token)) is not None:
             return known
-        # A token ends by the time of day, and what is remembered of it by a clock that only grows.
+        # A token expires by wall-clock time; the remembered answer expires by a monotonic clock.
         now, passed = time.time(), time.monotonic()
         if self.issuer is not None and not self.is_of_cluster(token):
             caller = await self.issuer.caller(token)
@@ -41,14 +41,14 @@ class Tokens:
         return caller
 
     def remembered(self, token: str) -> Caller | None:
-        """The same, of a token that was asked about just now; None where it has to be asked for. Unidentified."""
+        """The remembered caller of a token; None if no current answer is remembered. Raises Unidentified."""
         if not plausible(token):
             raise Unidentified("this is not a bearer token")
         kept = self._known.get(_digest(token))
         return self._current(kept[1], time.time()) if kept is not None and time.monotonic() < kept[0] else None
 
     def is_of_cluster(self, token: str) -> bool:
-        """Whether the API server is asked about it, and not the configured issuer's keys."""
+        """Whether the API server reviews the token, and not the configured issuer's keys."""
         return self.issuer is None or not self.issuer.knows(token)
 
     def _current(self, caller: Caller, now: float) -> Caller:
@@ -61,7 +61,7 @@ class Tokens:
         if not status.get("authenticated"):
             raise Unidentified("the cluster does not know this token, or it has expired; log in again")
         if self.audiences and not set(self.audiences) & set(status.get("audiences") or ()):
-            # An authenticator that knows no audiences answers without them.
+            # An authenticator that does not support audiences answers without them.
             raise Unidentified(f"the token is not for {', '.join(self.audiences)}")
         user = status.get("user") or {}
         identity = identity_of(

@@ -1,4 +1,4 @@
-"""Callers, and which identities are never acted for. Pure."""
+"""Callers, and the identities for which the service never acts. Pure."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -7,25 +7,25 @@ from functools import cached_property
 
 from dynamo_shared.kube import Identity
 
-#: Prefix of the identities of the cluster itself.
+#: Prefix of the cluster's own identities.
 SYSTEM = "system:"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
-#: The API server gives these to identities by itself: to every authenticated one, and to service accounts.
+#: Groups that the API server adds by itself: to every authenticated identity, and to service accounts.
 _GIVEN = ("system:authenticated", "system:serviceaccounts")
 _OF_SERVICE_ACCOUNTS = "system:serviceaccounts:"
 
 
 class Unidentified(Exception):
-    """The caller is not known: no token, one that no issuer knows, or one that has expired."""
+    """The caller is unknown: there is no token, or no issuer knows it, or it has expired."""
 
 
 class Disallowed(Exception):
-    """Who calls is known, and is never acted for."""
+    """The caller is known, but the service never acts for this identity."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A user whose token was verified. `expires` is a Unix time, None where the token does not say."""
+    """A user with a verified token. `expires` is a Unix time, None if the token does not state it."""
 
     identity: Identity
     expires: float | None = None
@@ -33,7 +33,7 @@ class Caller:
 
     @cached_property
     def key(self) -> str:
-        """Distinguishes callers by all of their identity."""
+        """A hash of the complete identity, which distinguishes callers."""
         identity = self.identity
         extra = sorted((name, tuple(values)) for name, values in identity.extra.items())
         text = repr((identity.user, identity.uid, sorted(identity.groups), extra))
@@ -41,16 +41,17 @@ class Caller:
 
     @property
     def limited_as(self) -> str:
-        """Whose limits the caller's requests count for: a user's with all tokens, each of which has an identity of its own.
+        """The name under which the caller's requests are limited: a user's requests count together, although each token
+        is an identity of its own.
 
-        Service accounts of a namespace count together: who may create one may create thousands.
+        Service accounts of a namespace count together: a user who may create one may create thousands.
         """
         user = self.identity.user
         return user.rpartition(":")[0] if user.startswith(_SERVICE_ACCOUNT) else user
 
 
 def of_whom(limited_as: str) -> str:
-    """How a caller reads whose limit is reached: other service accounts of the namespace may have reached it."""
+    """Says in a message whose limit is reached: other service accounts of the namespace may have used it up."""
     account = limited_as.removeprefix(_SERVICE_ACCOUNT)
     return "of yours" if account == limited_as else f"of service accounts of namespace {account}"
 
@@ -58,10 +59,11 @@ def of_whom(limited_as: str) -> str:
 def identity_of(
     user: str, uid: str = "", groups: Iterable[str] = (), extra: Mapping[str, Iterable[str]] | None = None
 ) -> Identity:
-    """The identity to act for. Disallowed for those of the system: only service accounts are among its users.
+    """The identity to act for. Raises Disallowed for system identities; of the users with the prefix `system:`, only
+    service accounts are accepted.
 
-    Who could bring `system:masters` here would have all rights, whatever RBAC says; so would components of the control
-    plane. A service account gets the groups that the API server gives to it, and no others of the system.
+    A caller with the group `system:masters` would have all rights, whatever RBAC says, and so would components of the
+    control plane. A service account gets the groups that the API server gives it, and no other system groups.
     """
     _as_header(user)
     _as_header(uid)
@@ -79,7 +81,7 @@ def identity_of(
             raise Disallowed(f"group {group} is one of the system; call with an identity that does not have it")
         kept.append(group)
     if is_account and kept:
-        # With groups named the API server gives none by itself.
+        # If a request names groups, the API server adds none.
         namespace = user.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]
         kept += ["system:serviceaccounts", f"{_OF_SERVICE_ACCOUNTS}{namespace}"]
     known = {name: tuple(values) for name, values in (extra or {}).items()}
@@ -91,6 +93,8 @@ def identity_of(
 
 
 def _as_header(text: str) -> None:
-    """Disallowed for what would not arrive as it is: servers cut blanks off the ends of a header's value."""
+    """Raises Disallowed for text that would not arrive unchanged: servers remove blanks at the ends of a header's
+    value.
+    """
     if not text.isprintable() or len(text) > 1024 or text != text.strip():
         raise Disallowed("the identity holds characters that no header takes, or a blank at one of its ends")
