@@ -1,1 +1,1 @@
-"""HTTP: routes, problems, streams, limits. What is answered is decided elsewhere."""
+"""HTTP: routes, problems, streams, limits. Other packages decide the content of answers."""

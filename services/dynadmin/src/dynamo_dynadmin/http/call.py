@@ -1,4 +1,4 @@
-"""One request on its way: who calls, with which parameters and body, and a client with the caller's rights."""
+"""A request in progress: its caller, its parameters and body, and a client with the caller's rights."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from dynamo_dynadmin.http.routes import Route
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-#: Proxies that compress an answer make its ETag a weak one. It stands for the same version of the object.
+#: Proxies that compress an answer weaken its ETag. It still identifies the same version of the object.
 _ETAG = re.compile(r'(?:W/)?"([0-9A-Za-z_-]{1,64})"')
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
-#: For the whole body to arrive: who sends slowly keeps a place among the requests under way. Seconds.
+#: Time in which the complete body must arrive: a slow sender occupies a place among the requests in progress. Seconds.
 BODY_WITHIN = 60.0
-#: What is larger is read and checked in threads, of which there are so many: YAML of a megabyte takes more than a second, and
-#: requests and streams of others go on meanwhile. An intent of the form is smaller. Bytes.
+#: Larger bodies are parsed and checked in threads, at most `LARGE_AT_ONCE` concurrently: YAML of a megabyte takes more
+#: than a second, and other requests and streams must continue. An intent of the form is smaller. Bytes.
 LARGE_BODY, LARGE_AT_ONCE = 4 << 10, 2
 _TRUE, _FALSE = frozenset({"true", "1", ""}), frozenset({"false", "0"})
 _encode = msgspec.json.Encoder().encode
-#: What it reads can be written again: no halves of surrogate pairs, no infinite numbers.
+#: Accepts only what can be written again: no lone surrogates, no infinite numbers.
 _decode = msgspec.json.Decoder().decode
 
 T = TypeVar("T")
@@ -47,20 +47,20 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class OngoingRequest:
-    """What the server knows of a request while it is under way."""
+    """The server's state of a request in progress."""
 
     id: str
     operation: str = "none"
     caller: Caller | None = None
     again: Callable[[], Awaitable[Caller]] | None = None
-    """whose the token is now"""
+    """identifies the token's caller again"""
     by_browser: bool = False
     counted: tuple[str, ...] = ()
-    """the caller among whose requests it counts"""
+    """the name under which the request counts"""
     leave: Callable[[], None] = lambda: None
-    """the request counts no longer among those under way"""
+    """stops counting the request among those in progress"""
     warnings: list[str] = field(default_factory=list)
-    """what the API server warns of, as it says it"""
+    """warnings of the API server, unchanged"""
 
 
 TURN = web.RequestKey("turn", OngoingRequest)
@@ -68,7 +68,7 @@ TURN = web.RequestKey("turn", OngoingRequest)
 
 @dataclass(slots=True)
 class Call:
-    """A request whose caller is known. `large` works on large bodies."""
+    """A request whose caller is known. `large` runs work on large bodies."""
 
     request: web.Request
     route: Route
@@ -76,7 +76,7 @@ class Call:
     kube: KubeClient
     large: Offload
     size: int = 0
-    """of the body, once it is read; bytes"""
+    """of the body, after it is read; bytes"""
 
     @property
     def id(self) -> str:
@@ -85,12 +85,12 @@ class Call:
 
     @property
     def warnings(self) -> list[str]:
-        """What the answer warns of."""
+        """Warnings for the answer."""
         return self.request[TURN].warnings
 
     @property
     def namespace(self) -> str:
-        """The namespace of the path. ProblemError where it cannot be one."""
+        """The namespace in the path. Raises ProblemError if it is not a valid name."""
         text = self.request.match_info["namespace"]
         if not _NAMESPACE.fullmatch(text):
             raise ProblemError("not-found", "the namespace in the path is not a valid name")
@@ -98,30 +98,30 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The name of the path. ProblemError where it cannot be one."""
+        """The name in the path. Raises ProblemError if it is not a valid name."""
         text = self.request.match_info["name"]
         if not text or wrong_object_name(text):
             raise ProblemError("not-found", "the name in the path is not a valid name")
         return text
 
     def text(self, name: str) -> str:
-        """A parameter; empty where it is not given."""
+        """A parameter; empty if it is missing."""
         return self.request.query.get(name, "")
 
     def flag(self, name: str) -> bool:
-        """A parameter that is true or false."""
+        """A boolean parameter."""
         return self.request.query.get(name, "false").lower() in _TRUE
 
     def number(self, name: str, otherwise: int) -> int:
-        """A parameter that is a whole number."""
+        """An integer parameter."""
         text = self.request.query.get(name, "")
         return int(text) if text else otherwise
 
     def check_query(self) -> None:
-        """ProblemError with every parameter that is unknown or not valid."""
+        """Raises ProblemError with every unknown or invalid parameter."""
         known = {each.name: each.schema for each in self.route.query}
         errors = []
-        # Each name once: a URL has room for thousands of the same.
+        # Each name once: a URL has room for thousands of repetitions.
         for name, count in Counter(name for name, _ in self.request.query.items()).items():
             if name not in known:
                 if self.route.lenient:
@@ -137,7 +137,7 @@ class Call:
             raise ProblemError("bad-request", detail, errors=errors)
 
     def if_match(self) -> tuple[str, ...]:
-        """ResourceVersions of If-Match. ProblemError where it is required and not given; empty for `*`."""
+        """The resourceVersions of If-Match; empty for `*`. Raises ProblemError if the header is missing."""
         tags = [each.strip() for line in self.request.headers.getall("If-Match", ()) for each in line.split(",")]
         if not tags:
             raise ProblemError(
@@ -153,19 +153,19 @@ class Call:
         return versions
 
     def has(self, obj: KubeObject) -> bool:
-        """Whether If-None-Match says that the caller has this version of an object."""
+        """Whether If-None-Match names this version of an object."""
         known = self.request.if_none_match or ()
         return any(each.value == "*" or f'"{each.value}"' == etag(obj) for each in known)
 
     def idempotency_key(self) -> str:
-        """The Idempotency-Key; empty without one. ProblemError where it is not valid."""
+        """The Idempotency-Key; empty if it is missing. Raises ProblemError if it is invalid."""
         text = self.request.headers.get("Idempotency-Key", "")
         if text and not _IDEMPOTENCY_KEY.fullmatch(text):
             raise ProblemError("bad-request", "Idempotency-Key: 1 to 128 printable ASCII characters without blanks")
         return text
 
     async def body(self) -> Any:
-        """The body, JSON or YAML by its type. ProblemError."""
+        """The body, JSON or YAML according to its Content-Type. Raises ProblemError."""
         kind = self.request.content_type
         if kind not in self.route.body:
             raise ProblemError("unsupported-media-type", f"Content-Type: one of {', '.join(self.route.body)}")
@@ -176,7 +176,9 @@ class Call:
         return await self.apart(lambda: _parsed(kind, content))
 
     async def apart(self, work: Callable[[], T]) -> T:
-        """What work on the body comes to; its errors are raised. Others wait for that of a small one alone."""
+        """Runs work on the body and returns its result or raises its error. Only work on a small body blocks other
+        requests.
+        """
         return await self.large.run(self.size, work)
 
     async def _content(self) -> bytes:
@@ -192,7 +194,7 @@ class Call:
             raise ProblemError("bad-request", f"the body has not arrived within {BODY_WITHIN:g} s") from None
 
     async def object(self) -> dict[str, Any]:
-        """The body, which must be an object."""
+        """The body, which must be an object. Raises ProblemError."""
         body = await self.body()
         if not isinstance(body, dict):
             raise ProblemError("invalid", "the body must be an object", errors=[FieldProblem("", "must be an object")])
@@ -230,12 +232,12 @@ def _wrong(schema: Mapping[str, Any], text: str) -> str | None:
 
 
 def _parsed(kind: str, content: bytes) -> Any:
-    """The value of a body, JSON or YAML. ProblemError."""
+    """The value of a body, JSON or YAML. Raises ProblemError."""
     try:
         if kind != "application/yaml":
             body = _decode(content)
             check_count(body, MANIFEST)
-            # Only of what is in bounds: this parser has none of its own.
+            # Only after the limits are checked: this parser has no limits.
             _check_keys(content)
             return body
         listed = documents(content.decode())
@@ -253,12 +255,12 @@ def _parsed(kind: str, content: bytes) -> Any:
 
 
 def joined(items: Sequence[bytes]) -> bytes:
-    """A JSON array of values that are JSON already."""
+    """A JSON array of encoded values."""
     return b"[" + b",".join(items) + b"]"
 
 
 def _check_keys(content: bytes) -> None:
-    """ValueError where an object has a key twice: its author means one value, and a parser takes the other."""
+    """Raises ValueError if an object repeats a key: its author means one of the values, and a parser may use the other."""
     json.loads(content, object_pairs_hook=_distinct, parse_int=len, parse_float=len)
 
 

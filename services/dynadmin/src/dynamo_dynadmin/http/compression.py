@@ -1,4 +1,4 @@
-"""Answers get smaller for clients that can read them so."""
+"""Compresses answers for clients that accept gzip."""
 
 from collections.abc import MutableMapping
 
@@ -8,19 +8,19 @@ VARIES = "Accept-Encoding"
 
 
 def compress(request: web.Request, answer: web.Response) -> None:
-    """Compress an answer where the client takes it; caches keep both forms."""
+    """Compress an answer if the client accepts gzip; caches keep both forms."""
     vary(answer.headers, VARIES)
     if takes_gzip(request.headers.get("Accept-Encoding", "")):
         answer.enable_compression(web.ContentCoding.gzip)
 
 
 def vary(headers: MutableMapping[str, str], name: str) -> None:
-    """An answer depends on this header of the request, too."""
+    """Declare that an answer also depends on this request header."""
     headers["Vary"] = f"{headers['Vary']}, {name}" if "Vary" in headers else name
 
 
 def takes_gzip(accepted: str) -> bool:
-    """Whether an Accept-Encoding has gzip, with a weight that is not zero (RFC 9110, 12.5.3)."""
+    """Whether an Accept-Encoding accepts gzip, with a weight above zero (RFC 9110, 12.5.3)."""
     for each in accepted.split(","):
         coding, *parameters = (part.strip().lower() for part in each.split(";"))
         if coding == "gzip":

@@ -1,4 +1,6 @@
-"""Connections: what the HTTP parser refuses is answered as a problem, as every other refusal is; who takes nothing is cut off."""
+"""Connections: requests that the HTTP parser refuses are answered with a problem, like every other refusal; readers
+that take no data are disconnected.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,23 @@ from dynamo_dynadmin.http.pacing import PacedTransport
 
 #: Bytes of a request line, and of the name or the value of a header.
 LONGEST_LINE = 8190
-#: While bytes wait to be sent, a reader takes so many in so many seconds. One that does not is gone, or keeps them in memory.
+#: While bytes wait to be sent, a reader must take `TAKEN_LEAST` bytes in `TAKEN_WITHIN` seconds. A reader that does not
+#: is gone, or keeps the bytes in memory.
 TAKEN_LEAST, TAKEN_WITHIN = 16 * 1024, 30.0
-#: Bytes that may wait for all readers together, where that is more than one.
+#: Unsent bytes allowed for all readers together, if there is more than one.
 UNSENT = 128 << 20
-#: For the next request of a connection, its headers included. Longer than load balancers keep connections (600 s). Seconds.
+#: Time to wait for the next request of a connection, including its headers. Longer than load balancers keep connections
+#: (600 s). Seconds.
 KEPT_FOR = 620.0
 
 
 class Connections:
-    """The connections of a server: all of them, and those whose readers are waited for, longest first.
+    """All connections of a server, and those with slow readers, the longest waiting first.
 
-    Anyone may open some, without a token: of more than `most`, one that waits for a request is closed for each further one.
+    Anyone may open connections without a token: above `most`, each further one closes one that waits for a request.
 
-    A request that is answered counts no longer, and what is sent may be large, as an event of a stream may be: what waits for a
-    few callers who read slowly would take all memory.
+    A finished request no longer counts against the limits, but its unsent bytes may be many, also those of one event of
+    a stream: data for a few slow readers would use up all memory.
     """
 
     def __init__(self, most: int) -> None:
@@ -37,23 +41,25 @@ class Connections:
         self._waiting: dict[HttpConnection, None] = {}
 
     def opened(self, connection: HttpConnection) -> None:
-        """One more. Where there are too many, one without a request is closed: of those that never had one, if there are any."""
+        """Add a connection. Above `most`, close one without a request, preferably one that never had a request."""
         self._open[connection] = None
         if len(self._open) <= self._most:
             return
         idle = (each for each in self._open if each is not connection and each.waits_for_a_request)
-        # The oldest, of those that never had a request if there are any.
+        # The oldest, preferably of those that never had a request.
         oldest = min(idle, key=lambda each: each.had_a_request, default=None)
         if oldest is not None:
             self.closed(oldest)
             oldest.cut_off()
 
     def closed(self, connection: HttpConnection) -> None:
-        """One less."""
+        """Remove a connection."""
         self._open.pop(connection, None)
 
     def wait_for(self, connection: HttpConnection) -> None:
-        """One more. Where too much waits, others of the user for whom most waits are cut off, longest first."""
+        """Add a connection with a slow reader. If too many bytes wait, cut off other connections of the user with the
+        most unsent bytes, the longest waiting first.
+        """
         self._waiting[connection] = None
         unsent: Counter[str] = Counter()
         for each in self._waiting:
@@ -66,14 +72,14 @@ class Connections:
             slowest.cut_off()
 
     def wait_no_more(self, connection: HttpConnection) -> None:
-        """It has taken most of it, or is gone."""
+        """Remove a connection whose reader took most of the bytes, or that is closed."""
         self._waiting.pop(connection, None)
 
 
 class HttpConnection(web.RequestHandler):
-    """aiohttp's connection, with `refuse` for the answer to a request that cannot be read.
+    """aiohttp's connection, with `refuse` for the answer to an unreadable request.
 
-    aiohttp waits for a reader without end, also after the handler has ended and the request counts no longer.
+    aiohttp waits for a slow reader without limit, even after the handler ended and the request no longer counts.
     """
 
     __slots__ = ("_all", "_check", "_paced", "_refuse", "user")
@@ -89,10 +95,10 @@ class HttpConnection(web.RequestHandler):
         self._check: asyncio.TimerHandle | None = None
         self._paced: PacedTransport | None = None
         self.user = ""
-        """whose limits the last request counts for"""
+        """name under which the last request counts"""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is here."""
+        """A client connected."""
         if transport.get_extra_info("sslcontext") is not None:
             self._paced = PacedTransport(cast("asyncio.Transport", transport))
             transport = cast("asyncio.Transport", self._paced)
@@ -100,7 +106,7 @@ class HttpConnection(web.RequestHandler):
         self._all.opened(self)
 
     def pause_writing(self) -> None:
-        """More waits to be sent than is to be kept."""
+        """More bytes wait to be sent than the buffer may hold."""
         if self._paced is not None:
             self._paced.full = True
         if not self.writing_paused:
@@ -109,7 +115,7 @@ class HttpConnection(web.RequestHandler):
             self._all.wait_for(self)
 
     def resume_writing(self) -> None:
-        """Most of it has been taken."""
+        """The reader took most of the bytes."""
         if self._paced is not None:
             self._paced.full = False
             self._paced.send()
@@ -120,7 +126,7 @@ class HttpConnection(web.RequestHandler):
         super().resume_writing()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Nothing is taken any more."""
+        """The connection is closed."""
         self._watch_no_more()
         self._all.wait_no_more(self)
         self._all.closed(self)
@@ -129,21 +135,21 @@ class HttpConnection(web.RequestHandler):
 
     @property
     def waits_for_a_request(self) -> bool:
-        """Whether nothing has come since the last answer, or not all of a request's headers."""
+        """Whether no complete request headers have arrived since the last answer."""
         return self._waiter is not None and not self._waiter.done()
 
     @property
     def had_a_request(self) -> bool:
-        """Whether a request has come on it."""
+        """Whether the connection has had a request."""
         return self._request_count > 0
 
     @property
     def unsent(self) -> int:
-        """Bytes that wait to be taken."""
+        """Bytes that wait to be sent."""
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
     def cut_off(self) -> None:
-        """Drop the connection, and all that waits for it."""
+        """Drop the connection and its unsent bytes."""
         if self.transport is not None:
             self.transport.abort()
 
@@ -172,7 +178,7 @@ class HttpConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to a request that the parser refused; the connection ends with it."""
+        """The answer to a request that the parser refused; it closes the connection."""
         if status != web.HTTPBadRequest.status_code:
             return super().handle_error(request, status, exc, message)
         answer = self._refuse(_detail(exc, message or ""))
@@ -182,7 +188,7 @@ class HttpConnection(web.RequestHandler):
 
 def _detail(error: BaseException | None, message: str) -> str:
     if isinstance(error, LineTooLong):
-        # What was sent is not repeated: it may be a token.
+        # The message does not repeat the line: it may hold a token.
         return f"the request line or a header is longer than {LONGEST_LINE} bytes; send a shorter one"
     reason = message.strip().partition("\n")[0].rstrip(":") or "it cannot be parsed"
     return f"the request is not valid HTTP: {reason}"

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made of the route table and of the models. Pure."""
+"""Generates the OpenAPI 3.1 document from the route table and the models. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from pydantic.json_schema import models_json_schema
 from dynamo_dynadmin.http.problems import KINDS, MEDIA_TYPE
 from dynamo_dynadmin.http.routes import SSE, YAML, ResponseSpec, Route
 
-#: Of every operation; `conflict` also where something else changes the object meanwhile.
+#: Problems of every operation.
 ALWAYS = ("bad-request", "forbidden", "too-many-requests", "unavailable", "internal")
 _NAMED = {"namespace": (63, r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), "name": (253, r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")}
 _HEADERS = {
@@ -21,7 +21,7 @@ _HEADERS = {
     "Idempotency-Replayed": "`true` where the object is of an earlier request with this key.",
     "Retry-After": "Seconds after which to send the request again.",
 }
-#: Problems that pass by themselves.
+#: Statuses of temporary problems.
 _PASSING = (429, 503)
 _DESCRIPTION = """\
 REST over the resources of Dynamo Platform, with the rights of the caller: Kubernetes' RBAC and audit decide.
@@ -30,7 +30,7 @@ Last-Event-ID resumes. HEAD answers as GET does, without the content. Secrets ar
 
 
 def document(routes: Sequence[Route], models: Mapping[str, type[BaseModel]], version: str) -> dict[str, Any]:
-    """The document. `models` has those that routes name; KeyError where one is not there."""
+    """The document. `models` must have all models that routes name; raises KeyError if one is missing."""
     names = {"Problem", *(name for route in routes for name in _named(route))}
     _, definitions = models_json_schema(
         [(models[name], "serialization" if name != "DeployIntent" else "validation") for name in sorted(names)],
@@ -63,7 +63,7 @@ def document(routes: Sequence[Route], models: Mapping[str, type[BaseModel]], ver
 
 
 def _named(route: Route) -> Iterable[str]:
-    """Models of what a route takes and answers."""
+    """Names of the models in a route's bodies and answers."""
     for content in (route.body, *(answer.content for answer in route.answers.values())):
         yield from (name for name in content.values() if name not in ("", "Any"))
 

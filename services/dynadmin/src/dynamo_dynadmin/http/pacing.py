@@ -1,19 +1,19 @@
-"""What waits for the reader of a connection with TLS is known, and bounded below."""
+"""Makes the bytes that wait for the reader of a TLS connection known and bounded."""
 
 import asyncio
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-#: Bytes that TLS takes at once, and of which it wants no more while so many wait in it.
+#: Size of a piece, and the number of buffered bytes from which TLS accepts no more.
 PIECE = 64 * 1024
 
 
 class PacedTransport:
-    """A transport with TLS that is given what is written in pieces, and no more than it can pass on.
+    """A TLS transport that receives data in pieces, and no more than it can pass on.
 
-    asyncio's TLS, and uvloop's, pass an answer of any size on at once to the connection below them. What waits there they neither
-    report nor pause for: no reader would be waited for, and none cut off.
+    The TLS of asyncio and of uvloop passes an answer of any size at once to the connection below. It neither reports
+    the bytes that wait there nor pauses for them: the server would neither wait for a slow reader nor disconnect one.
     """
 
     def __init__(self, tls: asyncio.Transport) -> None:
@@ -23,24 +23,24 @@ class PacedTransport:
         self._size = 0
         self._closing = False
         self.full = False
-        """whether TLS has paused its writer"""
+        """whether TLS paused its writer"""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tls, name)
 
     def write(self, content: bytes) -> None:
-        """Send, now or later."""
+        """Send now, or queue."""
         if content:
             self._waiting.append(memoryview(content))
             self._size += len(content)
             self.send()
 
     def writelines(self, contents: Iterable[bytes]) -> None:
-        """The same."""
+        """Send all contents as one."""
         self.write(b"".join(contents))
 
     def send(self) -> None:
-        """Give TLS what waits, until it is full."""
+        """Give queued data to TLS until its buffer is full."""
         while self._waiting and not self.full:
             first = self._waiting.popleft()
             piece, rest = first[:PIECE], first[PIECE:]
@@ -52,20 +52,20 @@ class PacedTransport:
             self._tls.close()
 
     def get_write_buffer_size(self) -> int:
-        """Bytes that wait."""
+        """Bytes that wait to be sent."""
         return self._size + self._tls.get_write_buffer_size()
 
     def is_closing(self) -> bool:
-        """Whether it is closed, or will be once all is sent."""
+        """Whether the transport is closed, or will be when all is sent."""
         return self._closing or self._tls.is_closing()
 
     def close(self) -> None:
-        """Close once all is sent."""
+        """Close when all is sent."""
         self._closing = True
         self.send()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close at once, and drop queued data."""
         self._waiting.clear()
         self._size = 0
         self._tls.abort()

@@ -1,6 +1,6 @@
-"""The page: a few files that `make page` built, served with headers that let nothing in from elsewhere.
+"""The page: a few files that `make page` built, with headers that forbid content from other origins.
 
-The page calls the REST API as any other client does, and knows nothing that the API does not say.
+The page calls the REST API like any other client, and knows only what the API answers.
 """
 
 import json
@@ -14,7 +14,7 @@ from aiohttp import web
 
 from dynamo_dynadmin.http.compression import VARIES, compress
 
-#: Scripts, styles and requests are of this origin, or none. No other page may frame this one.
+#: Scripts, styles and requests must be of this origin. No other page may frame this one.
 POLICY = "; ".join(
     (
         "default-src 'self'",
@@ -30,7 +30,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    # It is asked for again each time, and answered with 304 where it is the same: a new release shows at once.
+    # Browsers revalidate each time, and get 304 if nothing changed: a new release shows at once.
     "Cache-Control": "no-cache",
 }
 _PROBLEM = """<!doctype html>
@@ -50,7 +50,7 @@ class _File:
     etag: str
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """The file, or 304 where the browser has it."""
+        """The file, or 304 if the browser has it."""
         if any(each.value == self.etag for each in request.if_none_match or ()):
             answer = web.Response(status=304, headers={**_HEADERS, "Vary": VARIES})
         else:
@@ -61,13 +61,13 @@ class _File:
 
 
 def routes() -> dict[str, Handler]:
-    """By path, what serves the files of the page. Reads them: a few hundred KiB, once."""
+    """Handlers of the page's files, by path. Reads the files (a few hundred KiB) once."""
     folder = files("dynamo_dynadmin") / "page"
     return {path: _file(name, (folder / name).read_bytes()).handle for path, name in _FILES.items()}
 
 
 def of_problem(answer: web.StreamResponse) -> web.Response:
-    """A problem for the person whose browser came here: what is wrong, and the way back."""
+    """A problem as a page for a person: the error, and a link to sign in again."""
     assert isinstance(answer, web.Response)
     problem = json.loads(answer.text or "{}")
     text = _PROBLEM.format(title=escape(problem["title"]), detail=escape(problem["detail"]))

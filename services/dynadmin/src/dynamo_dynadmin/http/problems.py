@@ -1,4 +1,4 @@
-"""Problems (RFC 9457): why a request was refused, all reasons at once, as pointers into what the caller sent."""
+"""Problems (RFC 9457): all reasons why a request was refused, as pointers into what the caller sent."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from dynamo_dynadmin.deploy.problems import FieldProblem, pointer, problems_of
 Body = TypeVar("Body", bound=BaseModel)
 
 MEDIA_TYPE = "application/problem+json"
-#: Every kind of problem, with its status and its title. The type is `urn:dynamo:problem:<kind>`.
+#: Every kind of problem, with its status and title. The type is `urn:dynamo:problem:<kind>`.
 KINDS: Mapping[str, tuple[int, str]] = {
     "bad-request": (400, "The request is malformed"),
     "invalid": (422, "Fields are not valid"),
@@ -53,11 +53,11 @@ KINDS: Mapping[str, tuple[int, str]] = {
 }
 _DENIED = re.compile(r'^admission webhook "[^"]+" denied the request: ')
 _LINE = re.compile(r"^(?:- )?([A-Za-z][^\s:]*): (.+)$")
-#: Of one answer.
+#: Maximum errors in one answer.
 _LISTED = 200
 
 
-#: What answers of the API server are here.
+#: Kinds of problems for the API server's errors.
 _KINDS: tuple[tuple[type[KubeError], str], ...] = (
     (AlreadyExists, "already-exists"),
     (Conflict, "stale"),
@@ -75,7 +75,9 @@ _KINDS_BY_STATUS = {405: "method-not-allowed", 413: "too-large", 415: "unsupport
 
 
 class ProblemError(Exception):
-    """Answers a request with a problem; `retry_after`: seconds until it may have passed, 0 where it does not pass by itself."""
+    """Answers a request with a problem; `retry_after`: seconds until a retry may succeed, 0 if the problem is
+    permanent.
+    """
 
     def __init__(
         self,
@@ -100,7 +102,7 @@ class ProblemError(Exception):
         return KINDS[self.kind][0]
 
     def document(self, request: str) -> dict[str, Any]:
-        """The problem as JSON has it; `request` is the id of the request that it is about."""
+        """The problem as JSON; `request` is the id of the refused request."""
         status, title = KINDS[self.kind]
         listed = [
             {"pointer": each.pointer, "detail": each.detail, **({"source": each.source} if each.source else {})}
@@ -123,7 +125,7 @@ class ProblemError(Exception):
 
 
 def invalid(errors: Sequence[FieldProblem]) -> ProblemError:
-    """The problem that fields are not valid. Its detail has the first of them, for clients that show nothing else."""
+    """A problem for invalid fields. Its detail has the first error, for clients that show nothing else."""
     first = f"{errors[0].pointer or 'the whole'}: {errors[0].detail}"
     more = len(errors) - 1
     others = f"; and {more} more, in errors" if more else ""
@@ -131,7 +133,7 @@ def invalid(errors: Sequence[FieldProblem]) -> ProblemError:
 
 
 def validated(model: type[Body], sent: Any) -> Body:
-    """What was sent, as a model. ProblemError with every mistake."""
+    """Parse what was sent into a model. Raises ProblemError with every error."""
     try:
         return model.model_validate(sent, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -139,7 +141,7 @@ def validated(model: type[Body], sent: Any) -> Body:
 
 
 def manifest_problems(error: KubeError) -> list[FieldProblem]:
-    """The fields that the API server, or an admission webhook, refused, as pointers into the manifest."""
+    """The fields that the API server or an admission webhook refused, as pointers into the manifest."""
     fields = [(cause.field, cause.message) for cause in error.causes if cause.field]
     if not fields:
         text = _DENIED.sub("", error.message)
@@ -148,21 +150,21 @@ def manifest_problems(error: KubeError) -> list[FieldProblem]:
 
 
 def of_kube(error: KubeError) -> ProblemError:
-    """The problem that an answer of the API server is."""
+    """The problem for an error of the API server."""
     kind = next(
         (kind for classes, kind in _KINDS if isinstance(error, classes)), _KINDS_BY_STATUS.get(error.status, "")
     )
     if not kind:
         kind = "bad-request" if 400 <= error.status < 500 else "unavailable"
     if isinstance(error, Unauthorized):
-        # This process' own credentials: the caller's were verified.
+        # This process's own credentials: the caller's were verified.
         detail = "the API server refuses the credentials of this service; its operator has to renew them"
         return ProblemError(kind, detail, retry_after=5)
     detail, errors = error.message, []
     if isinstance(error, (Invalid, Forbidden)):
         detail, errors = _DENIED.sub("", error.message), manifest_problems(error)
         if detail != error.message:
-            # Of a webhook, which may answer with either.
+            # A webhook denied it, and a webhook may use either status.
             kind = "invalid"
     elif isinstance(error, Expired):
         detail = f"{error.message}; list again without `continue`"

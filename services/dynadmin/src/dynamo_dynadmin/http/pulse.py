@@ -1,4 +1,6 @@
-"""Waits for the next of something while a stream is kept alive: heartbeats, rights and expiry come in between."""
+"""Waits for the next item of a source and keeps its stream alive meanwhile: heartbeats, and checks of rights and
+expiry.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -10,11 +12,10 @@ Item = TypeVar("Item")
 
 
 class Pulse(Generic[Item]):
-    """Items of a source as they come, None after each silence. The source is closed at the end of the block.
+    """Yields items of a source as they come, and None after each silence of `heartbeat()` seconds. The source is closed
+    at the end of the block.
 
-    `heartbeat` says how many seconds that is.
-
-    A step of the source is never cut short by a silence, so that nothing is lost between two of them.
+    A silence never cancels a step of the source, so no item is lost.
     """
 
     def __init__(self, source: AsyncGenerator[Item, None], stream: Stream, heartbeat: Callable[[], float]) -> None:

@@ -1,4 +1,4 @@
-"""The route table: what is served, by whom, with which parameters and answers. Server and OpenAPI document come from it."""
+"""The route table: operations, with their access, parameters and answers. The server and the OpenAPI document use it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ MERGE_PATCH, JSON_PATCH = "application/merge-patch+json", "application/json-patc
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the query."""
+    """A query parameter."""
 
     name: str
     description: str
@@ -26,7 +26,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ResponseSpec:
-    """An answer that is not a problem: media types, each with its schema's name (empty: any text)."""
+    """An answer that is not a problem: media types, each with the name of its schema (empty: any text)."""
 
     description: str
     content: Mapping[str, str] = field(default_factory=dict)
@@ -40,39 +40,39 @@ class Route:
     method: str
     path: str
     operation: str
-    """operationId, which does not change"""
+    """operationId, which must not change"""
     summary: str
     tag: str
     handle: Handler
     answers: Mapping[int, ResponseSpec]
     problems: tuple[str, ...] = ()
-    """kinds of problems, besides those that every operation has"""
+    """kinds of problems in addition to those of every operation"""
     query: tuple[Parameter, ...] = ()
     body: Mapping[str, str] = field(default_factory=dict)
-    """media types that are taken, each with its schema's name; the first is the usual one"""
+    """accepted media types, each with the name of its schema; the first is the usual one"""
     conditional: bool = False
     """whether If-Match is required"""
     idempotent: bool = False
-    """whether an Idempotency-Key is taken"""
+    """whether an Idempotency-Key is accepted"""
     public: bool = False
-    """whether callers without identity may call"""
+    """whether callers may be unidentified"""
     lenient: bool = False
-    """whether parameters that are not listed are ignored: others add theirs"""
+    """whether unknown parameters are ignored: third parties add theirs"""
     streams: bool = False
     """whether the answer may be a stream of server-sent events"""
     by_browser: bool = False
-    """whether browsers come here by themselves, so that people see a problem"""
+    """whether browsers navigate to this path, so that people need a readable problem"""
 
 
 def flag(name: str, description: str) -> Parameter:
-    """A parameter that is true or false."""
+    """A boolean parameter."""
     return Parameter(name, description, {"type": "boolean", "default": False})
 
 
 def number(
     name: str, description: str, *, least: int = 0, most: int = 2**31 - 1, default: int | None = None
 ) -> Parameter:
-    """A parameter that is a whole number."""
+    """An integer parameter."""
     schema: Schema = {"type": "integer", "minimum": least, "maximum": most}
     if default is not None:
         schema["default"] = default
@@ -80,7 +80,7 @@ def number(
 
 
 def choice(name: str, description: str, *values: str, default: str | None = None) -> Parameter:
-    """A parameter that is one of some words."""
+    """A parameter with a fixed set of values."""
     schema: Schema = {"type": "string", "enum": list(values)}
     if default is not None:
         schema["default"] = default

@@ -1,4 +1,4 @@
-"""The HTTP side: who calls, how much, and what becomes of what handlers raise."""
+"""The HTTP server: identifies callers, limits requests, and turns exceptions into problems."""
 
 import re
 import time
@@ -34,17 +34,17 @@ from dynamo_dynadmin.metrics import DynadminMetrics
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _IMPERSONATE = "impersonate-"
-#: Field managers have 128 characters; names of users may be longer. A hash distinguishes them then.
+#: A field manager has at most 128 characters; user names may be longer. A hash then distinguishes them.
 _LONGEST_MANAGER = 128
-#: Smaller answers do not get smaller.
+#: Compression does not shrink smaller answers. Bytes.
 _WORTH_COMPRESSING = 1400
 _LIMITS = 10_000
-#: What part of the requests at the same time one caller may have: a chat whose frontend is silent takes minutes.
+#: One caller may use a quarter of the concurrent requests: a chat whose frontend does not answer takes minutes.
 _SHARE = 4
 _COMPRESSED = frozenset({"application/json", "application/problem+json", "application/yaml"})
-#: What pages of other origins may read of an answer's headers.
+#: Response headers that pages of other origins may read.
 _EXPOSED = "ETag, Location, X-Request-ID, Retry-After, Warning, Idempotency-Replayed, X-Managed-By"
-#: The caller of public routes. No request to Kubernetes has this name.
+#: The caller of public routes. No request to Kubernetes uses this name.
 ANONYMOUS = Caller(Identity("anonymous"))
 
 log = structlog.get_logger("dynamo.dynadmin")
@@ -80,20 +80,20 @@ class HttpServer:
     def app(self) -> web.Application:
         """The application."""
         app = web.Application(client_max_size=self._settings.max_body_bytes, middlewares=[self._around])
-        # Streams are on their way before the middleware has them back.
+        # Streams begin before the middleware has their answer.
         app.on_response_prepare.append(self._share)
         for route in self._routes:
             handle = self._handler(route)
             app.router.add_route(route.method, route.path, handle)
             if route.method == "GET" and not route.by_browser:
-                # RFC 9110, 9.1: where GET is. A login has effects.
+                # RFC 9110, 9.1: HEAD for every GET, except a login, which has side effects.
                 app.router.add_route("HEAD", route.path, handle)
         for path, handle in page.routes().items():
             app.router.add_get(path, handle)
         return app
 
     def unreadable(self, detail: str) -> web.Response:
-        """The answer to a request that the HTTP parser refused: no route, and no caller."""
+        """The answer to a request that the HTTP parser refused, which has no route and no caller."""
         identifier = str(uuid.uuid4())
         answer = ProblemError("bad-request", detail).response(identifier)
         self._stamp(answer, identifier)
@@ -191,7 +191,7 @@ class HttpServer:
     async def _counted(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Streams have limits of their own, and do not count among requests under way."""
+        """Counts a request in progress. A stream leaves this count, because streams have their own limits."""
         self._in_flight += 1
         request[TURN].leave = leave = self._leave_once(request[TURN])
         self._metrics.in_flight.set(self._in_flight)
@@ -214,10 +214,10 @@ class HttpServer:
         return leave
 
     async def _caller(self, request: web.Request) -> Caller:
-        """Whose request it is: of a bearer token, or of a session. Unidentified, Disallowed, ProblemError."""
+        """The caller, by bearer token or session. Raises Unidentified, Disallowed and ProblemError."""
         if headers := request.headers.getall("Authorization", ()):
             if len(headers) > 1:
-                # What stands in front may have checked another one than the one that would count here.
+                # A proxy may have checked a different header than the one that would be used here.
                 raise Unidentified(f"one Authorization header is allowed, not {len(headers)}")
             scheme, _, token = headers[0].partition(" ")
             if scheme.lower() != "bearer":
@@ -242,7 +242,9 @@ class HttpServer:
         return caller
 
     async def _whose(self, token: str) -> Caller:
-        """Whose token it is. ProblemError where the API server is asked about many: places are left for those who are known."""
+        """The caller of a token. Raises ProblemError if too many tokens are under review: known callers keep their
+        places.
+        """
         if (known := self._tokens.remembered(token)) is not None:
             return known
         if not self._tokens.is_of_cluster(token):
@@ -280,9 +282,10 @@ class HttpServer:
             raise ProblemError("too-many-requests", detail, retry_after=after)
 
     def _count(self, caller: Caller, turn: OngoingRequest) -> None:
-        """One more of this caller. ProblemError where there are too many already: places are left for others.
+        """Count one more request of this caller. Raises ProblemError if there are too many: other callers keep their
+        places.
 
-        Those without a caller are of one together: who sends bodies slowly needs no token.
+        Requests without a caller count as one caller's: sending a body slowly needs no token.
         """
         if self._of_callers[caller.limited_as] >= max(1, self._settings.max_in_flight // _SHARE):
             self._metrics.refused.labels("busy").inc()
@@ -313,12 +316,14 @@ class HttpServer:
         )
 
     async def _share(self, request: web.Request, answer: web.StreamResponse) -> None:
-        """Let pages of the named origins read the answer. A cache keeps it for one origin, also where it is for none."""
+        """Let pages of the configured origins read the answer. Caches keep answers per origin, also those that no other
+        origin may read.
+        """
         if not self._settings.cors_origins:
             return
         vary(answer.headers, "Origin")
         if (origin := request.headers.get("Origin", "")) in self._settings.cors_origins:
-            # Without credentials: other origins bring a token, and never a session.
+            # Without credentials: other origins send a token, never a session.
             answer.headers["Access-Control-Allow-Origin"] = origin
             answer.headers["Access-Control-Expose-Headers"] = _EXPOSED
 
@@ -341,7 +346,7 @@ class HttpServer:
 
 
 def manager_of(caller: Caller) -> str:
-    """Field manager of a caller: each user's fields are the user's own."""
+    """The field manager of a caller: each user owns the fields that the user sets."""
     name = "".join(each if each.isascii() and each.isprintable() else "_" for each in caller.identity.user)
     manager = f"dynadmin/{name}"
     if len(manager) <= _LONGEST_MANAGER and name == caller.identity.user:

@@ -1,4 +1,4 @@
-"""Server-sent events: bounded in number, kept alive, ended with the rights and the token behind them."""
+"""Server-sent events: limited in number, kept alive, and ended when the caller's rights or token end."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from dynamo_dynadmin.identity.who import Disallowed, Unidentified, of_whom
 from dynamo_dynadmin.metrics import DynadminMetrics
 
 _encode = msgspec.json.Encoder().encode
-#: Bytes that a connection buffers at once: no reader is waited for, and no task is needed.
+#: Bytes that a connection buffers immediately: below this, a write never waits and needs no task.
 NEVER_WAITS = 32 * 1024
-#: When a client should come back, at the latest. Half of it is spread: all streams of a replica end at once. Seconds.
+#: Time after which a client reconnects, at the latest. Half of it is random: all streams of a replica end at once.
+#: Seconds.
 RETRY = 3.0
 
 log = structlog.get_logger("dynamo.dynadmin.streams")
 
 
 class StreamEnded(Exception):
-    """The stream has to end: `event` says why."""
+    """The stream must end: `event` gives the reason."""
 
     def __init__(self, event: str, detail: str) -> None:
         super().__init__(detail)
@@ -39,7 +40,7 @@ class StreamEnded(Exception):
 
 
 class HeadersOnly(Exception):
-    """HEAD on a stream: `response` is the head that the stream would have."""
+    """HEAD on a stream: `response` has the headers that the stream would have."""
 
     def __init__(self, response: web.StreamResponse) -> None:
         super().__init__()
@@ -47,7 +48,7 @@ class HeadersOnly(Exception):
 
 
 class Streams:
-    """Open streams of this replica, and the rules that they keep to."""
+    """Open streams of this replica, and their limits and checks."""
 
     def __init__(
         self,
@@ -66,20 +67,20 @@ class Streams:
         self.heartbeat = heartbeat
         self._recheck = recheck
         self._open: dict[object, tuple[str, web.Request]] = {}
-        """whose each one is, and what asked for it"""
+        """caller and request of each stream"""
         self._lasting: set[asyncio.Timeout] = set()
-        """one for each open stream; it expires when this replica ends"""
+        """one per open stream; it expires when this replica shuts down"""
         self.draining = False
 
     def end(self) -> None:
-        """End all streams, and take no others: readers go on at another replica."""
+        """End all streams and accept no others: readers continue at another replica."""
         self.draining = True
         while self._lasting:
             self._lasting.pop().reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
     async def opened(self, call: Call, acts: Sequence[ResourceAttributes]) -> AsyncIterator[Stream]:
-        """A stream for a call that may do these things. ProblemError where there are too many already; HeadersOnly."""
+        """A stream for a call that needs these rights. Raises ProblemError if too many are open, and HeadersOnly."""
         response = web.StreamResponse(
             headers={
                 "Content-Type": "text/event-stream; charset=utf-8",
@@ -105,7 +106,7 @@ class Streams:
             )
         place = object()
         self._open[place] = key, call.request
-        # Streams have limits of their own, and do not count as requests under way.
+        # Streams have their own limits, and do not count as requests in progress.
         call.request[TURN].leave()
         self._metrics.streams.set(len(self._open))
         stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck, self.heartbeat)
@@ -123,7 +124,7 @@ class Streams:
             except (ConnectionError, ClientConnectionError):
                 raise
             except Exception:
-                # The answer has begun: only the stream can say it.
+                # The answer has begun: only the stream can report the error.
                 log.exception("stream failed", request=call.id)
                 detail = f"the service failed on this stream; its log has the reason under request {call.id}"
                 await stream.send("error", {"detail": detail})
@@ -136,7 +137,7 @@ class Streams:
 
     @asynccontextmanager
     async def _until_the_end(self) -> AsyncIterator[None]:
-        """Ended where this replica ends meanwhile, or ends since the stream was let in."""
+        """Raises StreamEnded when this replica shuts down, also if that began after the stream was accepted."""
         lasting = asyncio.timeout(0.0 if self.draining else None)
         try:
             async with lasting:
@@ -154,7 +155,7 @@ class Streams:
         return sum(1 for whose, _ in self._open.values() if whose == key)
 
     def _forget_gone(self, key: str) -> None:
-        """At a limit, readers that have left do not count: their streams end with the next heartbeat."""
+        """At a limit, do not count readers that have left: their streams end with the next heartbeat."""
         if len(self._open) < self._total and self._count(key) < self._of_a_user:
             return
         for place, (_, request) in list(self._open.items()):
@@ -170,7 +171,9 @@ class Streams:
 
 
 async def _identified(call: Call) -> None:
-    """Ended where the token is the caller's no longer: rights alone outlive a token, and whose it is."""
+    """Raises StreamEnded if the token no longer identifies the caller: the check of rights does not notice an expired
+    or changed token.
+    """
     if (again := call.request[TURN].again) is None:
         return
     try:
@@ -208,9 +211,9 @@ class Stream:
         return max(0.01, min(longest, self._until_due(), self._written + self._heartbeat - time.monotonic()))
 
     async def keep(self) -> None:
-        """Ask again whether the stream may go on, where it is time. Ended where it may not.
+        """Check the stream's rights again when due. Raises StreamEnded if they ended.
 
-        A reader for whom nothing was sent for a heartbeat gets a sign of life: much may come meanwhile that is not for it.
+        A reader that received nothing for a heartbeat gets one: many changes may arrive that are not for this reader.
         """
         await self._may_go_on()
         # Timers may be a little early.
@@ -224,7 +227,7 @@ class Stream:
             try:
                 await self._check()
             except KubeError as error:
-                # Without an answer nothing more is shown.
+                # Without an answer, the stream shows nothing more.
                 raise StreamEnded("error", f"your rights cannot be asked for: {error}") from error
             self._next = time.monotonic() + self._recheck
 
@@ -233,9 +236,9 @@ class Stream:
         await self.write(frame(event, data, identity))
 
     async def write(self, content: bytes) -> None:
-        """Bytes as they are, in the time that the reader's line takes: `HttpConnection` cuts off who takes nothing.
+        """Send raw bytes as fast as the reader's line allows: `HttpConnection` disconnects readers that take nothing.
 
-        ConnectionError, also where the stream may not go on meanwhile: half an event can have no other one after it.
+        Raises ConnectionError, also if the stream's rights end meanwhile: no other event can follow half an event.
         """
         self._written = time.monotonic()
         transport = self._request.transport
@@ -255,13 +258,13 @@ class Stream:
         await sending
 
     def _until_due(self) -> float:
-        """Seconds until it has to be asked again whether the stream may go on."""
+        """Seconds until the stream's rights must be checked again."""
         lasts = self._recheck if self._expires is None else self._expires - time.time()
         return max(0.01, min(lasts, self._next - time.monotonic()))
 
 
 def frame(event: str, data: Any, identity: str = "") -> bytes:
-    """One event on the wire. JSON without line breaks is one line of data."""
+    """One event as sent. JSON without line breaks is one data line."""
     body = data if isinstance(data, bytes) else _encode(data)
     head = f"id: {identity}\nevent: {event}\ndata: " if identity else f"event: {event}\ndata: "
     return head.encode() + body.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n\n"

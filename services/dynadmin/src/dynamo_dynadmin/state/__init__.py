@@ -1,1 +1,1 @@
-"""The cluster as STATE has it, for lists and streams: the API server is not asked, however many people read."""
+"""The cluster as STATE has it, for lists and streams: readers cause no requests to the API server."""

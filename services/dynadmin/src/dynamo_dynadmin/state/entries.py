@@ -1,4 +1,4 @@
-"""What a replica knows of one resource: the last message of each object, by the stream's sequence."""
+"""A replica's objects of one resource: the last message of each object, with its stream sequence."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from dynamo_shared.state.messages import decode_object
 from dynamo_shared.state.versions import Version
 from typing_extensions import TypedDict
 
-#: Deletions that are remembered for streams that are resumed. Older ones make a stream begin again.
+#: Deletions that are remembered for resumed streams. A stream that misses an older one must begin again.
 DELETIONS = 10_000
-#: Bytes of what they were, for each resource: one object has up to 1.5 MB.
+#: Bytes of the deleted objects, for each resource: one object has up to 1.5 MB.
 DELETED_BYTES = 8 << 20
 
 
@@ -34,31 +34,31 @@ _outline = msgspec.json.Decoder(_Outline).decode
 
 @dataclass(slots=True)
 class StoredObject:
-    """An object as it was stored last, or its deletion (`payload` is empty then, and `last` what it was)."""
+    """The last stored state of an object, or its deletion (then `payload` is empty, and `last` is the last state)."""
 
     key: ObjectKey
     sequence: int
     version: Version
     payload: bytes
     created: bool = False
-    """whether this message made it known"""
+    """whether this message introduced the object"""
     last: bytes = b""
     silent: bool = False
-    """gone without a message: it has the sequence of one before, which readers may have already"""
+    """deleted without a message: its sequence is of an earlier message, which readers may already have"""
     incarnation: str = ""
-    """of the position that a reader has with this change, when it was offered"""
+    """incarnation of a reader's position with this change, when the change was offered"""
     _outline: KubeObject | None = None
 
     @property
     def deleted(self) -> bool:
-        """Whether the object is gone."""
+        """Whether the object is deleted."""
         return not self.payload
 
     @property
     def outline(self) -> KubeObject:
-        """Of the object, also of one that is gone, the metadata by which it belongs to others: uid, name, labels, owners.
+        """The object's metadata that relate it to others, also of a deleted object: uid, name, labels, owners.
 
-        Kept from the first time on: readers of a namespace ask for all of its objects, again and again.
+        Cached: readers of a namespace request all of its objects repeatedly.
         """
         if self._outline is None:
             try:
@@ -69,16 +69,16 @@ class StoredObject:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels of the object, also of one that is gone."""
+        """Labels of the object, also of a deleted one."""
         return self.outline["metadata"].get("labels") or {}
 
     @property
     def obj(self) -> KubeObject:
-        """The object, which is not gone."""
+        """The object, which must not be deleted."""
         return decode_object(self.payload)
 
     def frame(self) -> bytes:
-        """The object as JSON; of one that is gone, what it was, or at least its name."""
+        """The object as JSON; for a deleted object, its last state, or at least its name."""
         if self.payload or self.last:
             return self.payload or self.last
         metadata = {"namespace": self.key.namespace, "name": self.key.name, "uid": self.version.uid}
@@ -86,23 +86,25 @@ class StoredObject:
 
 
 class Entries:
-    """Objects of one resource, by namespace and name; deletions for a while."""
+    """Objects of one resource, by namespace and name; recent deletions."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, StoredObject]] = {}
         self._deleted: OrderedDict[ObjectKey, StoredObject] = OrderedDict()
         self._deleted_bytes = 0
         self.forgotten = 0
-        """sequence of the last deletion that is no longer remembered"""
+        """sequence of the last forgotten deletion"""
         self.forgot_silent = False
-        """whether one of them was without a message: no sequence says who has it already"""
+        """whether a forgotten deletion had no message: then no sequence shows which readers have it"""
         self.marked = False
         self.served = True
         self.synced = False
         self.unconfirmed: set[ObjectKey] = set()
 
     def take(self, key: ObjectKey, sequence: int, version: Version, payload: bytes) -> StoredObject | None:
-        """A message; what it changed, None where it repeats what is known. The stream's order is the order."""
+        """Store a message. Returns the change, or None if the message repeats the stored state. The stream decides the
+        order.
+        """
         self.unconfirmed.discard(key)
         names = self._namespaces.setdefault(key.namespace, {})
         held = names.get(key.name)
@@ -116,7 +118,7 @@ class Entries:
         return entry
 
     def drop(self, key: ObjectKey, sequence: int) -> StoredObject | None:
-        """An object that the stream has no longer."""
+        """Remove an object that the stream no longer has."""
         held = self.get(key)
         return self._remove(key, sequence, held.version, silent=True) if held is not None else None
 
@@ -138,18 +140,18 @@ class Entries:
         return gone if held is not None else None
 
     def _forget(self, key: ObjectKey) -> None:
-        """That an object was deleted, where it was."""
+        """Forget the deletion of an object, if any."""
         if (gone := self._deleted.pop(key, None)) is not None:
             self._deleted_bytes -= len(gone.last)
 
     def forget_silent(self) -> None:
-        """What was gone without a message: no one has a position of before, for whom it is remembered."""
+        """Forget deletions without a message: no reader has an earlier position that needs them."""
         for key in [each.key for each in self._deleted.values() if each.silent]:
             self._forget(key)
         self.forgot_silent = False
 
     def forget_deletions(self) -> None:
-        """Deletions have sequences of a stream that is lost."""
+        """Forget all deletions: their sequences are of a lost stream."""
         self._deleted.clear()
         self._deleted_bytes = 0
         self.forgotten = 0
@@ -182,9 +184,9 @@ class Entries:
         return {entry.key for entry in self.all()}
 
     def since(self, namespace: str, sequence: int) -> list[StoredObject]:
-        """What changed in a namespace after a sequence, deletions included, in the stream's order.
+        """Changes in a namespace after a sequence, including deletions, in the stream's order.
 
-        What vanished without a message is reported once more to those who may know it.
+        Deletions without a message are reported once more to readers that may already know them.
         """
         changed = [each for each in self.of_namespace(namespace) if each.sequence > sequence]
         changed += [

@@ -1,8 +1,8 @@
-"""Reads STATE once for all callers of a replica, and hands changes on to their streams.
+"""Reads STATE once for all callers of a replica, and passes changes to their streams.
 
-A stream is resumed by the id of the last event that its reader has: sequence and incarnation of the NATS stream. What was
-between is what has a higher sequence, because STATE keeps the last message of each object. Where that cannot be known
-(another incarnation, forgotten deletions), or where a reader is too slow, the stream says `resync` and ends.
+A reader resumes a stream with the id of its last event: sequence and incarnation of the NATS stream. The missed changes
+are those with a higher sequence, because STATE keeps the last message of each object. If they cannot be known (another
+incarnation, forgotten deletions), or if a reader is too slow, the stream sends `resync` and ends.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ from dynamo_shared.wire import subjects
 from dynamo_dynadmin.state.entries import Entries, StoredObject
 from dynamo_dynadmin.state.position import Position, incarnation_of
 
-#: Changes that wait for a slow reader before it has to begin again.
+#: Changes that may wait for a slow reader before it must begin again.
 WAITING = 1000
-#: Bytes of them.
+#: Bytes of these changes.
 WAITING_BYTES = 8 << 20
 
 log = structlog.get_logger("dynamo.dynadmin.state")
 
 
 class Resync(Exception):
-    """The changes in between are not known: list again."""
+    """The missed changes are not known: list again."""
 
 
 @dataclass(eq=False)
@@ -45,7 +45,7 @@ class Reader:
     _bytes: int = 0
 
     def offer(self, entry: StoredObject) -> None:
-        """A change."""
+        """Queue a change for the reader."""
         self._waiting.append(entry)
         self._bytes += len(entry.payload) + len(entry.last)
         if self.lost or len(self._waiting) > WAITING or self._bytes > WAITING_BYTES:
@@ -53,12 +53,12 @@ class Reader:
         self.signal.set()
 
     def taken(self) -> list[StoredObject]:
-        """What waits, which waits no longer."""
+        """Take the queued changes."""
         taken, self._waiting, self._bytes = self._waiting, [], 0
         return taken
 
     def lose(self) -> None:
-        """What is known is known no longer."""
+        """Drop the queued changes: the reader must begin again."""
         self.lost = True
         self.taken()
         self.signal.set()
@@ -78,11 +78,11 @@ class Hub:
         self._stream = ""
         self._eras = 0
         self.incarnation = ""
-        """what positions are of: the stream, and how often what vanished from it was forgotten"""
+        """incarnation of positions: the stream, and how often silent deletions were forgotten"""
         self.ready = asyncio.Event()
 
     def entries(self, resource: Resource) -> Entries:
-        """What is known of a resource."""
+        """The objects of a resource."""
         return self._entries[resource.id]
 
     def is_synced(self, resource: Resource) -> bool:
@@ -94,11 +94,11 @@ class Hub:
         return self._entries[resource.id].served
 
     def position(self) -> Position:
-        """Where the stream is."""
+        """The current position in the stream."""
         return Position(self._last, self.incarnation)
 
     def resume(self, resource: Resource, namespace: str, position: Position) -> list[StoredObject]:
-        """What changed since a position. Resync where that is not known."""
+        """Changes since a position. Raises Resync if they are not known."""
         entries = self._entries[resource.id]
         known = position.incarnation == self.incarnation and position.sequence <= self._last
         if not known or position.sequence < entries.forgotten or not entries.synced:
@@ -107,7 +107,7 @@ class Hub:
 
     @contextmanager
     def reading(self, resource: Resource, namespace: str) -> Iterator[Reader]:
-        """A reader of a namespace's changes, from now on."""
+        """A reader of a namespace's changes from this moment."""
         reader = Reader(resource, namespace)
         place = (resource.id, namespace)
         self._readers[place].add(reader)
@@ -135,21 +135,21 @@ class Hub:
                 elif isinstance(item, SubscriptionRestarted) and not item.complete:
                     self._begin()
                     if not self.incarnation:
-                        # What was read so far may be of a stream that is lost.
+                        # The messages so far may be of a lost stream.
                         self._forget_positions()
                     self._identify(item.incarnation)
         finally:
             await subscription.close()
 
     def _begin(self) -> None:
-        """A reading from the last values begins, of the same stream or of another one."""
+        """Begin to read from the last values, of the same stream or of another one."""
         self._caught_up = False
         for entries in self._entries.values():
             entries.marked = False
             entries.unconfirmed = entries.keys()
 
     def _identify(self, incarnation: str) -> None:
-        """Which stream is read: positions are of one stream alone."""
+        """Record which stream is read: positions are valid for one stream only."""
         token = incarnation_of(incarnation)
         if token == self._stream:
             return
@@ -187,14 +187,15 @@ class Hub:
         self._offer(identifier, changed)
 
     def _offer(self, identifier: str, changed: StoredObject | None) -> None:
-        """Offer a change to the streams that are open; those that come back may have to begin again."""
+        """Offer a change to the open streams; readers that return may have to begin again."""
         if changed is not None:
             changed.incarnation = self.incarnation
             for reader in self._readers.get((identifier, changed.key.namespace), ()):
                 reader.offer(changed)
         entries = self._entries[identifier]
         if entries.forgot_silent:
-            # A sequence does not say who has it, and a higher one may never come: all positions of before are of the past.
+            # A sequence does not show which readers have the deletion, and a higher one may never come: all earlier
+            # positions become invalid.
             entries.forget_silent()
             self._eras += 1
             self.incarnation = f"{self._stream}.{self._eras}"
@@ -214,10 +215,10 @@ class Hub:
 
 
 async def changes(reader: Reader, timeout: Callable[[], float]) -> AsyncIterator[list[StoredObject]]:
-    """Changes as they come; an empty list after as many seconds of silence as `timeout` says.
+    """Yields changes as they come; an empty list after `timeout()` seconds of silence.
 
-    One timer serves many waits: hundreds of streams wake with each change, and most of their time would go into timers.
-    Resync where the reader was too slow, or the stream is another one.
+    One timer serves many waits: hundreds of streams wake with each change, and new timers would take most of their
+    time. Raises Resync if the reader was too slow, or the stream was replaced.
     """
     loop, rung = asyncio.get_running_loop(), False
 

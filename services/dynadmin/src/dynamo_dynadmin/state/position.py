@@ -1,10 +1,10 @@
-"""Places in a NATS stream, as ids of server-sent events."""
+"""Positions in a NATS stream, as ids of server-sent events."""
 
 from typing import NamedTuple, Self
 
 
 class Position(NamedTuple):
-    """Where a reader of a stream is: the id of an event."""
+    """A reader's position in a stream: the id of an event."""
 
     sequence: int
     incarnation: str
@@ -14,7 +14,7 @@ class Position(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self | None:
-        """The position that an id names; None where it is not valid."""
+        """The position of an id; None if the id is not valid."""
         sequence, _, incarnation = text.partition("-")
         if not (sequence.isascii() and sequence.isdecimal()) or len(sequence) > 20:
             return None
@@ -24,5 +24,5 @@ class Position(NamedTuple):
 
 
 def incarnation_of(text: str) -> str:
-    """The incarnation of a stream as a part of ids: letters and digits."""
+    """The incarnation of a stream as part of ids: only letters and digits."""
     return "".join(each for each in text if each.isalnum()) or "0"
