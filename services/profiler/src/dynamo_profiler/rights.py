@@ -1,4 +1,4 @@
-"""What the profiler may do; what it gives a profiling Job it must be allowed itself."""
+"""The profiler's rights. They include all rights that it grants to a profiling Job."""
 
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,

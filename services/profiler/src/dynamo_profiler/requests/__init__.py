@@ -1,1 +1,1 @@
-"""DynamoGraphDeploymentRequests: from a model and an objective to a deployed graph, step by step."""
+"""Takes DynamoGraphDeploymentRequests step by step from a model and an objective to a deployed graph."""

@@ -1,4 +1,4 @@
-"""The shell around requests: what is read for them, which changes concern which, and the work under way for them."""
+"""The controller of requests: what it reads, which changes concern which requests, and the running work."""
 
 from collections.abc import Iterator
 
@@ -34,13 +34,13 @@ from dynamo_profiler.requests.reconciler import RequestReconciler, reconcile_fai
 from dynamo_profiler.requests.thorough import MeasuringBudget, Reader, RequireCandidates, ThoroughProfiling
 from dynamo_profiler.requests.work import Profilings
 
-#: Requests were the planner's in release 0.1.0. Under its name they have one owner during an upgrade, too, and what was
-#: written for them stays this service's to correct.
+#: In release 0.1.0 the planner owned requests. With its name, requests have one owner during an upgrade, and this
+#: service may correct earlier writes.
 IDENTITY = "planner"
 
 
 class RequestController(Controller):
-    """DynamoGraphDeploymentRequests."""
+    """The controller of DynamoGraphDeploymentRequests."""
 
     def __init__(
         self,
@@ -119,16 +119,16 @@ class RequestController(Controller):
         return Facts(cluster_wide=not settings.served, gpu_discovery=settings.gpu.discovery_enabled)
 
     def _request_changed(self, change: CacheChange) -> None:
-        """The work for a request ends with the request."""
+        """End the work for a deleted request."""
         if (gone := change.gone) is not None:
             self._profilings.stop(gone["metadata"]["uid"])
-            # Every replica reports it: the owner may be stopped, and nothing reports the request later. The stream keeps
+            # Every replica reports the end: the owner may be stopped, and nothing reports it later. The stream keeps
             # one message of an id.
             self.announcer.announce(gone, events.request_gone(gone))
 
 
 def _requests_of(change: CacheChange) -> Iterator[Task]:
-    """The requests that an object was made for."""
+    """The requests for which an object was created."""
     for obj in (change.old, change.new):
         if name := objects.labels(obj or {}).get(labels.REQUEST_NAME):
             yield Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(change.key.namespace, name))

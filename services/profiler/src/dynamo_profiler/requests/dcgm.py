@@ -1,7 +1,7 @@
-"""GPUs as DCGM exporters report them, where nodes have no labels (operator behaviour, section 7.8).
+"""Reads GPUs from DCGM exporters if nodes have no labels (operator behaviour, section 7.8).
 
-Any pod can carry an exporter's label, and answer anything. So only pods of the namespaces and with the ServiceAccounts that
-the settings name are asked, one for each node, and what they answer is bounded.
+Any pod can have an exporter's label and answer anything. So this asks only pods in the configured namespaces and with
+the configured ServiceAccounts, one for each node, and limits their answers.
 """
 
 import asyncio
@@ -30,19 +30,20 @@ from dynamo_profiler.requests.hardware import GpuNode
 SELECTORS = ("app=nvidia-dcgm-exporter", "app=dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter")
 TEMPLATE_VARIABLE = env.DCGM_METRICS_ENDPOINT_TEMPLATE
 DEFAULT_TEMPLATE = f"http://{{POD_IP}}:{ports.DCGM_EXPORTER.number}/metrics"
-#: How long an answer is believed. Seconds.
+#: An answer is valid this long. Seconds.
 FRESH = 60.0
-#: For one exporter. Seconds.
+#: Time-outs of one exporter. Seconds.
 REQUEST_TIMEOUT, CONNECT_TIMEOUT = 5.0, 3.0
-#: For all exporters together: no request waits longer for a cluster whose exporters hang. Seconds.
+#: Time-out of all exporters together: no request waits longer for a cluster whose exporters hang. Seconds.
 ALL_WITHIN = 20.0
-#: Bytes of one answer, and exporters asked at once. A node with 16 GPUs has half of it.
+#: Size limit of an answer in bytes, and the number of exporters asked at once. A node with 16 GPUs needs half of the
+#: size.
 MAX_ANSWER, AT_ONCE = 1 << 20, 16
-#: Lines of an answer that are read, of those that say something here, and characters of one.
+#: Limits of the relevant lines of an answer, and of the characters of a line.
 MAX_LINES, MAX_LINE = 1024, 2048
-#: Exporters that are asked: the largest clusters of Kubernetes have 5,000 nodes.
+#: Largest number of exporters: the largest Kubernetes clusters have 5,000 nodes.
 MAX_PODS = 5000
-#: GPUs of one node, and MiB of one GPU, that are believed: twice what the largest ones have.
+#: Largest plausible number of GPUs of a node, and of MiB of a GPU: twice the largest existing ones.
 MAX_GPUS, MAX_MEMORY = 32, 1 << 20
 
 _TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
@@ -52,7 +53,7 @@ log = structlog.get_logger("dynamo.planner.hardware")
 
 
 class DcgmExporters:
-    """Asks the exporters of a cluster, at most once a minute however many requests want to know."""
+    """Asks the exporters of a cluster, at most once a minute for all requests together."""
 
     def __init__(self, kube: KubeClient, clock: Callable[[], float], settings: Dcgm) -> None:
         self._kube = kube
@@ -63,10 +64,10 @@ class DcgmExporters:
         self._known: list[GpuNode] = []
         self._asked: float | None = None
         self.silent = 0
-        """exporters that were asked last and gave no answer to go by"""
+        """exporters without a usable answer at the last time"""
 
     async def nodes(self) -> list[GpuNode]:
-        """GPUs by node; nodes whose exporter does not answer are left out. KubeError where pods cannot be listed."""
+        """GPUs by node, without nodes whose exporter does not answer. Raises KubeError if pods cannot be listed."""
         if self._asked is not None and self._clock() - self._asked < FRESH:
             return self._known
         return await self._asking.result(None, self._ask)
@@ -120,7 +121,7 @@ class DcgmExporters:
 
 
 def exporters(pods: Iterable[KubeObject], accounts: frozenset[str]) -> list[KubeObject]:
-    """Pods that are asked: running, with one of the ServiceAccounts, one for each node."""
+    """The pods to ask: running, with one of the ServiceAccounts, one for each node."""
     by_node: dict[str, KubeObject] = {}
     for pod in sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp", ""))):
         spec = pod.get("spec", {})
@@ -130,9 +131,10 @@ def exporters(pods: Iterable[KubeObject], accounts: frozenset[str]) -> list[Kube
 
 
 def parse(text: str, node: str) -> GpuNode | None:
-    """GPUs of a node from its exporter's metrics; None where they report none, too many, or are not metrics at all.
+    """GPUs of a node from its exporter's metrics; None if the text has no GPUs, too many, or no metrics.
 
-    A GPU is one `gpu` label of the temperature; its memory is free, used and reserved together (MiB), the largest of them all.
+    Each `gpu` label of the temperature is a GPU. Memory is the sum of free, used and reserved (MiB), of the largest
+    GPU.
     """
     gpus: set[str] = set()
     product, memory = "", defaultdict[str, float](float)
@@ -153,7 +155,7 @@ def parse(text: str, node: str) -> GpuNode | None:
 
 
 def _samples(text: str) -> Iterable[Any]:
-    """Samples of the metrics that are read here, of the lines of an answer that have one."""
+    """Samples of the relevant metrics, from the lines that have one."""
     prefixes = (_TEMPERATURE, *_MEMORY)
     lines = (line for line in text.splitlines() if line.startswith(prefixes) and len(line) <= MAX_LINE)
     read = "\n".join(islice(lines, MAX_LINES))

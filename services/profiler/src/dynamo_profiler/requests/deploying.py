@@ -1,4 +1,4 @@
-"""From the graph that profiling selected to one that serves: it is created once, never taken over, and followed."""
+"""Creates the graph that profiling selected, once, never takes one over, and follows it until it serves."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ _TAKEN = (
     "DynamoGraphDeployment {name} exists, and was not made for this request: delete it, or choose another name with "
     "spec.overrides.dgd.metadata.name in a new request"
 )
-#: Reasons of a request that failed for its graph; a graph that was made for it since then is followed again.
+#: Reasons of a request that failed because of its graph. If a graph was created for it later, it is followed again.
 _DELETED, _REJECTED = "DeploymentDeleted", "DeploymentRejected"
 _ENDED_WITHOUT_GRAPH = frozenset({_DELETED, _REJECTED})
-#: Reasons of a graph that say that images cannot be pulled.
+#: Reasons of a graph whose images cannot be pulled.
 _IMAGE_TROUBLE = ("ErrImagePull", "ImagePullBackOff", "ImagePullFailed")
 
 
@@ -41,7 +41,9 @@ BY_OWNER = "owner"
 
 
 def index(cache: ObjectCache) -> None:
-    """Keeps what graphs read findable by its owners. Of these ConfigMaps, and of others that users label so, no data are read."""
+    """Index the ConfigMaps of graphs by owner. Their data are not read, nor the data of ConfigMaps that users label
+    alike.
+    """
     cache.keep_only(CONFIG_MAPS, _without_data)
     cache.add_index(CONFIG_MAPS, BY_OWNER, _owners)
 
@@ -60,16 +62,16 @@ def _owners(config_map: KubeObject) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class GraphDeployer:
-    """Creates the graph of a request and follows it."""
+    """Creates and follows the graph of a request."""
 
     kube: KubeClient
     cache: ObjectCache
     announcer: Announcer
 
     async def provide(self, obj: KubeObject, graph: str, config_maps: Iterable[KubeObject]) -> None:
-        """Writes the ConfigMaps that the graph of a name reads; they belong to the request until the graph is there.
+        """Write the ConfigMaps that the graph `graph` reads. They belong to the request until the graph exists.
 
-        NameTaken where there is one of the name that was not created for this request.
+        Raises NameInUse if one of the name exists that was not created for this request.
         """
         request = obj["metadata"]["name"]
         for config_map in config_maps:
@@ -78,7 +80,7 @@ class GraphDeployer:
             await write(self.kube, made, lambda observed: is_managed(observed, request))
 
     async def advance(self, obj: KubeObject, draft: StatusDraft) -> None:
-        """A step of a request that is deploying."""
+        """Take a deploying request one step further."""
         name = draft.status["dgdName"]
         graph = await self._graph(obj, name)
         if graph is not None:
@@ -95,7 +97,7 @@ class GraphDeployer:
         await self._create(obj, draft, name)
 
     async def follow(self, obj: KubeObject, draft: StatusDraft) -> None:
-        """Report the graph of a request that is deployed."""
+        """Report the graph of a deployed request."""
         graph = await self._graph(obj, draft.status.get("dgdName", ""))
         if graph is None or not is_made_for(graph, obj):
             self._lost(obj, draft)
@@ -103,9 +105,10 @@ class GraphDeployer:
             self._report_graph(obj, draft, graph)
 
     async def resume(self, obj: KubeObject, draft: StatusDraft) -> bool:
-        """Whether a request that lost its graph, or whose graph had the name of another one, has one now: a user made it.
+        """Whether a request that lost its graph, or whose graph had a name in use, has a graph now because a user
+        created it.
 
-        It is followed then as if this service had made it.
+        The graph is then followed like a graph that this service created.
         """
         ended = draft.condition(DEPLOYMENT_READY) or {}
         selected = (draft.status.get("profilingResults") or {}).get("selectedConfig")
@@ -120,7 +123,7 @@ class GraphDeployer:
         return True
 
     async def _graph(self, obj: KubeObject, name: str) -> KubeObject | None:
-        """The graph of a name; a request fails for one that is missing or another's, so that the API server says so."""
+        """Read the graph `name`. Asks the API server for a missing or foreign graph, because the request fails for it."""
         key = ObjectKey(obj["metadata"]["namespace"], name)
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         if graph is not None and is_made_for(graph, obj):
@@ -153,12 +156,12 @@ class GraphDeployer:
         draft.enter(RequestPhase.DEPLOYING, message)
 
     async def is_taken(self, obj: KubeObject, name: str) -> bool:
-        """Whether the graph of a name was not made for this request; what that one reads has names of its own name."""
+        """Whether the graph `name` was not created for this request. The names of its ConfigMaps derive from its name."""
         graph = await self._graph(obj, name)
         return graph is not None and not is_made_for(graph, obj)
 
     def reject_taken(self, obj: KubeObject, draft: StatusDraft, name: str) -> None:
-        """The request fails: its graph has the name of another one."""
+        """Fail the request: another graph has the name of its graph."""
         self._reject(obj, draft, _TAKEN.format(name=name))
 
     def _reject(self, obj: KubeObject, draft: StatusDraft, message: str) -> None:
@@ -202,7 +205,7 @@ class GraphDeployer:
         draft.say(DEPLOYMENT_READY, False, "DeploymentInProgress", message).enter(RequestPhase.DEPLOYING, message)
 
     async def share(self, obj: KubeObject, draft: StatusDraft) -> None:
-        """What a graph reads that a user applied lives as long as the graph, too; the user may delete and apply it again."""
+        """Tie the ConfigMaps to the life of a graph that a user applied, too: the user may delete and apply it again."""
         name = draft.status.get("dgdName", "")
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
         if graph is not None and is_made_for(graph, obj):
@@ -212,7 +215,7 @@ class GraphDeployer:
                     await self._own(config_map, [*owners, _graph_owner(graph)])
 
     async def _hand_over(self, obj: KubeObject, graph: KubeObject) -> None:
-        """What the graph reads lives as long as the graph, which outlives the request."""
+        """Tie the ConfigMaps to the life of the graph, which outlives the request."""
         for config_map in self._config_maps(obj, graph):
             await self._own(config_map, [_graph_owner(graph)])
 

@@ -1,4 +1,6 @@
-"""Discovering the hardware of the cluster: labels of nodes and ResourceSlices first, which cost nothing; else DCGM exporters."""
+"""Discovers the hardware of the cluster: first from labels of nodes and ResourceSlices, which cost nothing, then from
+DCGM exporters.
+"""
 
 from dataclasses import dataclass
 
@@ -27,7 +29,7 @@ from dynamo_profiler.requests.slices import nodes_with_slices
 
 @dataclass(frozen=True, slots=True)
 class HardwareFinder:
-    """Completes what requests say of hardware. Where nodes may not be read, what they say must be complete."""
+    """Completes the hardware of requests. If nodes may not be read, requests must be complete."""
 
     cache: ObjectCache
     exporters: DcgmExporters
@@ -35,10 +37,10 @@ class HardwareFinder:
     enabled: bool
 
     async def find(self, asked: HardwareSpec | None, *, discover: bool = True) -> HardwarePlan:
-        """Hardware to plan for. HardwareUnknown where neither the request nor the cluster says it; KubeError at times.
+        """The hardware to plan for. Raises HardwareUnknown if neither the request nor the cluster has it, or KubeError.
 
-        `discover` is what the request says: without it, it is complete by itself, and its GPUs are those of one node
-        where it does not say how many.
+        `discover`: the request's setting. Without discovery the request must be complete; without a number of GPUs it
+        means the GPUs of one node.
         """
         if not discover:
             return stated(asked)

@@ -1,6 +1,6 @@
-"""Which GPUs a request is planned for: what its spec says, completed by what the cluster has.
+"""The GPUs to plan a request for: its spec, completed from the cluster.
 
-Facts are those of operator behaviour, sections 7.4 and 7.8. Pure: what nodes or exporters report goes in.
+Facts: operator behaviour, sections 7.4 and 7.8. Pure: reports of nodes or exporters are passed in.
 """
 
 import re
@@ -19,7 +19,7 @@ from dynamo_profiler.profiling.gpus import same_kind, vram_of
 
 SPEC, NODE_LABELS, SLICES, DCGM = "spec", "nodeLabels", "resourceSlices", "dcgm"
 
-#: Tokens of product names, as regular expressions, and the kinds that they mean, in the order in which they are looked for.
+#: Tokens of product names as regular expressions, and their kinds, in the order of the search.
 _TOKENS = (
     ("GB300", "gb300"),
     ("GB200", "gb200"),
@@ -30,7 +30,7 @@ _TOKENS = (
     ("H100", "h100"),
     ("A100", "a100"),
     ("A30", "a30"),
-    # Workstations have it with less power, and figures are of servers.
+    # The workstation's model has less power, and the figures describe servers.
     ("RTX.PRO.6000.BLACKWELL.SERVER", "rtx_pro_6000_server"),
     ("L40S", "l40s"),
     ("L40", "l40"),
@@ -43,17 +43,17 @@ _TOKENS = (
 )
 _ONLY_SXM = frozenset({"gb200", "b300", "b200", "h200"})
 _BOTH_FORMS = frozenset({"h100", "a100", "v100"})
-#: Short names that are parts of other ones (A300, L4 in L40, T4 in T400): they count as words of their own alone.
+#: Short names that occur in other names (A300, L4 in L40, T4 in T400): they count only as separate words.
 _WORDS = frozenset({"A30", "L4", "T4", "GB10"})
 
 
 class HardwareUnknown(Exception):
-    """Neither the spec nor the cluster says what a request needs to know; the message says what to set."""
+    """Neither the spec nor the cluster has a necessary value. The message says which field to set."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """GPUs of one node. `vram_mib` of one of them."""
+    """GPUs of one node. `vram_mib`: memory of one GPU."""
 
     name: str
     product: str
@@ -62,20 +62,20 @@ class GpuNode:
 
     @property
     def kind(self) -> str:
-        """Its kind as in `spec.hardware.gpuSku`; the product's own name where it has no such kind."""
+        """Its kind as in `spec.hardware.gpuSku`; the product's name if there is no such kind."""
         return infer_sku(self.product) or self.product
 
 
 @dataclass(frozen=True, slots=True)
 class HardwarePlan:
-    """Hardware that a request is planned for, and what its status reports of it."""
+    """The hardware to plan a request for, and the hardware that its status reports."""
 
     planned: HardwareSpec
     status: HardwareStatus
 
 
 def infer_sku(product: str) -> str:
-    """Kind of GPU of a product name such as `NVIDIA-H100-80GB-HBM3`; empty where the kind is unknown."""
+    """The kind of GPU for a product name such as `NVIDIA-H100-80GB-HBM3`; empty if the kind is unknown."""
     name = product.upper()
     words = name.replace("-", " ").replace("_", " ").split()
     joined = "".join(words)
@@ -90,14 +90,14 @@ def infer_sku(product: str) -> str:
 
 
 def _is_sxm_memory(words: Sequence[str]) -> bool:
-    """H100s on SXM boards differ from others by their memory alone: `NVIDIA-H100-80GB-HBM3`; the PCIe ones say PCIe or NVL."""
+    """H100s on SXM boards are recognized only by their memory: `NVIDIA-H100-80GB-HBM3`; PCIe models have PCIe or NVL."""
     return "HBM3" in words and not {"PCIE", "NVL"} & set(words)
 
 
 def nodes_with_labels(nodes: Iterable[KubeObject]) -> list[GpuNode]:
-    """Whole GPUs that the GPU operator's labels report; nodes on which nothing is scheduled do not count.
+    """Whole GPUs from the labels of the GPU operator. Nodes on which nothing is scheduled do not count.
 
-    Parts of GPUs (MIG) are many on a node, and no engine spreads over several of them.
+    GPUs that are divided (MIG) do not count: a node has many parts, and no engine spans several of them.
     """
     observed = []
     for node in nodes:
@@ -110,13 +110,15 @@ def nodes_with_labels(nodes: Iterable[KubeObject]) -> list[GpuNode]:
 
 
 def _counts(node: KubeObject) -> bool:
-    """Whether something is scheduled on a node, and its GPUs are whole."""
+    """Whether pods are scheduled on a node, and its GPUs are whole."""
     product = objects.labels(node).get(labels.GPU_PRODUCT, "")
     return not node.get("spec", {}).get("unschedulable") and "MIG" not in product.upper().split("-")
 
 
 def held_against(reported: Iterable[GpuNode], nodes: Iterable[KubeObject]) -> list[GpuNode]:
-    """What exporters report, for nodes that count; no more GPUs than the node itself has, if it says so."""
+    """The exporters' report for nodes that count, limited to the number of GPUs in the node's own status, if it has
+    one.
+    """
     known = {node["metadata"]["name"]: node for node in nodes}
     kept = []
     for each in reported:
@@ -129,10 +131,10 @@ def held_against(reported: Iterable[GpuNode], nodes: Iterable[KubeObject]) -> li
 
 
 def kinds(nodes: Iterable[GpuNode]) -> list[GpuNodes]:
-    """Alike nodes put together, best first: most GPUs a node, then most memory (the reference's order), then most nodes.
+    """Groups of equal nodes, best first: most GPUs per node, then most memory (the reference's order), then most nodes.
 
-    Nodes with other counts of one kind of GPU are not alike: what fits on eight GPUs of a node does not fit on four.
-    Alike nodes whose products differ have no product together.
+    Nodes with different numbers of GPUs are not equal: an engine that needs eight GPUs of a node does not fit on four.
+    A group of different products has no product.
     """
     groups: dict[tuple[str, int], list[GpuNode]] = defaultdict(list)
     for node in nodes:
@@ -156,15 +158,15 @@ def _rank(each: GpuNodes) -> tuple[float, float, float, str]:
 
 
 def is_complete(hardware: HardwareSpec | None) -> bool:
-    """Whether nothing has to be discovered."""
+    """Whether the hardware needs no discovery."""
     needed = (hardware and hardware.gpu_sku, hardware and hardware.total_gpus, hardware and hardware.num_gpus_per_node)
     return all(needed)
 
 
 def complete(hardware: HardwareSpec | None, observed: Sequence[GpuNodes], *, cap: int, source: str) -> HardwarePlan:
-    """What the spec leaves out, from what was observed; `cap` bounds GPUs whose number the request leaves out.
+    """Complete the spec with observed hardware. `cap` limits the number of GPUs if the request does not set it.
 
-    HardwareUnknown where a value is in neither.
+    Raises HardwareUnknown if neither has a value.
     """
     asked = hardware or HardwareSpec()
     matching = [each for each in observed if not asked.gpu_sku or same_kind(asked.gpu_sku, each.gpu_sku)]
@@ -189,7 +191,7 @@ def complete(hardware: HardwareSpec | None, observed: Sequence[GpuNodes], *, cap
 
 
 def stated(hardware: HardwareSpec | None) -> HardwarePlan:
-    """Hardware of a request that switches discovery off. HardwareUnknown where it does not say what it needs to."""
+    """The hardware of a request that disables discovery. Raises HardwareUnknown if a necessary value is missing."""
     asked = hardware or HardwareSpec()
     if not asked.gpu_sku or not asked.num_gpus_per_node:
         raise HardwareUnknown(
@@ -206,9 +208,9 @@ def stated(hardware: HardwareSpec | None) -> HardwarePlan:
 
 
 def planned_product(status: KubeObject) -> str | None:
-    """Label of the nodes that a request is planned for, of its `status.hardware`; None where no single label selects them.
+    """The product label of the nodes to plan for, from `status.hardware`; None if no single label selects them.
 
-    Exporters report products, too, but the nodes then have no such label.
+    Exporters also report products, but then the nodes have no such label.
     """
     kind = (status.get("planned") or {}).get("gpuSku")
     if status.get("source") != NODE_LABELS:

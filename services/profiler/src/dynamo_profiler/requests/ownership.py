@@ -1,4 +1,4 @@
-"""Writing what belongs to requests: created where it is missing, corrected where it is managed, and never taken over."""
+"""Writes the objects of requests: creates missing ones, corrects managed ones, and never takes over others."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from dynamo_shared.kube.errors import AlreadyExists, NotFound
 
 
 class NameInUse(Exception):
-    """An object of the desired name exists, and is not managed by this platform."""
+    """An object of the desired name exists that this platform does not manage."""
 
     def __init__(self, resource: Resource, name: str) -> None:
         super().__init__(
@@ -20,28 +20,30 @@ class NameInUse(Exception):
 
 
 def is_managed(observed: KubeObject, request: str = "") -> bool:
-    """Whether this platform created an object; where `request` is given, for a request of that name."""
+    """Whether this platform created an object; with `request`, whether it did so for the request of that name."""
     own_labels = observed["metadata"].get("labels") or {}
     return own_labels.get(labels.MANAGED_BY) == OPERATOR and request in ("", own_labels.get(labels.REQUEST_NAME))
 
 
 async def write(kube: KubeClient, desired: KubeObject, is_own: Callable[[KubeObject], bool]) -> KubeObject:
-    """Create or correct an object. NameTaken where it exists and `is_own` denies it; KubeError as the API server says."""
+    """Create or correct an object. Raises NameInUse if it exists and `is_own` returns False; KubeError from the API
+    server.
+    """
     resource, key = of(desired), key_of(desired)
     try:
         observed = await kube.get(resource, key)
     except NotFound:
         try:
-            # Unlike an apply, this takes nothing over in a race.
+            # Unlike apply, create takes nothing over in a race.
             return await kube.create(resource, desired)
         except AlreadyExists:
             observed = await kube.get(resource, key)
     if not is_own(observed):
         raise NameInUse(resource, key.name)
-    # The uid is a precondition: another object that took the name meanwhile stays as it is.
+    # The uid is a precondition: another object that got the name meanwhile stays unchanged.
     return await kube.apply(resource, of_uid(desired, observed["metadata"]["uid"]))
 
 
 def owner_of(obj: KubeObject) -> KubeObject:
-    """The request as the controller of what is made for it."""
+    """The owner reference of the request, as the controller of its objects."""
     return controller_reference(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj["metadata"]["name"], obj["metadata"]["uid"])

@@ -1,7 +1,7 @@
-"""DynamoGraphDeploymentRequest -> a profiled, and where it asks for that deployed graph (operator behaviour, section 7.2).
+"""DynamoGraphDeploymentRequest -> a profiled and, if requested, deployed graph (operator behaviour, section 7.2).
 
-Each reconcile takes a request one step further, from what its status says and from what exists: a stop at any moment repeats
-at most the step that was under way.
+Each reconcile takes a request one step further, based on its status and on existing objects. After a stop at any
+moment, at most the current step is repeated.
 """
 
 from collections.abc import Awaitable, Callable
@@ -54,9 +54,9 @@ from dynamo_profiler.requests.thorough import ThoroughProfiling, names
 from dynamo_profiler.requests.validating import problems
 from dynamo_profiler.requests.work import Profilings
 
-#: Dropped where another operator has put it: there is nothing to do before a request may go.
+#: Removed if another operator added it: nothing needs to be done before a request is deleted.
 FINALIZER = "nvidia.com/finalizer"
-#: How often the pod of a profiling Job is checked. Seconds.
+#: Interval between checks of a profiling Job's pod. Seconds.
 POD_INTERVAL = 10.0
 _AFTER_VALIDATION = frozenset(RequestPhase) - {RequestPhase.PENDING}
 _CHANGE_REJECTED = "SpecChangeRejected"
@@ -71,7 +71,7 @@ _NOT_MEASURABLE = (
 
 @dataclass(frozen=True, slots=True)
 class RequestReconciler:
-    """Takes one request a step further, and reports it."""
+    """Takes one request one step further, and reports it."""
 
     kube: KubeClient
     cache: ObjectCache
@@ -86,7 +86,7 @@ class RequestReconciler:
     large: Offload
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One reconcile. Raises KubeError where the API server is away: the queue comes back to it."""
+        """Reconcile once. Raises KubeError if the API server does not answer: the queue retries."""
         obj = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
         if obj is None:
             return Result()
@@ -115,7 +115,7 @@ class RequestReconciler:
         return await step(obj, draft) if step else Result()
 
     def _was_changed(self, obj: KubeObject, draft: StatusDraft) -> bool:
-        """Whether the spec is another one than was observed, and that was not reported yet."""
+        """Whether the spec differs from the observed one, and the status does not report this yet."""
         generation = objects.generation(obj)
         reported = draft.condition(VALIDATION) or {}
         return generation not in (
@@ -201,7 +201,7 @@ class RequestReconciler:
             if step is not None:
                 draft.at(*step)
             result = await self._write(obj, draft, urgent=False)
-            # What holds a pod up only the pod says, and no event reports it.
+            # Only the pod shows why it does not start; no event reports it.
             is_polled = spec.search_strategy == "thorough" and result.requeue_after is None
             return Result(POD_INTERVAL) if is_polled else result
         if isinstance(outcome, ProfilingFailed):
@@ -215,7 +215,7 @@ class RequestReconciler:
         return result
 
     def _asked(self, key: ObjectKey) -> ProfilingRequest:
-        """A request that is profiled; the work for one that is gone has ended."""
+        """The request to profile. Work for a deleted request has already ended."""
         obj = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
         assert obj is not None
         return self._profiling_request(obj, spec_of(obj), StatusDraft(obj, self.now()))
@@ -260,10 +260,11 @@ class RequestReconciler:
             draft.say(remark.reason, True, remark.reason, remark.message)
         draft.say(OBJECTIVE_MET, *_objective(result, message))
         try:
-            # Still profiling: that there is a result is news once the API server has it, and another phase takes no more room.
+            # The phase is still profiling: the result is reported after the API server has it. Another phase needs no
+            # more space.
             await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj, draft.done(), urgent=True)
         except Invalid as error:
-            # Large overrides are in the spec and in the result, and an object has no room for both.
+            # Large overrides are both in the spec and in the result, and an object may lack space for both.
             why = f"the result cannot be written into the status: {error}; make spec.overrides smaller in a new request"
             self.announcer.announce(obj, events.PROFILING_FAILED(in_own_words(why, obj)))
             return await self._write(obj, StatusDraft(obj, self.now()).fail(SPEC_GENERATED, "GenerationFailed", why))
@@ -290,7 +291,7 @@ class RequestReconciler:
         return await self._write(obj, draft)
 
     async def _failed(self, obj: KubeObject, draft: StatusDraft) -> Result:
-        """Nothing is done of itself. A graph that a user made of the result since then is followed."""
+        """Do nothing, except follow a graph that a user created from the result since the failure."""
         resumed = await self.deploying.resume(obj, draft)
         return await self._write(obj, draft) if resumed or draft.recovers else Result()
 
@@ -307,7 +308,7 @@ class RequestReconciler:
 
 
 def reconcile_failed(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
-    """What a request says of a reconcile that raised an error, and what is reported."""
+    """The status of a request whose reconcile raised an error, and the event."""
     draft = StatusDraft(obj, now)
     draft.put(phase=draft.phase.value).say(RECONCILED, False, events.RECONCILE_FAILED.name, message)
     status = draft.done()
@@ -315,10 +316,10 @@ def reconcile_failed(obj: KubeObject, message: str, now: datetime) -> tuple[Kube
 
 
 def _is_approved(obj: KubeObject, draft: StatusDraft) -> bool:
-    """Whether a change of a request whose result waits deploys it: it switched `autoApply` on, as from Dynamo 1.5 on.
+    """Whether a change to a request with a waiting result deploys the result: it enabled `autoApply`, like Dynamo 1.5.
 
-    Not after a change that was rejected: what would be deployed was made for another spec. Releases before this one, and the
-    operator up to 1.4, rejected the switch, too, and an upgrade must not take GPUs for a request that was given up.
+    Not after a rejected change: the result was computed for another spec. Earlier releases, and the operator up to 1.4,
+    also rejected this change, and an upgrade must not use GPUs for an abandoned request.
     """
     waits = draft.phase is RequestPhase.READY and bool(draft.status.get("dgdName"))
     rejected = (draft.condition(VALIDATION) or {}).get("reason") == _CHANGE_REJECTED
@@ -326,7 +327,7 @@ def _is_approved(obj: KubeObject, draft: StatusDraft) -> bool:
 
 
 def _objective(result: ProfilingResult, message: str) -> tuple[bool | None, str, str]:
-    """Whether the times are kept: status, reason and message of the condition."""
+    """Whether the latencies are kept: status, reason and message of the condition."""
     why = "; ".join(remark.message for remark in result.remarks) or message
     if result.selected.figures.meets_sla is None:
         return None, "NotEstimated", why

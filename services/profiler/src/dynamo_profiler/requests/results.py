@@ -1,4 +1,4 @@
-"""The result of profiling, as a request's status reports it."""
+"""The result of profiling in a request's status."""
 
 import json
 from collections.abc import Iterator
@@ -10,17 +10,18 @@ from dynamo_shared.api.v1beta1.request import Figures, ParetoConfig, ProfilingRe
 
 from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingResult
 
-#: Graphs of the Pareto front that a status holds: an object of Kubernetes has its limits.
+#: Largest number of graphs of the Pareto front in a status, because the size of a Kubernetes object is limited.
 MAX_POINTS = 32
-#: Together they stay well below the 1.5 MiB that etcd takes of one object; large overrides are in each. Bytes.
+#: Their total size stays well below etcd's limit of 1.5 MiB for an object; each contains large overrides. Bytes.
 MAX_BYTES = 768 * 1024
 
 
 def results_status(request: KubeObject, result: ProfilingResult) -> KubeObject:
-    """`status.profilingResults`: the selected graph, and the Pareto front in the profiler's order; each with its figures.
+    """`status.profilingResults`: the selected graph, and the Pareto front in the profiler's order, each with its
+    figures.
 
-    As many points of the front as an object has room for: the first ones. Graphs have what identifies them as made for the
-    request, so that one that a user applies is known.
+    Has the first points of the front that fit into an object. The labels of graphs name the request, so that a graph
+    that a user applies is recognized.
     """
     return to_dict(
         ProfilingResults(
@@ -49,5 +50,5 @@ def _size(candidate: DeploymentCandidate) -> int:
 
 
 def rounded(figures: Figures) -> Figures:
-    """The same, to three decimals."""
+    """The figures, rounded to three decimals."""
     return figures.model_copy(update={name: round(each, 3) for name, each in figures if isinstance(each, float)})

@@ -1,4 +1,4 @@
-"""GPUs that drivers of dynamic resource allocation publish as ResourceSlices, for nodes that no label describes. Pure."""
+"""GPUs from ResourceSlices of drivers for dynamic resource allocation, for nodes without labels. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -14,9 +14,9 @@ _MIB = 1024 * 1024
 
 
 def nodes_with_slices(slices: Iterable[KubeObject], nodes: Iterable[KubeObject]) -> list[GpuNode]:
-    """Whole GPUs by node. Nodes on which nothing is scheduled do not count, nor GPUs without product or memory.
+    """Whole GPUs by node. Ignores nodes on which nothing is scheduled, and GPUs without product or memory.
 
-    A node's GPUs are alike: where they are not, the kind that there is most of counts.
+    If a node has several kinds of GPUs, the most frequent kind counts.
     """
     schedulable = {node["metadata"]["name"] for node in nodes if not (node.get("spec") or {}).get("unschedulable")}
     observed: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -32,7 +32,7 @@ def nodes_with_slices(slices: Iterable[KubeObject], nodes: Iterable[KubeObject])
 
 
 def _vram(device: Mapping[str, Any]) -> int:
-    """MiB of a GPU; 0 where they are not known."""
+    """Memory of a GPU in MiB; 0 if unknown."""
     capacity = device.get("capacity") or {}
     try:
         memory = int(quantity.parse((capacity.get("memory") or {}).get("value") or "0"))

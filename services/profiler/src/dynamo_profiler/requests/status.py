@@ -1,4 +1,6 @@
-"""Status of a DynamoGraphDeploymentRequest: phases, and conditions that say why (operator behaviour, section 7.2). Pure."""
+"""Status of a DynamoGraphDeploymentRequest: phases, and conditions with reasons (operator behaviour, section 7.2).
+Pure.
+"""
 
 from datetime import datetime
 from typing import Any, Self
@@ -11,14 +13,14 @@ from dynamo_shared.api.v1beta1.request import ProfilingPhase, RequestPhase
 
 VALIDATION, PROFILING, SPEC_GENERATED = "Validation", "Profiling", "SpecGenerated"
 DEPLOYMENT_READY, SUCCEEDED = "DeploymentReady", "Succeeded"
-#: Reports what the user has to know of a result, such as an objective that nothing meets.
+#: Condition with information on a result for the user, such as an objective that nothing meets.
 OBJECTIVE_MET = "ObjectiveMet"
-#: Says that a reconcile failed; gone with the next one that does not.
+#: Condition of a failed reconcile; the next successful one removes it.
 RECONCILED = "Reconciled"
 
 _IN_ORDER = (VALIDATION, PROFILING, SPEC_GENERATED, OBJECTIVE_MET, DEPLOYMENT_READY, SUCCEEDED)
 
-#: What the sum of a phase is: whether the request succeeded, and the reason.
+#: Phase -> status of the Succeeded condition, and its reason.
 _SUMS = {
     RequestPhase.PENDING: (False, "Pending"),
     RequestPhase.PROFILING: (False, "Profiling"),
@@ -30,33 +32,33 @@ _SUMS = {
 
 
 class StatusDraft:
-    """The next status of a request, made from the present one step by step."""
+    """The next status of a request, built from the current one step by step."""
 
     def __init__(self, obj: KubeObject, now: datetime) -> None:
         self._obj = obj
         self._now = now
         self.status: KubeObject = dict(obj.get("status") or {})
         self._conditions = {entry["type"]: entry for entry in self.status.pop("conditions", [])}
-        #: Whether the last reconcile failed, and the status says so: this one takes that back.
+        #: Whether the status reports a failure of the last reconcile, which this one removes.
         self.recovers = self._conditions.pop(RECONCILED, None) is not None
 
     @property
     def phase(self) -> RequestPhase:
-        """Where the request is."""
+        """The phase of the request."""
         return RequestPhase(self.status.get("phase") or RequestPhase.PENDING)
 
     def condition(self, type_: str) -> dict[str, Any] | None:
-        """The condition of a type, as it is drafted."""
+        """The drafted condition of a type."""
         return self._conditions.get(type_)
 
     def say(self, type_: str, status: bool | None, reason: str, message: str) -> Self:
-        """Sets a condition; its message names fields as the request does."""
+        """Set a condition. Its message names fields like the request does."""
         words = in_own_words(message, self._obj)
         self._conditions[type_] = condition_of(self._obj, type_, status, reason, words, now=self._now)
         return self
 
     def put(self, **fields: Any) -> Self:
-        """Sets fields of the status, by their names there; None takes one out."""
+        """Set fields of the status by name; None removes a field."""
         for name, value in fields.items():
             if value is None:
                 self.status.pop(name, None)
@@ -65,32 +67,34 @@ class StatusDraft:
         return self
 
     def enter(self, phase: RequestPhase, message: str, reason: str = "") -> Self:
-        """Enters a phase, and sums up; `reason` where the phase's own word does not do."""
+        """Enter a phase, and set the Succeeded condition. `reason` replaces the phase's default reason."""
         self.status["phase"] = phase.value
         succeeded, usual = _SUMS[phase]
         return self.say(SUCCEEDED, succeeded, reason or usual, message)
 
     def observe(self) -> Self:
-        """The status is about the spec as it is now."""
+        """Set the observed generation to the current spec's."""
         return self.put(observedGeneration=objects.generation(self._obj))
 
     def at(self, phase: ProfilingPhase, message: str) -> Self:
-        """Profiling is at a step."""
+        """Set the current step of profiling."""
         reason = "Completed" if phase is ProfilingPhase.DONE else phase.value
         self.put(profilingPhase=phase.value)
         return self.say(PROFILING, False, reason, message).enter(RequestPhase.PROFILING, message)
 
     def fail(self, type_: str, reason: str, message: str) -> Self:
-        """Nothing will come of the request as it is; `type_` is the condition that says why."""
+        """Fail the request in its current form. `type_`: the condition with the cause."""
         return self.say(type_, False, reason, message).enter(RequestPhase.FAILED, message)
 
     def fail_profiling(self, message: str, reason: str = "") -> Self:
-        """Profiling failed at the step that it was at, which stays in the status: both conditions name it, or `reason`."""
+        """Fail profiling at its current step, which stays in the status. Both conditions have the step or `reason` as
+        reason.
+        """
         named = reason or f"{self.status.get('profilingPhase') or ProfilingPhase.INITIALIZING.value}Failed"
         return self.say(PROFILING, False, named, message).enter(RequestPhase.FAILED, message, named)
 
     def done(self) -> KubeObject:
-        """The status."""
+        """The finished status."""
         known = [self._conditions[type_] for type_ in _IN_ORDER if type_ in self._conditions]
         others = [entry for type_, entry in self._conditions.items() if type_ not in _IN_ORDER]
         return {**self.status, "conditions": [*known, *others]}

@@ -1,4 +1,4 @@
-"""Whether a request can be worked on. Admission says much of it at creation; a request may have come in without it."""
+"""Validates a request again: admission checks much of this at creation, but a request may have bypassed admission."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from dynamo_shared.api.untrusted.reading import items
 from dynamo_shared.api.validation import Facts, validate
 
 _JOB = "spec.overrides.profilingJob"
-#: Numbers of a Job, and the least of each.
+#: Number fields of a Job, and their minimum.
 _WHOLE = {
     "backoffLimit": 0,
     "activeDeadlineSeconds": 1,
@@ -21,9 +21,9 @@ _WHOLE = {
 
 
 def problems(obj: KubeObject, facts: Facts) -> list[FieldError]:
-    """What must change in a request before it can be profiled, with paths; empty where nothing must."""
+    """Errors, with paths, that prevent profiling of a request; empty if there are none."""
     errors = [*schema_errors(obj), *validate(obj, None, facts).errors]
-    # A schema that does not hold says more than numbers of the wrong type would.
+    # Errors of the schema say more than errors about numbers of the wrong type.
     return errors or [*_values(obj.get("spec") or {}), *_job(obj.get("spec") or {})]
 
 
@@ -43,7 +43,7 @@ def _values(spec: KubeObject) -> Iterator[FieldError]:
 
 
 def _job(spec: KubeObject) -> Iterator[FieldError]:
-    """Parts of `overrides.profilingJob` that are merged one by one; the rest is the API server's to judge."""
+    """Checks the parts of `overrides.profilingJob` that are merged one by one. The API server checks the rest."""
     job = (spec.get("overrides") or {}).get("profilingJob") or {}
     for name, least in _WHOLE.items():
         value = job.get(name)

@@ -1,4 +1,4 @@
-"""Profiling that is under way in this process: one task a request, owned here, and what came of it."""
+"""The running profilings of this process: one task for each request, owned here, and their outcomes."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,22 +28,22 @@ class _Work:
 
 
 class Profilings:
-    """Starts, follows and stops profiling. `moved` is called with the key of a request that is a step further, or through."""
+    """Starts, follows and stops profiling. `moved` is called with a request's key after each step and at the end."""
 
     def __init__(self, profile: ProfileRequest, moved: Callable[[ObjectKey], None], at_once: int) -> None:
-        """`at_once`: requests of one namespace that are profiled at a time; its others wait, and those of others do not."""
+        """`at_once`: largest number of profilings of a namespace at a time. Other namespaces do not wait for these."""
         self._result_for = profile
         self._moved = moved
         self._at_once = at_once
         self._works: dict[str, _Work] = {}
-        """by uid of the request; they go when the outcome is in the request's status, or the request is gone"""
+        """by uid of the request; removed when the request's status has the outcome, or the request is deleted"""
         self._stopping: set[asyncio.Task[None]] = set()
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def ensure(self, uid: str, key: ObjectKey, asked: Callable[[], ProfilingRequest]) -> None:
-        """Profiles a request, unless that is under way or done already.
+        """Start profiling a request, unless it is running or done.
 
-        `asked` gives it when its turn comes: thousands may wait, and each may have a megabyte.
+        `asked` returns the request when its turn comes: thousands may wait, and each may have a megabyte.
         """
         if uid in self._works:
             return
@@ -51,34 +51,34 @@ class Profilings:
         self._works[uid] = _Work(key, task, (ProfilingPhase.INITIALIZING, "waiting for its turn"))
 
     def step(self, uid: str) -> tuple[ProfilingPhase, str] | None:
-        """How far profiling is, and a sentence about it; None where none is under way."""
+        """The phase of a running profiling, and a sentence about it; None if none is running."""
         work = self._works.get(uid)
         return work.step if work else None
 
     def outcome(self, uid: str) -> Outcome | None:
-        """What came of it; None as long as it goes on."""
+        """The outcome; None while profiling is running."""
         work = self._works.get(uid)
         return work.outcome if work else None
 
     def stop(self, uid: str) -> None:
-        """Ends the work for a request, and forgets it."""
+        """End the work for a request, and forget it."""
         if (work := self._works.pop(uid, None)) is not None and not work.task.done():
             work.task.cancel()
             self._stopping.add(work.task)
             work.task.add_done_callback(self._stopping.discard)
 
     def stop_where(self, concerns: Callable[[ObjectKey], bool]) -> None:
-        """Ends the work for keys that another replica has now."""
+        """End the work for keys that another replica owns now."""
         for uid in [uid for uid, work in self._works.items() if concerns(work.key)]:
             self.stop(uid)
 
     async def release(self, concerns: Callable[[ObjectKey], bool]) -> None:
-        """Ends the work for keys that another replica is to have, and returns when it has ended."""
+        """End the work for keys that another replica will own, and wait until it has ended."""
         self.stop_where(concerns)
         await asyncio.gather(*self._stopping, return_exceptions=True)
 
     async def run(self) -> None:
-        """Owns the tasks: they end with it."""
+        """Own the tasks until cancelled; they end with this method."""
         try:
             await asyncio.Event().wait()
         finally:

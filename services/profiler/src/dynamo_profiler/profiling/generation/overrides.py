@@ -27,7 +27,7 @@ _IDENTITY = frozenset({"apiVersion", "kind", "status"})
 _NAMED = frozenset({"components", "containers", "initContainers", "volumes", "env", "volumeMounts"})
 #: Entries of these lists replace the entry of the same name: a variable has either a value or a source.
 _WHOLE = frozenset({"env"})
-#: This project's name of a worker -> its name in base graphs of the reference's profiler.
+#: This project's name of a worker -> ends of its names in base graphs of the reference's profiler.
 _ALIASES = {
     "prefill": ("prefillworker",),
     "decode": ("decodeworker",),

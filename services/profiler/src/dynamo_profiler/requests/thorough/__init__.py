@@ -1,4 +1,4 @@
-"""Thorough profiling: the reference's Job measures engines on the cluster, and its output ConfigMap says what came of it."""
+"""Thorough profiling: the reference's Job measures engines on the cluster, and writes its result to a ConfigMap."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -33,38 +33,38 @@ from dynamo_profiler.requests.thorough import access, names
 from dynamo_profiler.requests.thorough.job import profiling_job
 from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
 
-#: Pods that are read: a Job has one, and others where it tries again. Users may label thousands so, of a megabyte each.
+#: Largest number of pods to read: a Job has one, or more after retries. Users may label thousands of a megabyte each.
 _MOST_PODS = 8
 
 log = structlog.get_logger("dynamo.planner.profiling")
 
 ProfilingProgress: TypeAlias = tuple[tuple[ProfilingPhase, str] | None, ProfilingResult | ProfilingFailed | None]
-"""Progress of profiling, and its result as soon as that is known."""
+"""Progress of profiling, and its result when it is known."""
 
 Reader: TypeAlias = Callable[[ProfilingRequest, Mapping[str, str]], ProfilingResult]
-"""Makes a result of the data of an output ConfigMap; ProfilingFailed where that is not a result."""
+"""Parses the data of an output ConfigMap. Raises ProfilingFailed if it is not a result."""
 
 
 RequireCandidates: TypeAlias = Callable[[ProfilingRequest], None]
-"""ProfilingFailed where there is no engine that could be measured. May read files."""
+"""Raises ProfilingFailed if there is no engine to measure. May read files."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuringBudget:
-    """What measuring may cost: seconds, and hours of GPUs (0: any)."""
+    """Limits of measuring: seconds, and GPU hours (0: unlimited)."""
 
     seconds: float
     gpu_hours: float
 
     def deadline(self, gpus: int) -> int:
-        """Seconds for a request that may use so many GPUs at once."""
+        """Time limit in seconds for a request that may use `gpus` GPUs at once."""
         by_gpus = self.gpu_hours * 3600 / max(gpus, 1) if self.gpu_hours > 0 else self.seconds
         return max(1, int(min(self.seconds, by_gpus)))
 
 
 @dataclass(frozen=True, slots=True)
 class ThoroughProfiling:
-    """Begins Jobs and follows them."""
+    """Starts and follows Jobs."""
 
     kube: KubeClient
     cache: ObjectCache
@@ -77,11 +77,11 @@ class ThoroughProfiling:
     now: Callable[[], datetime]
 
     async def begin(self, obj: KubeObject, request: ProfilingRequest) -> bool:
-        """Creates the Job; False where that of an earlier request of the name, which is deleted, goes first.
+        """Create the Job. Returns False while the Job of an earlier request of the name is being deleted.
 
-        The output of such a request is removed.
+        Removes the output of such a request.
 
-        KubeError where it is refused, ProfilingFailed where it would measure nothing, or its name is taken.
+        Raises KubeError if the API server refuses, ProfilingFailed if nothing would be measured, or the name is in use.
         """
         await asyncio.to_thread(self.require_candidates, request)
         await self._remove_output(obj, request)
@@ -108,14 +108,16 @@ class ThoroughProfiling:
         return True
 
     async def follow(self, obj: KubeObject, request: ProfilingRequest) -> ProfilingProgress:
-        """How a Job goes. What the profiler wrote counts, however its Job ended and whether or not that is still there."""
+        """The progress of a Job. The profiler's output counts, however the Job ended, and also if the Job no longer
+        exists.
+        """
         name = names.job(request.name)
         job = await self._job(obj, request)
         ended = end_of(job, self.now()) if job is not None else None
         key = ObjectKey(request.namespace, names.output(request.name))
         output = _of(obj, self.cache.get(CONFIG_MAPS, key))
         if (job is None or ended is not None) and _data(output).get(names.STATUS) not in names.LAST:
-            # It was written before the Job ended, and may still be on its way to us.
+            # The output was written before the Job ended, but may not have arrived in the cache yet.
             output = _of(obj, await get_if_present(self.kube, CONFIG_MAPS, key))
         data = _data(output)
         if data.get(names.STATUS) == names.SUCCESS and data.get(names.FINAL_CONFIG):
@@ -131,25 +133,25 @@ class ThoroughProfiling:
                 f"Job {name} ended without a result: ConfigMap {names.output(request.name)} has no {names.FINAL_CONFIG}"
             )
             return None, ProfilingFailed("OutputMissing", lacking)
-        # Why there is no pod only Events say, which are not watched.
+        # Only Events, which are not watched, show why there is no pod.
         unknown = await self._events(job) if output is None and not pods else ()
         return step_of(output, pods, unknown), None
 
     async def _result(self, request: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult | ProfilingFailed:
         try:
-            # Seconds, where the output is as large as a ConfigMap can be.
+            # Takes seconds if the output is as large as a ConfigMap can be.
             return await asyncio.to_thread(self.read, request, data)
         except ProfilingFailed as unreadable:
             return unreadable
         except Exception as error:
-            # The output may have any content, and reading it again gives the same.
+            # The output may have any content, and reading it again would give the same error.
             log.exception("the output of a profiling job cannot be read", request=request.name)
             return ProfilingFailed(
                 "GenerationFailed", f"the profiling job's output cannot be read: {quoted(repr(error))}"
             )
 
     async def _job(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
-        """The request's Job; news of it may be late, and be about that of an earlier request of the name."""
+        """The request's Job. The cache may be late, and have the Job of an earlier request of the name."""
         key = ObjectKey(request.namespace, names.job(request.name))
         return _of(obj, self.cache.get(JOBS, key)) or _of(obj, await get_if_present(self.kube, JOBS, key))
 
@@ -176,7 +178,7 @@ class ThoroughProfiling:
 
 
 def _of(obj: KubeObject, child: KubeObject | None) -> KubeObject | None:
-    """The child, where it is that of this request."""
+    """The child if it belongs to this request."""
     return child if child is not None and _is_of(child, obj) else None
 
 
@@ -185,7 +187,7 @@ def _data(output: KubeObject | None) -> Mapping[str, str]:
 
 
 def _goes(job: KubeObject, request: ProfilingRequest) -> bool:
-    """Whether Kubernetes deletes a Job: with the request that owned it, or by itself."""
+    """Whether Kubernetes deletes a Job: with its owner, an earlier request, or on its own."""
     owner = objects.controller_of(job) or {}
     return objects.is_deleting(job) or (owner.get("kind"), owner.get("name")) == (
         DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind,
@@ -194,7 +196,7 @@ def _goes(job: KubeObject, request: ProfilingRequest) -> bool:
 
 
 def _is_of(child: KubeObject, obj: KubeObject) -> bool:
-    """Whether something belongs to this very request: by owner, or by the mark of its uid."""
+    """Whether an object belongs to this very request: by its owner, or by the label with the uid."""
     uid, metadata = obj["metadata"]["uid"], child["metadata"]
     owners = metadata.get("ownerReferences") or ()
     return any(each["uid"] == uid for each in owners) or (objects.annotations(child).get(keys.REQUEST_UID) == uid)

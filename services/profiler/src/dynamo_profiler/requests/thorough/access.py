@@ -1,4 +1,4 @@
-"""What the profiling Job may do: an account of its own in the request's namespace. Pure."""
+"""The rights of the profiling Job: its own ServiceAccount in the request's namespace. Pure."""
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
@@ -6,7 +6,7 @@ from dynamo_shared.api.resources import GROUP, ROLE_BINDINGS, ROLES, SERVICE_ACC
 
 from dynamo_profiler.requests.thorough import names
 
-#: It makes candidates as graphs, reads how their pods do, and the relay writes one ConfigMap.
+#: The Job creates candidates as graphs and reads the status of their pods; the relay writes one ConfigMap.
 RULES: tuple[KubeObject, ...] = (
     {
         "apiGroups": [GROUP],
@@ -19,7 +19,9 @@ RULES: tuple[KubeObject, ...] = (
 
 
 def objects(namespace: str, cluster_role: str) -> list[KubeObject]:
-    """Account, role and binding; bound to a ClusterRole instead of a role of our own where its name is given."""
+    """ServiceAccount, Role and RoleBinding. With `cluster_role`, the binding refers to this ClusterRole, without a
+    Role.
+    """
     metadata = {"name": names.SERVICE_ACCOUNT, "namespace": namespace, "labels": {labels.MANAGED_BY: OPERATOR}}
     made: list[KubeObject] = [{**SERVICE_ACCOUNTS.type_meta, "metadata": metadata}]
     if not cluster_role:
@@ -28,7 +30,7 @@ def objects(namespace: str, cluster_role: str) -> list[KubeObject]:
     made.append(
         {
             **ROLE_BINDINGS.type_meta,
-            # A binding cannot be changed to another role: each has a name of its own.
+            # The role of a binding cannot be changed: each binding has a separate name.
             "metadata": {**metadata, "name": f"{names.SERVICE_ACCOUNT}-{name}" if cluster_role else name},
             "roleRef": {"apiGroup": ROLES.group, "kind": kind, "name": name},
             "subjects": [{"kind": "ServiceAccount", "name": names.SERVICE_ACCOUNT, "namespace": namespace}],

@@ -17,16 +17,17 @@ from dynamo_profiler.requests.thorough import names
 from dynamo_profiler.requests.thorough.overrides import merge_job
 
 PROFILER_APP = "dynamo-profiler"
-#: With what the pod says, as Pod Security `restricted` requires: elsewhere it changes nothing for the profiler.
+#: Together with the pod's settings, this satisfies Pod Security `restricted`. Elsewhere it does not affect the
+#: profiler.
 _RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 def profiling_job(
     obj: KubeObject, request: ProfilingRequest, infrastructure: Infrastructure, *, image: str, deadline: int
 ) -> KubeObject:
-    """The Job of a request. `deadline` bounds its seconds; the request's own override of it can only be shorter.
+    """The Job of a request. `deadline` limits its seconds; the request's override can only shorten it.
 
-    The profiler has the addresses that all workloads have: planners of the graph that it writes ask the same Prometheus.
+    The profiler gets the addresses that all workloads get: planners in the resulting graph use the same Prometheus.
     """
     metadata = obj["metadata"]
     job_labels = {labels.PROFILER_APP: PROFILER_APP, labels.PROFILER_REQUEST: request.name, **_labels(request)}
@@ -69,7 +70,7 @@ def profiling_job(
 
 
 def spec_for_profiler(request: ProfilingRequest) -> str:
-    """The request's spec as the profiler gets it: with the hardware that is planned for."""
+    """The request's spec for the profiler, with the hardware to plan for."""
     return json.dumps(to_dict(request.spec), sort_keys=True)
 
 
@@ -117,14 +118,14 @@ def _profiler(obj: KubeObject, request: ProfilingRequest, infrastructure: Infras
         "workingDir": "/workspace",
         "env": sorted(variables, key=lambda each: str(each["name"])),
         "volumeMounts": mounts,
-        # The end of its log is in the pod's status then, which needs no right to read logs.
+        # The pod's status then contains the end of its log, which needs no right to read logs.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": dict(_RESTRICTED),
     }
 
 
 def _relay(obj: KubeObject, request: ProfilingRequest, image: str) -> KubeObject:
-    """A sidecar that Kubernetes ends after the profiler, by which time all is written."""
+    """A sidecar. Kubernetes ends it after the profiler, when all files are written."""
     config_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -149,7 +150,7 @@ def _relay(obj: KubeObject, request: ProfilingRequest, image: str) -> KubeObject
 
 
 def relay_source() -> str:
-    """Source of the relay, as the profiling pod runs it."""
+    """The source of the relay, which the profiling pod runs."""
     return resources.files("dynamo_profiler.requests.thorough").joinpath("relay.py").read_text()
 
 

@@ -1,4 +1,4 @@
-"""Names of what a thorough profiling makes (operator behaviour, section 7.7)."""
+"""Names of the objects of thorough profiling (operator behaviour, section 7.7)."""
 
 import hashlib
 
@@ -24,17 +24,17 @@ FINAL_CONFIG, STATUS, ERROR, PHASE, MESSAGE, WEB_DATA = (
     "message",
     "webui_data.json",
 )
-#: What the profiler's status is when it has ended.
+#: Values of the profiler's status after its end.
 SUCCESS, FAILED = "success", "failed"
 LAST = (SUCCESS, FAILED)
 
-#: A Job's name is a label of its pods. Characters.
+#: Largest length of a Job's name, which is a label of its pods. Characters.
 _MAX_JOB = 63
 _DIGEST = 6
 
 
 def job(request: str) -> str:
-    """Name of a request's Job; shortened with a hash where it must be."""
+    """The name of a request's Job, shortened with a hash if necessary."""
     full = f"profile-{request}"
     if len(full) <= _MAX_JOB:
         return full
@@ -43,5 +43,5 @@ def job(request: str) -> str:
 
 
 def output(request: str) -> str:
-    """Name of a request's output ConfigMap."""
+    """The name of a request's output ConfigMap."""
     return f"dgdr-output-{request}"

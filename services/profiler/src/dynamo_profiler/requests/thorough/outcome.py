@@ -1,4 +1,4 @@
-"""How a profiling Job goes, and what came of it, from the Job, its pods and the output ConfigMap. Pure."""
+"""Progress and outcome of a profiling Job, from the Job, its pods and the output ConfigMap. Pure."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,16 +15,17 @@ from dynamo_shared.kube.events import newest_refusal
 from dynamo_profiler.profiling.results import ProfilingFailed
 from dynamo_profiler.requests.thorough import names
 
-#: Of what a profiler wrote last, in a status, without what looks like a secret. The whole is in its log. Characters.
+#: Length of the end of a profiler's output in a status, with secrets removed. Its log has everything. Characters.
 TAIL = 400
-#: The condition of a Job that fails as soon as its pods have ended, and how long these may take beyond their own. Seconds.
+#: The condition of a failing Job whose pods have not ended, and the time that they may need beyond their grace period.
+#: Seconds.
 _FAILING, END_WITHIN = "FailureTarget", 300.0
-#: What comes before the reason in a refusal of the API server.
+#: Text before the reason in a refusal of the API server.
 _FORBIDDEN = " is forbidden: "
 
 
 class JobOutcome(NamedTuple):
-    """Whether a Job has ended, and how."""
+    """How a Job ended."""
 
     succeeded: bool
     reason: str
@@ -32,9 +33,10 @@ class JobOutcome(NamedTuple):
 
 
 def end_of(job: KubeObject, now: datetime) -> JobOutcome | None:
-    """How a Job ended; None while it runs, or its pod may still hand something over.
+    """How a Job ended; None while it runs, or while its pod may still write output.
 
-    From Kubernetes 1.31 on, a Job has failed only when its pod has ended: on a node that is lost, that takes as long as it is.
+    From Kubernetes 1.31 on, a Job has failed only when its pods have ended, which on a lost node never happens by
+    itself.
     """
     for type_, succeeded in (("Complete", True), ("Failed", False)):
         if objects.is_true(job, type_):
@@ -51,7 +53,7 @@ def _outcome(job: KubeObject, type_: str, succeeded: bool) -> JobOutcome:
 
 
 def _is_overdue(job: KubeObject, now: datetime) -> bool:
-    """Whether the pod of a Job that fails has had time enough to end."""
+    """Whether the pods of a failing Job have had enough time to end."""
     since = times.moment((objects.condition(job, _FAILING) or {}).get("lastTransitionTime") or "")
     pod = ((job.get("spec") or {}).get("template") or {}).get("spec") or {}
     grace = pod.get("terminationGracePeriodSeconds") or 0
@@ -61,7 +63,9 @@ def _is_overdue(job: KubeObject, now: datetime) -> bool:
 def step_of(
     output: KubeObject | None, pods: Iterable[KubeObject], events: Iterable[KubeObject] = ()
 ) -> tuple[ProfilingPhase, str]:
-    """What profiling is at: what the profiler says, or what holds its pod up: `events` are the Job's while it has no pod."""
+    """The current step of profiling: the profiler's report, or the reason that its pod does not start. `events`: the
+    Job's, while it has no pod.
+    """
     data = (output or {}).get("data") or {}
     known = {phase.value: phase for phase in ProfilingPhase}
     phase = known.get(data.get(names.PHASE, ""), ProfilingPhase.INITIALIZING)
@@ -72,14 +76,14 @@ def step_of(
 
 
 def failure(output: KubeObject | None, ended: JobOutcome | None, pods: Iterable[KubeObject]) -> ProfilingFailed | None:
-    """Why there is no result: the profiler's word before the Job's, and its last lines; None where there may yet be one."""
+    """Why there is no result, from the profiler before the Job, with its last lines; None if a result may still come."""
     data = (output or {}).get("data") or {}
     own = data.get(names.ERROR, "") if data.get(names.STATUS) == names.FAILED else ""
     if not own and (ended is None or ended.succeeded):
         return None
     reason = "" if own or ended is None or ended.reason != "DeadlineExceeded" else "BudgetExceeded"
     pods = list(pods)
-    # A Job reports how often it may try, and nothing of what ended its pod.
+    # A Job reports its number of attempts, but not what ended its pod.
     cause = "" if reason else next(filter(None, map(_ended_by, pods)), "")
     said = quoted(own, TAIL) or f"the profiling Job failed: {cause or (ended.message if ended else '')}"
     last = next(filter(None, map(_last_words, pods)), "")
@@ -108,12 +112,12 @@ def _refused(events: Iterable[KubeObject]) -> str:
     if newest is None:
         return ""
     note = str(newest.get("note", ""))
-    # Each attempt has another name.
+    # Each attempt has a different pod name, so the name is omitted.
     return f"the profiling pod is refused: {quoted(note.partition(_FORBIDDEN)[2] or note, TAIL)}"
 
 
 def _ended_by(pod: KubeObject) -> str:
-    """What ended a pod from outside: its node or a scheduler, or the limit of its memory."""
+    """The external cause of a pod's end: its node, a scheduler, or its memory limit."""
     status = pod.get("status") or {}
     disrupted = objects.condition(pod, "DisruptionTarget") or {}
     by = status if status.get("reason") else disrupted if disrupted.get("status") == "True" else {}

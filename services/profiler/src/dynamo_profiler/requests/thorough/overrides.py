@@ -1,4 +1,6 @@
-"""What `spec.overrides.profilingJob` changes in the Job (operator behaviour, section 7.5). Pure; the Job is changed in place."""
+"""Applies `spec.overrides.profilingJob` to the Job (operator behaviour, section 7.5). Pure, except that it changes the
+Job in place.
+"""
 
 from collections.abc import Iterable
 
@@ -27,7 +29,7 @@ _PROTECTED_PREFIX = labels.REQUEST_NAME.partition("/")[0] + "/"
 
 
 def merge_job(job: KubeObject, override: KubeObject) -> None:
-    """Applies a JobSpec: fields of Job and pod replace the platform's, lists with names are merged by them."""
+    """Apply a JobSpec: fields of Job and pod replace the platform's; lists with names are merged by name."""
     spec = job["spec"]
     spec.update({name: override[name] for name in _OF_JOB if override.get(name) is not None})
     template = override.get("template") or {}
@@ -48,11 +50,11 @@ def _merge_pod(pod: KubeObject, override: KubeObject) -> None:
     pod["volumes"] = _by_name(pod["volumes"], override.get("volumes") or ())
     relay, *_ = pod["initContainers"]
     others = [each for each in override.get("initContainers") or () if each.get("name") != names.RELAY]
-    # What the user wants done first is done before the relay begins.
+    # The user's init containers run before the relay starts.
     pod["initContainers"] = [*others, relay]
     of_profiler, of_relay = profiling_containers(override)
     _merge_container(pod["containers"][0], of_profiler)
-    # Whatever image it asks for: that of the profiler has Python, which the relay needs; Dynamo's own runs kubectl.
+    # The relay always uses the profiler's image, which has Python. Dynamo's own relay uses an image with kubectl.
     _merge_container(relay, {**of_relay, "image": of_profiler.get("image")})
     if pod.get("automountServiceAccountToken") is False:
         _mount_token(pod, relay)
@@ -70,7 +72,7 @@ def _merge_container(container: KubeObject, override: KubeObject) -> None:
 
 
 def _mount_token(pod: KubeObject, relay: KubeObject) -> None:
-    """Where the pod shall have no token, the relay alone has one."""
+    """Mount the token only into the relay if the pod should have no token."""
     sources = [
         {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
@@ -86,7 +88,7 @@ def _mount_token(pod: KubeObject, relay: KubeObject) -> None:
 
 
 def _by_name(own: Iterable[KubeObject], theirs: Iterable[KubeObject]) -> list[KubeObject]:
-    """Both lists, where the later one of a name takes the place of the earlier."""
+    """Both lists; an entry of the second replaces the entry of the same name in the first."""
     merged = {each.get("name", ""): each for each in own}
     merged.update({each.get("name", ""): each for each in theirs})
     return list(merged.values())
