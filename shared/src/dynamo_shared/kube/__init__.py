@@ -1,6 +1,6 @@
-"""Talking to Kubernetes: configuration and credentials, reading, writing, watching, Events, errors.
+"""The Kubernetes client: configuration and credentials, reads, writes, watches, Events, errors.
 
-Objects are plain dicts. Nothing here knows what the platform does with them.
+Objects are plain dicts. This package does not know what the platform does with them.
 """
 
 from dynamo_shared.api.objects import KubeObject

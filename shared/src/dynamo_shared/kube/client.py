@@ -1,7 +1,7 @@
-"""The Kubernetes client of a process: one method a verb, plain dicts in and out.
+"""The Kubernetes client of a process: one method for each verb, plain dicts in and out.
 
-Refuses to know types: which fields an object has is `dynamo_shared.api`'s business. Every write carries a field
-manager, so that the API server knows the owner of each field.
+Does not know types: `dynamo_shared.api` defines the fields of objects. Every write has a field manager, so that the API
+server knows the owner of each field.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,16 +29,17 @@ from dynamo_shared.kube.transport import (
     WarningObserver,
 )
 
-#: `list` is a method here.
+#: An alias, because `list` is a method of the client.
 KubeObjects: TypeAlias = list[KubeObject]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
-#: Objects of a list that are asked for at once.
+#: Objects in one page of a list.
 PAGE_SIZE = 500
 
 _AS_TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-# Both are JSON, which is YAML; the server accepts no JSON-named content type for apply.
+# Both content types send JSON, which is valid YAML: for apply, the server accepts no content type with JSON in its
+# name.
 APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -50,8 +51,8 @@ _decode = bounded(msgspec.json.Decoder(dict[str, Any]).decode)
 class KubeClient:
     """One API server, one connection pool, one field manager. Safe for any number of tasks of one loop.
 
-    Every method raises KubeError. Reads, applies and deletes with a uid are retried on connection failures, 429 and 503
-    within the time-out (seconds, of the whole call); what must not arrive twice is not.
+    Every method raises KubeError. Reads, applies, and deletes with a uid are retried on connection failures, 429 and
+    503 within the time-out (seconds, for the whole call). Requests that must not arrive twice are not retried.
     """
 
     def __init__(
@@ -63,13 +64,13 @@ class KubeClient:
         owner: bool = True,
         outgoing: partial[Outgoing] = partial(Outgoing),  # noqa: B008 - never changed
     ) -> None:
-        """`outgoing` holds what all requests of this client have in common."""
+        """`outgoing`: the common properties of all requests of this client."""
         self._transport = transport
         self._owner = owner
         self.namespace = namespace
         self.field_manager = field_manager
         self._manager = f"fieldManager={quote(field_manager, safe='')}"
-        # The audit log distinguishes the services of one process by the agent.
+        # The audit log distinguishes the services of a process by the user agent.
         self._outgoing = partial(outgoing, agent=f"{USER_AGENT} ({field_manager})")
 
     @classmethod
@@ -83,33 +84,33 @@ class KubeClient:
         observer: RequestObserver | None = None,
         on_retry: RetryObserver | None = None,
     ) -> Self:
-        """A client for a kubeconfig's context; by default $KUBECONFIG, ~/.kube/config, or the pod's service account.
+        """A client for a context of a kubeconfig; by default $KUBECONFIG, ~/.kube/config, or the pod's service account.
 
-        Does not talk to the server yet (an exec plugin may be run). Raises ConfigError with what to do.
+        Does not contact the server yet (but may run an exec plugin). Raises ConfigError, which says what to do.
         """
         connection = await config.load(kubeconfig, context)
         transport = Transport(connection, timeout=timeout, observer=observer, on_retry=on_retry)
         return cls(transport, field_manager=field_manager, namespace=connection.namespace)
 
     def acting_as(self, field_manager: str) -> Self:
-        """The same connections under another field manager; closing it closes nothing."""
+        """A client with the same connections and another field manager. Closing it closes nothing."""
         return self._another(field_manager, self._outgoing)
 
     def guarded(self, may_write: Callable[[], bool]) -> Self:
-        """The same client, whose writes are refused (NotHeld) before they are sent whenever `may_write` says no."""
+        """A client whose writes are refused (NotHeld) before they are sent if `may_write` returns False."""
         return self._another(self.field_manager, partial(self._outgoing, may_write=may_write))
 
     def for_identity(
         self, identity: Identity, *, request: str, field_manager: str, warned: WarningObserver | None = None
     ) -> Self:
-        """The same connections, acting with the rights of a user: every request impersonates it.
+        """A client with the same connections that acts with the rights of a user: every request impersonates the user.
 
-        RBAC and audit of the API server see the user, and this process behind it. A client acts for one user and never
+        RBAC and the audit log show the user, and this process as the impersonator. A client acts for one user and never
         changes, so that requests of different users cannot mix. `request` becomes the id of the audit events; `warned`
-        hears the server's warnings.
+        receives the server's warnings.
         """
         if not identity.user:
-            # Without the header the request would be made with the rights of this process.
+            # Without the header, the request would have the rights of this process.
             raise ValueError("an identity has a user name")
         if "headers" in self._outgoing.keywords:
             raise TypeError("a client that acts for a user acts for no other")
@@ -122,7 +123,7 @@ class KubeClient:
         )
 
     async def close(self) -> None:
-        """Close the connections, where this client opened them."""
+        """Close the connections if this client opened them."""
         if self._owner:
             await self._transport.close()
 
@@ -138,15 +139,15 @@ class KubeClient:
         return self._transport.server
 
     async def get(self, resource: Resource, key: ObjectKey, *, most: int | None = None) -> KubeObject:
-        """The object as it is now (a consistent read). ResponseTooLarge where it has more than `most` bytes as JSON.
+        """The current object (a consistent read). Raises ResponseTooLarge if it has more than `most` bytes as JSON.
 
-        Read, it takes up to twenty times as many.
+        The decoded object takes up to twenty times as many bytes.
         """
         path = resource.path(key.namespace, key.name)
         return _object(await self._request("GET", path, retry=True, most=most))
 
     async def get_metadata(self, resource: Resource, key: ObjectKey) -> KubeObject:
-        """The metadata of the object as it is now: the server sends nothing else of it, however large the object is."""
+        """The current metadata of the object. The server sends nothing else, however large the object is."""
         obj = await self.read(resource.path(key.namespace, key.name), accept=_METADATA_ONLY)
         metadata: KubeObject = obj["metadata"]
         return metadata
@@ -159,9 +160,9 @@ class KubeClient:
         label_selector: str = "",
         field_selector: str = "",
     ) -> KubeObjects:
-        """All objects of a namespace, or of all namespaces. Items carry apiVersion and kind, as `get` returns them.
+        """All objects of a namespace, or of all namespaces. Items have apiVersion and kind, like the result of `get`.
 
-        Pages become smaller where they are too large to hold; where the server forgets the list midway, it starts again.
+        Pages become smaller if they are too large. If the server forgets the list midway, it starts again.
         """
         items: KubeObjects = []
         restarted = False
@@ -179,7 +180,7 @@ class KubeClient:
             except Expired:
                 if not token or restarted:
                     raise
-                # Unpaged: a list that took longer than the server's memory would do so again.
+                # Without pages: a list that took longer than the server remembers it would expire again.
                 items, token, limit, restarted = [], "", 0, True
                 continue
             except ResponseTooLarge:
@@ -202,9 +203,9 @@ class KubeClient:
         limit: int = PAGE_SIZE,
         continue_: str = "",
     ) -> KubeObject:
-        """One page of a list, as the server sends it; `limit=0` asks for all. Expired where the token is too old.
+        """One page of a list, as sent by the server; `limit=0` requests all. Raises Expired if the token is too old.
 
-        Unavailable where the answer is not a list: a gateway's Status with the code of success is not an empty one.
+        Raises Unavailable if the answer is not a list: a gateway's Status with a success code is not an empty list.
         """
         parameters = {
             "labelSelector": label_selector,
@@ -219,9 +220,9 @@ class KubeClient:
         return page
 
     async def list_names(self, resource: Resource, *, limit: int) -> tuple[Sequence[str], bool]:
-        """Names of a cluster's objects, at most so many, and whether there are more: the server sends nothing else of them.
+        """At most `limit` names of a cluster's objects, and whether there are more. The server sends nothing else.
 
-        Not as PartialObjectMetadata, which has all annotations.
+        Does not request PartialObjectMetadata, which includes all annotations.
         """
         query = f"includeObject=None&limit={limit}"
         table = await self.read(f"{resource.path()}?{query}", accept=_AS_TABLE)
@@ -235,9 +236,9 @@ class KubeClient:
     async def create(
         self, resource: Resource, obj: KubeObject, *, dry_run: bool = False, strict: bool = True
     ) -> KubeObject:
-        """Create; AlreadyExists where the name is taken. `metadata.generateName` works. Never retried.
+        """Create; raises AlreadyExists if the name is in use. `metadata.generateName` works. Never retried.
 
-        Unless it is `strict`, fields that the definition lacks are dropped.
+        If `strict` is False, fields that the definition lacks are dropped.
         """
         namespace = obj["metadata"].get("namespace", "")
         query = self._query(dry_run=dry_run, strict=strict)
@@ -246,25 +247,26 @@ class KubeClient:
     async def apply(
         self, resource: Resource, obj: KubeObject, *, force: bool = True, dry_run: bool = False
     ) -> KubeObject:
-        """Server-side apply: we own the object's fields; fields that we applied before and are gone are removed.
+        """Server-side apply: this manager owns the object's fields. Fields of its earlier applies that are missing are
+        removed.
 
         A `metadata.resourceVersion` or `metadata.uid` in `obj` is a precondition (Conflict).
-        Without `force` a field that another manager owns raises Conflict, whose `causes` name the fields.
+        Without `force`, a field that another manager owns raises Conflict, whose `causes` name the fields.
         """
         key = key_of(obj)
         return await self._apply(resource.path(key.namespace, key.name), obj, force=force, dry_run=dry_run)
 
     async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
-        """Server-side apply of the status subresource. NotFound where the object is gone: a status creates nothing.
+        """Server-side apply of the status subresource. Raises NotFound if the object does not exist: never creates it.
 
-        A `metadata.resourceVersion` in `obj` is a precondition (Conflict). A `metadata.uid` is one for built-in types
-        only: for custom resources the API server ignores it here, unlike in `apply`.
+        A `metadata.resourceVersion` in `obj` is a precondition (Conflict). A `metadata.uid` is a precondition only for
+        built-in types: for custom resources the API server ignores it here, unlike in `apply`.
         """
         key = key_of(obj)
         return await self._apply(resource.path(key.namespace, key.name, "status"), obj, force=True, dry_run=False)
 
     async def try_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
-        """The object as a merge of this status would leave it, without fields that its definition lacks; nothing is written.
+        """The object after a merge of this status, without fields that its definition lacks. A dry run: writes nothing.
 
         A `metadata.resourceVersion` is a precondition (Conflict).
         """
@@ -290,7 +292,7 @@ class KubeClient:
     async def json_patch(
         self, resource: Resource, key: ObjectKey, operations: Sequence[KubeObject], *, dry_run: bool = False
     ) -> KubeObject:
-        """JSON patch (RFC 6902): one change of items of lists. Invalid where a `test` among the operations fails."""
+        """JSON patch (RFC 6902), for changes to list items. Raises Invalid if a `test` operation fails."""
         path = resource.path(key.namespace, key.name)
         query = self._query(dry_run=dry_run)
         return _object(await self._request("PATCH", path, query, body=_encode(operations), content_type=JSON_PATCH))
@@ -315,10 +317,11 @@ class KubeClient:
         grace: int | None = None,
         dry_run: bool = False,
     ) -> None:
-        """Delete; NotFound where it is gone already, Conflict where another object has the name or it has changed.
+        """Delete. Raises NotFound if the object does not exist, Conflict if another object has the name or it has
+        changed.
 
-        `grace` is how many seconds a pod may take to end; with 0 it is gone at once, whatever its node makes of it.
-        With a uid the call may be repeated, and a repetition that finds the object gone is success.
+        `grace`: seconds for a pod to end; 0 deletes it at once, whatever its node does. With a uid the call may be
+        repeated, and a repetition succeeds if the object no longer exists.
         """
         preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
@@ -337,12 +340,14 @@ class KubeClient:
                 raise
 
     async def raw_get(self, path: str, *, accept: str = "", most: int | None = None) -> bytes:
-        """Any path of the server (`/version`, `/openapi/v3`, discovery); it may hold a query. `most` as in `get`."""
+        """GET any path of the server (`/version`, `/openapi/v3`, discovery), with an optional query. `most` as in
+        `get`.
+        """
         path, _, query = path.partition("?")
         return await self._request("GET", path, query, retry=True, accept=accept, most=most)
 
     async def read(self, path: str, *, accept: str = "") -> KubeObject:
-        """The JSON object at any path, as `raw_get`. Unavailable where it is not one: a gateway has answered."""
+        """The JSON object at any path, like `raw_get`. Raises Unavailable if it is not JSON: a gateway has answered."""
         return _object(await self.raw_get(path, accept=accept))
 
     def stream(
@@ -355,7 +360,7 @@ class KubeClient:
     def stream_log(
         self, pod: ObjectKey, query: str, *, silence: float
     ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
-        """The raw bytes of a pod's log; `query` is that of the API server (container, follow, sinceTime, ...)."""
+        """The raw bytes of a pod's log. `query`: parameters of the API server (container, follow, sinceTime, ...)."""
         path = PODS.path(pod.namespace, pod.name, "log")
         log = self._outgoing(method="GET", path=path, query=query, small_buffers=True)
         return self._transport.stream(log, silence=silence)
@@ -363,9 +368,9 @@ class KubeClient:
     def service_proxy(
         self, service: ObjectKey, port: int, path: str, *, body: bytes | None = None, silence: float
     ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
-        """What a Service's HTTP server answers, through the API server: GET, or POST of a JSON body.
+        """The answer of a Service's HTTP server through the API server: GET, or POST of a JSON body.
 
-        Needs `get`, or `create`, of `services/proxy`. `path` begins with `/`.
+        Needs the right `get` or `create` on `services/proxy`. `path` begins with `/`.
         """
         proxied = f"{SERVICES.path(service.namespace)}/{quote(f'{service.name}:{port}', safe=':')}/proxy{path}"
         method = "GET" if body is None else "POST"
@@ -383,13 +388,15 @@ class KubeClient:
         return _object(content)
 
     def _query(self, *, dry_run: bool, strict: bool = True) -> str:
-        """Where `strict`, unknown fields are refused, as by apply: dropped in silence, they would be "drift" that never ends."""
+        """If `strict`, the server refuses unknown fields, like in an apply: silently dropped fields would be permanent
+        "drift".
+        """
         query = f"{self._manager}&fieldValidation={'Strict' if strict else 'Ignore'}"
         return f"{query}&dryRun=All" if dry_run else query
 
 
 def page_items(page: KubeObject, resource: Resource) -> list[KubeObject]:
-    """The objects of a list page, each with apiVersion and kind (built-in lists leave them out of their items)."""
+    """The objects of a list page, each with apiVersion and kind (which items of built-in lists omit)."""
     api_version, kind = resource.api_version, resource.kind
     items: list[KubeObject] = page.get("items") or []
     for item in items:
@@ -399,7 +406,7 @@ def page_items(page: KubeObject, resource: Resource) -> list[KubeObject]:
 
 
 async def get_if_present(kube: KubeClient, resource: Resource, key: ObjectKey) -> KubeObject | None:
-    """The object as it is now; None where there is none. Raises KubeError for all else."""
+    """The current object, or None if it does not exist. Raises KubeError for all other errors."""
     try:
         return await kube.get(resource, key)
     except NotFound:

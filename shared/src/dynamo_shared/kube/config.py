@@ -1,7 +1,7 @@
-"""How to reach a cluster: kubeconfig or in-cluster, read by kubernetes_asyncio, made into what the transport needs.
+"""The connection to a cluster: kubeconfig or in-cluster, read by kubernetes_asyncio, converted for the transport.
 
-Refuses what would make the connection unsafe: TLS is always verified, and credentials never travel in clear text
-except to this machine itself (`kubectl proxy`).
+Refuses unsafe connections: TLS is always verified, and credentials are never sent in clear text, except to this machine
+(`kubectl proxy`).
 """
 
 import asyncio
@@ -33,7 +33,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One API server and how to talk to it. `server` has no trailing slash; `tls` is None for plain http."""
+    """One API server and its access. `server` has no trailing slash; `tls` is None for plain http."""
 
     server: str
     tls: ssl.SSLContext | None
@@ -50,9 +50,9 @@ async def load(
     environ: Mapping[str, str] | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Connection:
-    """The connection of a kubeconfig; without one, of $KUBECONFIG, ~/.kube/config, or the pod we run in, in this order.
+    """The connection of a kubeconfig; by default of $KUBECONFIG, ~/.kube/config, or this process's pod, in this order.
 
-    Raises ConfigError with what to do about it.
+    Raises ConfigError, which says what to do.
     """
     environ = os.environ if environ is None else environ
     paths = _kubeconfig_paths(kubeconfig, environ)
@@ -67,7 +67,7 @@ async def load(
     except ConfigError:
         raise
     except Exception as error:
-        # The library raises whatever the file's shape makes it stumble over; all of it is the user's to repair.
+        # An invalid file makes the library raise any type of exception. The user has to repair the file in all cases.
         raise ConfigError(f"cannot use {paths or 'the service account'}: {error}") from error
     raise ConfigError("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account")
 
@@ -88,7 +88,7 @@ def _kubeconfig_paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> st
 
 
 def _holds_something(path: str) -> bool:
-    """Whether a kubeconfig has content: an empty one is as good as none, as kubectl takes it."""
+    """Whether a kubeconfig has content: like kubectl, treat an empty one as missing."""
     try:
         content = yaml.safe_load(Path(path).expanduser().read_bytes())
     except yaml.YAMLError as error:
@@ -111,7 +111,7 @@ def _in_cluster(environ: Mapping[str, str], service_account: Path) -> Connection
 
 
 def _check_context(paths: str, config: Mapping[str, Any], context: str | None) -> None:
-    """ConfigError where the context is not one of the file's, or where it names none as the current one."""
+    """Raise ConfigError if the file does not have the context, or if it has no current context."""
     contexts = [mapping(getattr(each, "value", None)) for each in items(config["contexts"])]
     names = sorted(str(each["name"]) for each in contexts if each.get("name"))
     named = context or config.get("current-context")
@@ -133,7 +133,7 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
             config_dict=merger.config,
             config_base_path=None,
             active_context=context,
-            # Upstream passes the configuration to a method that takes none; rotated refresh tokens would be lost.
+            # Upstream passes the configuration to a method without parameters; rotated refresh tokens would be lost.
             config_persister=lambda _config: merger.save_changes(),
         )
         if loader._user is None:
@@ -142,12 +142,13 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
 
     async def login() -> tuple[LoadedConfiguration, float | None, ssl.SSLContext | None]:
         loader, settings = new_loader(), LoadedConfiguration()
-        # The library puts keys into files, because that is what TLS contexts are loaded from: not a moment longer.
+        # The library writes keys into files, because TLS contexts are loaded from files. Delete them as soon as
+        # possible.
         try:
             await loader.load_and_set(settings)
             tls = _tls(settings)
-            # What a plugin does not say of its certificate, the certificate does. Files of a user are read again when the API
-            # server refuses the last ones.
+            # If the plugin does not report the expiry of its certificate, read it from the certificate. A user's files
+            # are read again when the API server refuses the last ones.
             certificate_ends = _end_of(settings.cert_file) if settings.cert_file and "exec" in loader._user else None
         finally:
             library._cleanup_temp_files()
@@ -159,7 +160,7 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
     async def renew() -> tuple[str | None, float | None, ssl.SSLContext | None]:
         async with asyncio.timeout(LOGIN_TIMEOUT_SECONDS):
             renewed, expires_at, tls = await login()
-        # With a token alone, connections that are open are as good as new ones.
+        # If only the token changed, open connections remain usable.
         return renewed.authorization, expires_at, tls if renewed.cert_file else None
 
     settings, expires_at, tls = await login()
@@ -200,8 +201,8 @@ def _connection(
 
 
 def _end_of(certificate: str) -> float:
-    """When a certificate ends, in seconds since the epoch. ValueError where the file has none."""
-    # It takes some MiB, and only plugins that give certificates need it.
+    """The expiry of a certificate in seconds since the epoch. Raises ValueError if the file has no certificate."""
+    # The import takes some MiB, and only plugins that return certificates need it.
     from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415
 
     return load_pem_x509_certificate(Path(certificate).read_bytes()).not_valid_after_utc.timestamp()
@@ -218,8 +219,8 @@ def _tls(settings: LoadedConfiguration) -> ssl.SSLContext | None:
             "insecure-skip-tls-verify is not honoured: put the cluster's certificate-authority into the kubeconfig"
         )
     context = ssl.create_default_context(cafile=settings.ssl_ca_cert)
-    # Python 3.13 demands extensions (an authority key identifier) that authorities of clusters often leave out and that no
-    # other client of Kubernetes asks for. Chains, names and times are verified as before.
+    # Python 3.13 requires extensions (an authority key identifier) that cluster authorities often omit and no other
+    # Kubernetes client requires. Chains, names and times are still verified.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if settings.cert_file:
         try:

@@ -1,16 +1,17 @@
-"""Does an object as the API server returns it have everything that we asked for? Pure.
+"""Whether an object from the API server has everything that was applied. Pure.
 
-Comparing for equality would always find a difference: the server fills in defaults, controllers and people add labels,
-and amounts come back written otherwise. So the question is one-sided: what is asked for must be there.
+A comparison for equality would always report a difference: the server adds defaults, controllers and people add labels,
+and amounts return in another notation. So the comparison is one-sided: all desired content must exist.
 
-- Objects: each key that is asked for is covered; others may be there.
-- Lists of plain values: equal. Lists of objects: as many, and covered pairwise, matched by what identifies an entry
-  (`mountPath`, `name`, ...), else by position. The order of identified entries does not count: the server keeps its own.
-- finalizers and ownerReferences are shared by everybody: what is asked for must be among them.
-- None asks for nothing. What is empty, false or zero is the same as absent, because the server leaves it out of its
-  answers, except for the few fields where absent means something else.
-- Amounts (`1000m` and `1`, `1Gi` and `1073741824`) are compared as such where fields hold amounts. A number and its
-  digits as a string are the same (int-or-string), but not in `value`: environment variables are strings.
+- Objects: each desired key is covered; other keys may exist.
+- Lists of plain values: equal. Lists of objects: equally long, and covered pairwise, matched by the key of an entry
+  (`mountPath`, `name`, ...), otherwise by position. The order of entries with a key does not count: the server keeps
+  its own.
+- finalizers and ownerReferences are shared by all managers: they must include the desired entries.
+- A desired None requires nothing. Empty, false and zero values equal absent ones, because the server omits them from
+  its answers, except in the few fields in which absent has another meaning.
+- Amounts (`1000m` and `1`, `1Gi` and `1073741824`) are compared by value in fields for amounts. A number equals the
+  string of its digits (int-or-string), but not in `value`: environment variables are strings.
 """
 
 from collections.abc import Callable, Hashable
@@ -19,13 +20,13 @@ from typing import Any
 from dynamo_shared.api import quantity
 from dynamo_shared.api.objects import KubeObject
 
-# Below these keys, strings are amounts.
+# Strings below these keys are amounts.
 _AMOUNTS = frozenset({"divisor", "resources", "sizeLimit", "storage", "target", "tolerance"})
 
-# Lists in metadata that other managers add to, and that must never be cut to what we want.
+# Lists in metadata to which other managers add entries, which must stay.
 _SHARED_LISTS = frozenset({"finalizers", "ownerReferences"})
 
-# Where {}, false or 0 is not the same as absent: pointers in Kubernetes' types that mean something else when nil.
+# Fields in which {}, false or 0 differs from absent: pointers in Kubernetes' types for which nil has another meaning.
 _EMPTY_COUNTS = frozenset(
     {
         "allowPrivilegeEscalation",
@@ -45,8 +46,8 @@ _EMPTY_COUNTS = frozenset(
 _MarkOf = Callable[[dict[str, Any]], Hashable]
 _Index = dict[Hashable, dict[str, Any]]
 
-# What identifies an entry of a list, tried in this order. A volumeMount's `name` is its volume's, so `mountPath` is
-# first; protocol is TCP where it is not given.
+# Keys of list entries, tried in this order. The `name` of a volumeMount is the name of its volume, so `mountPath` comes
+# first; the default protocol is TCP.
 _IDENTITIES: tuple[tuple[str, _MarkOf], ...] = (
     ("mountPath", lambda entry: entry.get("mountPath")),
     ("devicePath", lambda entry: entry.get("devicePath")),
@@ -58,15 +59,15 @@ _IDENTITIES: tuple[tuple[str, _MarkOf], ...] = (
 
 
 def missing(desired: KubeObject, observed: KubeObject) -> str:
-    """Path of the first thing that `observed` lacks of what `desired` asks for; empty where it has everything.
+    """Path of the first desired value that `observed` lacks; empty if it has all of them.
 
-    Paths read like `spec.template.spec.containers[name=main].image`.
+    Example of a path: `spec.template.spec.containers[name=main].image`.
     """
     return _missing(desired, observed, "", "", amounts=False)
 
 
 def drop_foreign(desired: KubeObject, observed: KubeObject) -> KubeObject:
-    """A copy of `observed` without the list entries that `desired` does not ask for, in lists that it does ask for.
+    """A copy of `observed` without the undesired entries of lists that `desired` has.
 
     For a replace after an apply: another manager's entries stay after an apply, also in a list that we own,
     because an apply removes only what we added. What is missing is not added, nothing else is changed, and shared
@@ -146,7 +147,7 @@ def _drop(desired: Any, observed: Any, path: str) -> Any:
 
 
 def _identity(desired: list[Any], observed: list[Any]) -> tuple[str, _Index, _Index] | None:
-    """What identifies the entries on both sides (its name, and both sides by it); None where nothing does."""
+    """The key of the entries: its name, and both sides indexed by it; None if there is no key."""
     if not desired or not all(isinstance(entry, dict) for entry in (*desired, *observed)):
         return None
     for name, identify in _IDENTITIES:
@@ -160,11 +161,11 @@ def _identity(desired: list[Any], observed: list[Any]) -> tuple[str, _Index, _In
 
 
 def _indexed(entries: list[dict[str, Any]], identify: _MarkOf) -> _Index | None:
-    """Entries by identifier, in their order; None where one has none or two have the same."""
+    """Entries by key, in their order; None if one has no key, or two have the same."""
     index: _Index = {}
     for entry in entries:
         identifier = identify(entry)
-        # Whatever was asked for comes from people: a name may be anything, until the API server has refused it.
+        # Desired content comes from users: a name may have any type until the API server refuses it.
         if not isinstance(identifier, str | int | tuple) or identifier in index:
             return None
         index[identifier] = entry
@@ -181,7 +182,7 @@ def _is_shared(path: str, key: str) -> bool:
 
 
 def _is_nothing(value: Any) -> bool:
-    """Whether the API server leaves it out: empty, false, zero, or made of such."""
+    """Whether the API server omits the value: empty, false, zero, or containing only such values."""
     if isinstance(value, dict):
         return all(_is_nothing(inner) for inner in value.values())
     return not value

@@ -1,8 +1,8 @@
-"""Who we are to the API server, kept fresh.
+"""Credentials for the API server, kept valid.
 
-kubernetes_asyncio's loaders read tokens, client certificates, exec plugins and auth providers; it renews them only in a
-background loop and never after a refusal. Here renewal is part of a request: `refresh` before one that would carry an
-expired token, and again when the server answers 401.
+kubernetes_asyncio's loaders read tokens, client certificates, exec plugins and auth providers. The library renews them
+only in a background loop, and never after a refusal. Here renewal is part of a request: `refresh` runs before a request
+with an expired token, and again if the server answers 401.
 """
 
 import asyncio
@@ -18,22 +18,22 @@ from dynamo_shared.aio import ended
 
 log = structlog.get_logger("dynamo.kube")
 
-# An exec plugin may ask a cloud, but a control loop that cannot start must not wait longer.
+# An exec plugin may call a cloud, but a control loop that waits for it must not wait longer.
 LOGIN_TIMEOUT_SECONDS = 60.0
-# In-cluster tokens are rotated by the kubelet; client-go reads them as often.
+# The kubelet rotates in-cluster tokens; client-go reads them at the same interval.
 TOKEN_FILE_SECONDS = 60.0
-# After a refusal of renewed credentials, do not run the plugin again for each request that fails.
+# If renewed credentials are refused, the plugin does not run again for each failing request.
 FORCED_REFRESH_SECONDS = 10.0
-# Tokens are renewed this long before they expire: time on the way, and clocks that differ.
+# Tokens are renewed this long before they expire, because of network latency and clock differences.
 EXPIRY_MARGIN_SECONDS = 60.0
 
 
 class ConfigError(Exception):
-    """The cluster's configuration cannot be used; the message says what to change."""
+    """The cluster's configuration is unusable. The message says what to change."""
 
 
 class LoadedConfiguration:
-    """What the library's loaders set on what they take for a client Configuration."""
+    """The attributes that the library's loaders set on a client Configuration."""
 
     def __init__(self) -> None:
         self.host = ""
@@ -48,39 +48,41 @@ class LoadedConfiguration:
 
     @property
     def authorization(self) -> str | None:
-        """Value of the Authorization header, or None (client certificate, anonymous)."""
+        """The value of the Authorization header, or None (client certificate, anonymous)."""
         token = self.api_key.get("BearerToken")
         return token.strip() if token else None
 
 
 class Credentials:
-    """How requests are authorised.
+    """The credentials of requests.
 
-    By itself: a token of the kubeconfig, a password, a client certificate or nothing, which only a person can renew.
+    This base class has a token of the kubeconfig, a password, a client certificate or nothing; only a person can renew
+    these.
     """
 
     tls: ssl.SSLContext | None = None
-    """has the client certificate of the last renewal; None: the connection's own has it"""
+    """has the client certificate of the last renewal; None: the connection's own context has it"""
 
     def __init__(self, authorization: str | None) -> None:
         self.authorization = authorization
 
     def stale(self) -> bool:
-        """Whether `refresh` must run before the next request. Called for each request: cheap, no I/O."""
+        """Whether `refresh` must run before the next request. Called for each request: cheap, without I/O."""
         return False
 
     async def refresh(self, *, force: bool = False) -> bool:  # noqa: ARG002 - there is nothing to renew from
-        """Renew; `force` after a 401. True where something may have changed. Raises ConfigError."""
+        """Renew; `force` after a 401. Returns True if something may have changed. Raises ConfigError."""
         return False
 
     async def close(self) -> None:
-        """End what renews them."""
+        """End the renewal."""
 
 
 class TokenFile(Credentials):
-    """A token that another program keeps fresh in a file: a pod's service account, or `tokenFile` of a user.
+    """A token that another program renews in a file: a pod's service account, or `tokenFile` of a user.
 
-    With `authorities`, so is the file of certificate authorities next to it: a cluster may replace its own while we run.
+    With `authorities`, also the file of certificate authorities next to it: a cluster may replace its authorities
+    meanwhile.
     """
 
     def __init__(
@@ -93,11 +95,11 @@ class TokenFile(Credentials):
         self._trusted = authorities.read_bytes() if authorities is not None else b""
 
     def stale(self) -> bool:
-        """Whether the files were read more than a minute ago."""
+        """Whether the last read of the files is more than a minute ago."""
         return time.monotonic() - self._read_at >= TOKEN_FILE_SECONDS
 
     async def refresh(self, *, force: bool = False) -> bool:  # noqa: ARG002 - reading a file is always cheap
-        """Read the files again; what cannot be read leaves the last token, or the last authorities, in use."""
+        """Read the files again. If one cannot be read, its last content stays in use."""
         before = self.authorization, self.tls
         try:
             self._read()
@@ -108,9 +110,9 @@ class TokenFile(Credentials):
         return (self.authorization, self.tls) != before
 
     def _trust(self) -> None:
-        """Connections from now on trust the authorities of now; those that are open were verified."""
+        """Let new connections trust the current authorities. Open connections were already verified."""
         if self._authorities is not None and (now := self._authorities.read_bytes()) != self._trusted:
-            # ssl.SSLError is an OSError: half a file is read again in a minute.
+            # ssl.SSLError is an OSError: an incomplete file is read again in a minute.
             self.tls, self._trusted = self._new_tls(), now
 
     def _read(self) -> None:
@@ -124,16 +126,16 @@ class TokenFile(Credentials):
         self._read_at = time.monotonic()
 
 
-# Logs in again: (Authorization header or None, expiry in seconds since the epoch or None, TLS context with a new client
-# certificate or None).
+# Logs in again. Returns the Authorization header or None, its expiry in seconds since the epoch or None, and a TLS
+# context with a new client certificate or None.
 Login = Callable[[], Awaitable[tuple[str | None, float | None, ssl.SSLContext | None]]]
 
 
 class LoginCredentials(Credentials):
     """Credentials that a login renews: an exec plugin (token or client certificate), an auth provider, or files.
 
-    `login` runs the library's loader again. A new client certificate comes with a TLS context of its own: connections that
-    are open keep the old one, which the API server refuses as soon as it ends, so they must not be used again.
+    `login` runs the library's loader again. A new client certificate needs a new TLS context. Open connections keep the
+    old certificate, which the API server refuses when it expires, so they must not be used again.
     """
 
     def __init__(self, login: Login, authorization: str | None, expires_at: float | None) -> None:
@@ -142,19 +144,19 @@ class LoginCredentials(Credentials):
         self._running: asyncio.Task[None] | None = None
         self._forced_at = self._tried_at = float("-inf")
         self._failure = ""
-        """why the last login failed; empty where it did not"""
+        """why the last login failed; empty if it succeeded"""
         self._expires_at = expires_at
 
     def stale(self) -> bool:
-        """Whether the token has run out, or does within a minute and was not asked for just now."""
+        """Whether the token has expired, or expires within a minute and the last login is not recent."""
         if self._expires_at is None or time.time() < self._expires_at - EXPIRY_MARGIN_SECONDS:
             return False
         return self._has_ended() or not self._tried_just_now()
 
     async def refresh(self, *, force: bool = False) -> bool:
-        """Run the login, once however many requests wait for it; a forced or failed one at most every ten seconds.
+        """Run the login, once for all waiting requests. A forced or failed login is repeated at most every ten seconds.
 
-        One that fails before the token has run out leaves that token in use.
+        If a login fails before the token has expired, the token stays in use.
         """
         if self._running is None:
             if force:
@@ -165,7 +167,7 @@ class LoginCredentials(Credentials):
             if force or not (self._failure and self._tried_just_now()):
                 self._running = asyncio.create_task(self._try(forced=force), name="kube-login")
         if self._running is not None:
-            # A request may have less time than a login takes, which then goes on for those that come after it.
+            # A request may have less time than a login takes. The login then continues for later requests.
             await asyncio.wait((self._running,))
         if not self._failure:
             return True
@@ -174,14 +176,15 @@ class LoginCredentials(Credentials):
         return False
 
     async def close(self) -> None:
-        """End a login that is under way."""
+        """End a running login."""
         if self._running is not None:
             await ended(self._running)
 
     async def _try(self, *, forced: bool) -> None:
         try:
             self.authorization, ends, self.tls = await self._login()
-            # What has ended when it comes: the plugin or a clock is wrong. The server says which, not a login for each request.
+            # If the new token has already expired, the plugin or a clock is wrong. Use the token, so that the server
+            # reports it, instead of a login for each request.
             self._expires_at = None if ends is not None and time.time() >= ends else ends
             self._failure = ""
         except asyncio.CancelledError:

@@ -1,15 +1,16 @@
-"""JSON that is nested deeper than a decoder goes.
+"""Handles JSON that is nested too deeply for the decoder.
 
-Where a schema keeps unknown fields, the API server stores objects of ten thousand levels, and a user who writes one could
-stop every reader of the resource. No meaningful object has a tenth of the levels allowed here.
+If a schema keeps unknown fields, the API server stores objects with ten thousand levels, and a user who writes one
+could stop every reader of the resource. No meaningful object has a tenth of the levels allowed here.
 """
 
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-#: Levels that are read of what the decoder gives up. That is Python's own limit: 1,000 levels in 3.11, for the decoder and for
-#: whatever called it together, and some 10,000 from 3.12 on. Up to there a reader meets them, and its own object fails.
+#: Number of levels to read if the decoder fails. The decoder has Python's limit: 1,000 levels in 3.11, for the decoder
+#: and its callers together, and some 10,000 from 3.12 on. Below that limit, readers get the deep object, and fail only
+#: for it.
 MOST_LEVELS = 128
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
@@ -20,7 +21,7 @@ Content = bytes | bytearray | memoryview
 
 
 def bounded(decode: Callable[[Any], T]) -> Callable[[Content], T]:
-    """A decoder that reads null in place of what is nested too deeply. Other errors are the decoder's."""
+    """A decoder that replaces too deeply nested values by null. Other errors are the decoder's."""
 
     def decoded(content: Content) -> T:
         try:
@@ -32,7 +33,7 @@ def bounded(decode: Callable[[Any], T]) -> Callable[[Content], T]:
 
 
 def cut(content: bytes, most: int = MOST_LEVELS) -> bytes:
-    """JSON with null in place of every object and list that is nested deeper than so many levels."""
+    """JSON in which null replaces every object and list that is nested deeper than `most` levels."""
     kept: list[bytes] = []
     start = depth = 0
     for token in _TOKEN.finditer(content):

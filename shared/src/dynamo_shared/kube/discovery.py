@@ -1,4 +1,4 @@
-"""What the API server offers, and making it offer our own types."""
+"""Discovers the APIs of the API server, and installs the platform's CRDs."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 async def served(client: KubeClient, resource: Resource) -> bool:
-    """Whether the API server serves the resource now: its group, version and plural. Raises KubeError otherwise."""
+    """Whether the API server currently serves the resource: its group, version and plural. Raises KubeError."""
     path = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     try:
         group = await client.read(path)
@@ -28,7 +28,7 @@ async def served(client: KubeClient, resource: Resource) -> bool:
 
 
 async def groups(client: KubeClient) -> dict[str, list[str]]:
-    """API groups other than the core one, each with its versions, the preferred one first."""
+    """API groups other than the core group, each with its versions, the preferred version first."""
     groups = (await client.read("/apis")).get("groups") or ()
     return {group["name"]: [entry["version"] for entry in group["versions"]] for group in groups}
 
@@ -36,10 +36,10 @@ async def groups(client: KubeClient) -> dict[str, list[str]]:
 async def install_crds(
     client: KubeClient, manifests: Iterable[KubeObject], *, timeout: float = 30.0, sleep: Sleep = asyncio.sleep
 ) -> None:
-    """Apply CustomResourceDefinitions, and wait until each is served. Applying what is there already changes nothing.
+    """Apply CustomResourceDefinitions, and wait until each is served. A repetition changes nothing.
 
-    A conversion that is there already stays as it is. Raises KubeError: Invalid where a manifest or the change of one is
-    refused, Conflict where another client keeps writing at the same time, Unavailable after `timeout` seconds.
+    An existing conversion stays. Raises KubeError: Invalid if the server refuses a manifest or a change, Conflict if
+    another client keeps writing at the same time, Unavailable after `timeout` seconds.
     """
     crds, deadline = list(manifests), time.monotonic() + timeout
     for manifest in crds:
@@ -48,16 +48,17 @@ async def install_crds(
 
 
 async def _install(client: KubeClient, manifest: KubeObject, deadline: float, sleep: Sleep) -> None:
-    """Apply one CRD. It sets the conversion once; the service that converts keeps it from then on.
+    """Apply one CRD. This sets the conversion only once; later the converting service owns it.
 
-    An apply without fields that we applied before removes them, so we give up the conversion as soon as it is there.
+    An apply removes fields that it lacks and this manager applied before. So this manager disowns the conversion at
+    once.
     """
     if "conversion" not in manifest["spec"]:
         await _apply(client, manifest, deadline, sleep)
         return
     present = await get_if_present(client, CUSTOM_RESOURCE_DEFINITIONS, key_of(manifest)) or {}
     if present.get("spec", {}).get("conversion", {}).get("strategy") != "Webhook":
-        # Without a step in between: versions without a conversion lose each other's fields.
+        # Apply the conversion in the same step: versions without a conversion would lose each other's fields.
         await _disown_conversion(client, await _apply(client, manifest, deadline, sleep))
         return
     await _disown_conversion(client, present)
@@ -66,7 +67,7 @@ async def _install(client: KubeClient, manifest: KubeObject, deadline: float, sl
 
 
 async def _disown_conversion(client: KubeClient, crd: KubeObject) -> None:
-    """Give up our ownership of a CRD's conversion; writes nothing where we do not own it."""
+    """Give up this manager's ownership of a CRD's conversion; writes nothing if it does not own it."""
     for attempt in range(1, _ATTEMPTS + 1):
         metadata = crd["metadata"]
         entries = [_without_conversion(entry, client.field_manager) for entry in metadata.get("managedFields", [])]
@@ -76,7 +77,7 @@ async def _disown_conversion(client: KubeClient, crd: KubeObject) -> None:
         try:
             await client.merge_patch(CUSTOM_RESOURCE_DEFINITIONS, key_of(crd), patch)
         except errors.Conflict:
-            # The API server writes the status of a new one several times.
+            # The API server writes the status of a new CRD several times.
             if attempt == _ATTEMPTS:
                 raise
             crd = await client.get(CUSTOM_RESOURCE_DEFINITIONS, key_of(crd))
@@ -93,12 +94,14 @@ def _without_conversion(entry: dict[str, Any], manager: str) -> dict[str, Any]:
 
 
 async def _apply(client: KubeClient, manifest: KubeObject, deadline: float, sleep: Sleep) -> KubeObject:
-    """Apply one, and return it. The server's own controllers write its status at the same time, and may win again and again."""
+    """Apply one CRD, and return it. The server's controllers write its status at the same time, which may conflict
+    repeatedly.
+    """
     while True:
         try:
             return await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest)
         except errors.Conflict as error:
-            # With causes it is a field of another manager, which no repetition wins.
+            # An error with causes is about a field of another manager: a repetition would fail, too.
             if error.causes or time.monotonic() >= deadline:
                 raise
         await sleep(spread(_POLL_SECONDS, most=1.5))
@@ -109,8 +112,8 @@ async def wait_established(
 ) -> None:
     """Wait until CRDs are Established and all their served versions answer.
 
-    The API server says Established a moment before it serves, so both are waited for. Raises Unavailable after
-    `timeout` seconds, with what each CRD that is left lacks; Invalid at once where its names are taken.
+    The API server reports Established a moment before it serves, so this waits for both. Raises Unavailable after
+    `timeout` seconds, with the missing parts of each CRD; Invalid at once if a CRD's names are in use.
     """
     deadline = time.monotonic() + timeout
     waiting = dict.fromkeys(names, "not there")
@@ -130,7 +133,7 @@ async def wait_established(
 
 
 async def _lacking(client: KubeClient, name: str) -> str:
-    """What a CRD lacks until it can be used; empty where it lacks nothing."""
+    """What a CRD lacks before it can be used; empty if nothing."""
     crd = await get_if_present(client, CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
     if crd is None:
         return "not there"

@@ -1,8 +1,8 @@
-"""What can go wrong between us and the API server, as the decisions that callers take on it.
+"""Errors of requests to the API server, classified by the decisions of callers.
 
-Only classes that someone catches exist. Every error keeps the server's Status (code, reason, message, details); what
-never reached a server (refused connections, resets, time-outs) is `Unavailable` with the cause chained. The one
-decision that belongs here is `retriable`: whether the same request may succeed later without anyone changing anything.
+Every class is caught somewhere. Every error keeps the server's Status (code, reason, message, details). A failure that
+never reached a server (refused connection, reset, time-out) is `Unavailable` with its cause chained. The only decision
+here is `retriable`: whether the same request may succeed later although no one changes anything.
 """
 
 import re
@@ -13,31 +13,32 @@ import msgspec
 
 from dynamo_shared.api.objects import KubeObject
 
-# Longest body that is quoted when the answer is not a Status (a proxy's HTML page, "404 page not found").
+# Longest quoted body if the answer is not a Status (a proxy's HTML page, "404 page not found").
 _QUOTED_BODY = 300
-#: Longest that an answer may keep us waiting, in seconds.
+#: Longest wait that an answer may request, in seconds.
 LONGEST_WAIT = 60.0
-#: Reason of a stream that was answered and then said nothing for too long; "Timeout" is that of what was not answered.
+#: Reason for a stream that was answered and then was silent for too long; "Timeout" is the reason without any answer.
 SILENCE = "Silence"
 
-# Of a header; it may be a date, too. Python refuses numbers of thousands of digits, and takes what is not a digit for one.
+# The header may also be a date. Python refuses numbers with thousands of digits, and accepts digits other than 0 to 9.
 _SECONDS = re.compile(r" *[0-9]{1,9} *")
-# Server-side apply answers 500 when the body does not fit the schema (a string where a list belongs, for example):
-# apiserver/pkg/endpoints/handlers/fieldmanager, structuredmerge.go. It is the caller's mistake, not the server's.
+# Server-side apply answers 500 if the body does not fit the schema (for example, a string in place of a list):
+# apiserver/pkg/endpoints/handlers/fieldmanager, structuredmerge.go. The mistake is the caller's, not the server's.
 _TYPED_PATCH_FAILURES = ("failed to create typed patch object", "failed to convert new object")
 _UNKNOWN_FIELD = "field not declared in schema"
-# As 500, too: etcd takes 1.5 MiB, its client in the API server sends 2 MiB, and that takes 3 MiB of one body (413).
+# Also answered with 500: etcd accepts 1.5 MiB, its client in the API server sends 2 MiB, and the API server accepts
+# bodies of 3 MiB (413).
 _TOO_LARGE = (
     "etcdserver: request is too large",
     "rpc error: code = ResourceExhausted desc = trying to send message larger than max",
 )
-# apiserver/pkg/admission/plugin/webhook/errors: with the name of the webhook, and what went wrong.
+# From apiserver/pkg/admission/plugin/webhook/errors, followed by the webhook's name and the failure.
 _NO_ANSWER = "failed calling webhook"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One field that the server refused: its path, the kind of refusal, and the server's words."""
+    """A field that the server refused: its path, the kind of refusal, and the server's message."""
 
     field: str
     reason: str
@@ -45,7 +46,7 @@ class Cause:
 
 
 class KubeError(Exception):
-    """An answer of the API server that is not success. `status` is the HTTP code, 0 where no answer came."""
+    """An unsuccessful answer of the API server. `status`: the HTTP code, or 0 without an answer."""
 
     retriable = False
 
@@ -58,7 +59,7 @@ class KubeError(Exception):
         self.message = message
         self.details: dict[str, Any] = details or {}
         self.request = request
-        # How often the request was sent: with more than one, an earlier one may have done its work unseen.
+        # Number of attempts. If above 1, an earlier attempt may have succeeded unnoticed.
         self.attempts = 1
 
     def __str__(self) -> str:
@@ -67,45 +68,47 @@ class KubeError(Exception):
 
     @property
     def causes(self) -> list[Cause]:
-        """The fields that the server names in `details.causes`, in its order."""
+        """The fields in the server's `details.causes`, in its order."""
         return _causes(self.details)
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds that the server asked us to wait, where it said so; a minute at most.
+        """Seconds to wait according to the server, at most a minute; None if the server did not say.
 
-        A gateway's page for its maintenance may ask for days, and the API server is back before.
+        A gateway's maintenance page may request days, and the API server is back before that.
         """
         seconds = self.details.get("retryAfterSeconds")
         return float(max(0, min(seconds, LONGEST_WAIT))) if isinstance(seconds, (int, float)) else None
 
 
 class NotFound(KubeError):
-    """404 that names what is not there, an object or its namespace: after it the object counts as gone."""
+    """404 that names the missing object or its namespace: after it, the object counts as deleted."""
 
 
 class NotServed(KubeError):
-    """404 that names nothing: no object counts as gone after it.
+    """404 that names nothing: after it, no object counts as deleted.
 
-    The API server does not serve the kind (its CRD is not installed), one of several does not know it yet, or a gateway
-    answers in its place.
+    The API server does not serve the kind (its CRD is not installed), one of several API servers does not know it yet,
+    or a gateway answered instead.
     """
 
 
 class AlreadyExists(KubeError):
-    """409 on create: an object of this name is there."""
+    """409 on create: an object with this name exists."""
 
 
 class Conflict(KubeError):
-    """409: a precondition (resourceVersion, uid) or another field manager stands against the write."""
+    """409: a precondition (resourceVersion, uid) or another field manager prevents the write."""
 
 
 class Invalid(KubeError):
-    """422, 400, 413, or a body that does not fit the schema: only a change can help. `causes` names the fields."""
+    """422, 400, 413, or a body that does not fit the schema: only a changed request can succeed. `causes` name the
+    fields.
+    """
 
 
 class UnknownField(Invalid):
-    """An apply has a field that the definition in the cluster lacks: it is older than the program that wants to write it."""
+    """An apply has a field that the cluster's definition lacks: the definition is older than this program."""
 
 
 class Forbidden(KubeError):
@@ -113,43 +116,43 @@ class Forbidden(KubeError):
 
 
 class NamespaceTerminating(KubeError):
-    """403: the namespace is being deleted and takes nothing new. All that is in it goes by itself: it is not a refusal to report,
-    and nothing is tried again.
+    """403: the namespace is being deleted and accepts nothing new. Its content is deleted with it: do not report, do
+    not retry.
     """
 
 
 class Unauthorized(KubeError):
-    """401: the credentials were refused, also after they were renewed."""
+    """401: the server refused the credentials, also after a renewal."""
 
 
 class TooManyRequests(KubeError):
-    """429: come back after `retry_after` seconds (also the answer of an eviction that a budget forbids)."""
+    """429: retry after `retry_after` seconds (also the answer to an eviction that a disruption budget forbids)."""
 
     retriable = True
 
 
 class Expired(KubeError):
-    """410: the resourceVersion or the continue token is older than what the server remembers; list again."""
+    """410: the server no longer remembers the resourceVersion or the continue token; list again."""
 
 
 class NotHeld(KubeError):
-    """The write was not sent: this replica may have lost what it works on to another one."""
+    """The write was not sent: another replica may own this work now."""
 
 
 class Unavailable(KubeError):
-    """5xx, connection failures and time-outs: the same request may succeed later. For failures without an answer
-    `status` is 0 and the cause is chained.
+    """5xx, connection failures and time-outs: the same request may succeed later. Without an answer, `status` is 0 and
+    the cause is chained.
     """
 
     retriable = True
 
 
 class WebhookUnavailable(Unavailable):
-    """500: a webhook that the API server asks about the object did not answer. It lasts until someone mends the webhook."""
+    """500: a webhook that the API server called did not answer. The error lasts until someone repairs the webhook."""
 
 
 class ResponseTooLarge(KubeError):
-    """The answer is larger than the client accepts; ask for smaller pages."""
+    """The answer is larger than the client accepts; request smaller pages."""
 
 
 _BY_STATUS: dict[int, type[KubeError]] = {
@@ -166,7 +169,7 @@ _BY_STATUS: dict[int, type[KubeError]] = {
 
 
 def from_status(status: int, body: KubeObject, *, request: str = "") -> KubeError:
-    """The error of a Status object, as answers and ERROR watch events carry it."""
+    """The error for a Status object, from an answer or an ERROR event of a watch."""
     reason = str(body.get("reason") or "")
     message = str(body.get("message") or "") or f"HTTP {status}"
     details = body.get("details")
@@ -176,7 +179,9 @@ def from_status(status: int, body: KubeObject, *, request: str = "") -> KubeErro
 
 
 def from_response(status: int, content: bytes, *, retry_after: str | None = None, request: str = "") -> KubeError:
-    """The error of an HTTP answer: its Status where the body is one, else the start of the body as the message."""
+    """The error for an HTTP answer: from its Status if the body is one, otherwise with the start of the body as
+    message.
+    """
     try:
         decoded: Any = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError):
@@ -204,7 +209,7 @@ def _class_of(status: int, reason: str, message: str, details: dict[str, Any]) -
     if reason == "AlreadyExists":
         return AlreadyExists
     if status == 422 and {cause.field for cause in _causes(details)} == {"metadata.uid"}:
-        # A uid in an apply is a precondition like any other, though the answer calls it an immutable field.
+        # A uid in an apply is a precondition, although the answer calls it an immutable field.
         return Conflict
     if status == 403 and any(cause.reason == "NamespaceTerminating" for cause in _causes(details)):
         return NamespaceTerminating

@@ -1,4 +1,4 @@
-"""Which Events are worth a write: identical ones are one series, and a reason of an object has a few a minute. Pure."""
+"""Decides which Events to write: identical ones form a series, and the rate of an object's reason is limited. Pure."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -8,18 +8,19 @@ from dynamo_shared.newest import Newest
 
 EventType = Literal["Normal", "Warning"]
 EventOutcome = Literal["written", "counted", "dropped", "suppressed"]
-"""What became of an occurrence: an Event says it, it is one more in a series, it could not be written, or it was one too many
-of its object and reason."""
+"""The outcome of an occurrence: written as an Event, counted in a series, dropped because the write failed, or
+suppressed by the rate limit of its object and reason.
+"""
 
-# Per object, type and reason, so that news which repeats cannot use up what other news needs (a readiness that comes
-# and goes, and then a deletion): four at once, then three a minute.
+# Rate limit of an object, type and reason: four at once, then three a minute. A repeating Event (a readiness that
+# flaps) cannot use the limit of others (a deletion).
 BURST = 4
 REFILL_SECONDS = 20.0
-# The same again within this time is the same series (client-go: 6 minutes; the server keeps Events for an hour).
+# A repetition within this time belongs to the same series (client-go: 6 minutes; the server keeps Events for an hour).
 SERIES_SECONDS = 600.0
-# A series is written again at most this often.
+# Shortest interval between writes of a series.
 SERIES_WRITE_SECONDS = 60.0
-# Memory for as many objects and series; the ones not heard of for longest go first.
+# Largest number of remembered objects and of series; the least recent ones are evicted.
 REMEMBERED = 4096
 
 # Limits of events.k8s.io/v1 validation, in bytes.
@@ -28,7 +29,7 @@ MAX_NAME = 253
 
 
 class SeriesKey(NamedTuple):
-    """What makes two occurrences the same."""
+    """The identity of an occurrence: equal keys belong to the same series."""
 
     uid: str
     type_: EventType
@@ -38,7 +39,7 @@ class SeriesKey(NamedTuple):
 
 
 class Series:
-    """Occurrences of the same thing, and the Event object that reports them."""
+    """Equal occurrences, and the Event object that reports them."""
 
     __slots__ = (
         "count",
@@ -56,7 +57,7 @@ class Series:
     def __init__(self, identity: SeriesKey, involved: KubeObject, suffix: str, now: float) -> None:
         metadata = involved["metadata"]
         self.identity = identity
-        # Events of cluster-scoped objects live in `default`, where kubectl describe looks for them.
+        # Events of cluster-scoped objects are in the namespace `default`, where kubectl describe searches for them.
         self.namespace: str = metadata.get("namespace") or "default"
         self.name = f"{metadata['name'][: MAX_NAME - len(suffix) - 1].rstrip('-.')}.{suffix}"
         self.regarding: dict[str, Any] = {
@@ -69,14 +70,14 @@ class Series:
         }
         self.first_at = self.last_at = now
         self.count = 1
-        # The count that was last written, or given up, and when one was written.
+        # The count at the last write or failed write, and the time of the last successful write.
         self.written = 0
         self.written_at: float | None = None
         self.queued = False
 
 
 class EventCorrelator:
-    """Decides what is written. Not safe for threads."""
+    """Decides which occurrences are written. Not thread-safe."""
 
     def __init__(self, clock: Callable[[], float], new_suffix: Callable[[], str]) -> None:
         self._clock = clock
@@ -85,10 +86,11 @@ class EventCorrelator:
         self._buckets: Newest[tuple[str, EventType, str], tuple[float, float]] = Newest(REMEMBERED)
 
     def admit(self, involved: KubeObject, identity: SeriesKey) -> Series | EventOutcome:
-        """The series to be written now, or what becomes of the occurrence where nothing is written."""
+        """The series to write now, or the outcome of the occurrence if nothing is written."""
         now = self._clock()
         series = self._series.used(identity)
-        # Differences count either way: a clock that was set back must not silence a series until it has caught up.
+        # Compare absolute differences: after a clock was set back, a series must not be silent until the clock catches
+        # up.
         if series is not None and abs(now - series.last_at) <= SERIES_SECONDS:
             series.count += 1
             series.last_at = now
@@ -100,16 +102,16 @@ class EventCorrelator:
         return series
 
     def behind(self) -> list[Series]:
-        """Series to be written now because they came again within a minute of their last write, and not since."""
+        """Series to write now: they repeated within a minute of their last write, and not since."""
         now = self._clock()
         return [each for each in self._series.values() if each.count > each.written and self._due(each, now)]
 
     def forget(self, series: Series) -> None:
-        """The series was not written: its next occurrence starts a new one."""
+        """Forget a series that was not written: its next occurrence starts a new one."""
         self._series.pop(series.identity, None)
 
     def _due(self, series: Series, now: float) -> bool:
-        """Whether the Event of a series is written again now; it has its token then."""
+        """Whether the Event of a series should be written again now. If so, takes a token."""
         return (
             series.written_at is not None
             and not series.queued
@@ -118,7 +120,7 @@ class EventCorrelator:
         )
 
     def _take(self, identity: SeriesKey, now: float) -> bool:
-        """One token of the bucket of an object's reason."""
+        """Take one token from the bucket of an object's reason."""
         bucket = (identity.uid, identity.type_, identity.reason)
         tokens, at = self._buckets.get(bucket) or (float(BURST), now)
         tokens = min(float(BURST), tokens + max(0.0, now - at) / REFILL_SECONDS)
@@ -128,7 +130,7 @@ class EventCorrelator:
 
 
 def clipped(text: str) -> str:
-    """Text that fits into MAX_NOTE bytes of UTF-8, its end replaced by an ellipsis where it does not."""
+    """The text, shortened with an ellipsis to MAX_NOTE bytes of UTF-8 if necessary."""
     encoded = text.encode()
     if len(encoded) <= MAX_NOTE:
         return text

@@ -1,9 +1,9 @@
-"""Events on objects, as `kubectl describe` shows them. Recording one costs the caller a queue entry, no more.
+"""Records Events on objects, for `kubectl describe`. A recording only adds an entry to a queue.
 
-One API write an Event and no read: we name the Event and create it at the first occurrence; later ones patch its series, and
-create it again where it has expired. Within two minutes of its last occurrence a series is complete.
-What cannot be written within a few attempts is dropped, with a log line: Events are news, not state. Those of namespaces are
-written in turn, and where too many wait, it is one of the namespace with most of them that is dropped.
+Each Event costs one API write and no read: the recorder chooses the name and creates the Event at the first occurrence.
+Later occurrences patch its series, or create it again if it has expired. A series is complete within two minutes of its
+last occurrence. After a few failed attempts an Event is dropped with a log line, because Events are not state.
+Namespaces take turns. If too many Events wait, one of the namespace with most waiting Events is dropped.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ from dynamo_shared.kube.event_series import (
 
 log = structlog.get_logger("dynamo.kube")
 
-# A thousand waiting Events are a minute of writing.
+# A thousand waiting Events take a minute to write.
 CAPACITY = 1000
-# What a stopping service spends on the Events that still wait.
+# Time of a stopping service to write the waiting Events. Seconds.
 FLUSH_SECONDS = 5.0
 
 _ATTEMPTS = 4
@@ -47,9 +47,9 @@ _MAX_WORD = 128
 
 
 class EventRecorder:
-    """Writes Events of one service. `record` works before, while and after it runs; only a running one writes.
+    """Writes the Events of one service. `record` works before, during and after a run; only a running recorder writes.
 
-    Run it with `async with recorder:`, which at its end writes what waits, within `FLUSH_SECONDS`.
+    Run it with `async with recorder:`. At the end it writes the waiting Events within `FLUSH_SECONDS`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class EventRecorder:
         new_suffix: Callable[[], str] = lambda: uuid.uuid4().hex[:16],
         count: Callable[[EventOutcome], None] = lambda _: None,
     ) -> None:
-        """`count` is called with what became of each occurrence, and with `written` where a series is completed."""
+        """`count` receives the outcome of each occurrence, and `written` when a series is completed."""
         self._client = client
         self._component = reporting_component
         self._instance = (instance or f"{reporting_component}-{socket.gethostname()}")[:_MAX_WORD]
@@ -71,15 +71,15 @@ class EventRecorder:
         self._correlator = EventCorrelator(clock, new_suffix)
         self._clock = clock
         self._waiting = Turns[Series](lambda series: series.namespace)
-        #: An entry for each that waits.
+        #: One entry for each waiting series.
         self._queue: asyncio.Queue[None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._count = count
 
     def record(self, involved: KubeObject, *, type_: EventType, reason: str, message: str, action: str) -> None:
-        """Record what happened to `involved` (an object as read from the API server). Never blocks, never raises.
+        """Record an Event about `involved` (an object as read from the API server). Never blocks, never raises.
 
-        `reason` is CamelCase, for machines; `action` is what was being done; `message` is for people.
+        `reason`: CamelCase, for machines. `action`: the action that was in progress. `message`: for people.
         """
         try:
             uid = involved["metadata"].get("uid", "")
@@ -108,7 +108,7 @@ class EventRecorder:
             self._settled(last)
 
     def _settled(self, series: Series) -> None:
-        """A series waits no longer, written or not."""
+        """A series no longer waits, written or not."""
         series.queued = False
         if series.written_at is None:
             self._correlator.forget(series)
@@ -158,7 +158,8 @@ class EventRecorder:
             try:
                 await self._write_once(series)
             except errors.AlreadyExists:
-                # Our name: an earlier attempt arrived, and its answer did not. It said at least this:
+                # The recorder chose this name: an earlier attempt arrived, but its answer did not. It reported at least
+                # one occurrence.
                 series.written = 1
             except errors.KubeError as error:
                 if error.retriable and attempt < _ATTEMPTS:
@@ -166,7 +167,7 @@ class EventRecorder:
                     await self._sleep(wait + (error.retry_after or 0.0))
                     continue
                 self._count("dropped")
-                # A namespace that is being deleted refuses; that is expected.
+                # A namespace that is being deleted refuses Events, which is expected.
                 say = log.debug if isinstance(error, errors.NotFound | errors.NamespaceTerminating) else log.warning
                 reason, name = series.identity.reason, series.regarding["name"]
                 say("an Event was not written", reason=reason, about=name, error=str(error))
@@ -178,7 +179,7 @@ class EventRecorder:
     async def _write_once(self, series: Series) -> None:
         if series.written_at is not None:
             patch = {"series": _series(series)}
-            # Where it has expired, or was deleted, it is created again, with all that was counted.
+            # If the Event has expired or was deleted, it is created again with the complete count.
             with suppress(errors.NotFound):
                 await self._client.merge_patch(EVENTS, ObjectKey(series.namespace, series.name), patch)
                 return
@@ -204,13 +205,15 @@ class EventRecorder:
 
 
 def last_observed(event: KubeObject) -> str:
-    """When an Event (events.k8s.io) was last observed; "" where it does not say. Some controllers write those of core/v1."""
+    """The last observation of an Event (events.k8s.io); "" if it has none. Some controllers write the fields of
+    core/v1.
+    """
     series = event.get("series") or {}
     return str(series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime") or "")
 
 
 def newest_refusal(events: Iterable[KubeObject]) -> KubeObject | None:
-    """The Event that was observed last of those by which a controller reports that its pod is refused."""
+    """The most recently observed Event in which a controller reports that its pod was refused."""
     return max((each for each in events if each.get("reason") == "FailedCreate"), key=last_observed, default=None)
 
 

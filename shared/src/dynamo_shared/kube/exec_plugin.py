@@ -1,8 +1,8 @@
-"""Exec plugins of kubeconfigs, which end with the login that runs them, and what they started with them.
+"""Runs exec plugins of kubeconfigs. A plugin and its child processes end with the login.
 
-kubernetes_asyncio 36 leaves a plugin that outlives its time-out behind, one more at each attempt, and reads its output
-before its errors, so that one that writes many errors first never ends. It calls one interactive that has a terminal to write to,
-where Kubernetes means one to read from, and gives each its own standard input.
+kubernetes_asyncio 36 leaves a timed-out plugin running, one more at each attempt. It reads standard output before
+standard error, so that a plugin that first writes many errors never ends. It treats a plugin as interactive if standard
+output is a terminal, where Kubernetes checks standard input, and shares its own standard input with each plugin.
 """
 
 import json
@@ -17,7 +17,7 @@ from dynamo_shared.kube.credentials import ConfigError
 
 @cache
 def plugin_class() -> Any:
-    """The library's ExecProvider with this module's way to run a plugin."""
+    """The library's ExecProvider, which runs plugins with this module."""
 
     class ExecPlugin(upstream.load().exec_provider.ExecProvider):  # type: ignore[misc]
         async def run(self, _: str | None = None) -> Any:
@@ -30,9 +30,9 @@ def plugin_class() -> Any:
 
 
 async def _output(arguments: list[str], environ: dict[str, str], interactive: bool) -> tuple[int, bytes, bytes]:
-    """Exit code, output and errors. ConfigError where it cannot be started."""
+    """Exit code, output and errors. Raises ConfigError if the plugin cannot be started."""
     try:
-        # One that asks at the terminal must stay in its session.
+        # An interactive plugin must stay in the terminal's session.
         process = await Process.start(arguments, environ=environ, own_session=not interactive)
     except OSError as error:
         words = (
@@ -45,7 +45,7 @@ async def _output(arguments: list[str], environ: dict[str, str], interactive: bo
 
 
 def _status(command: str, code: int, output: bytes, errors: bytes, version: str) -> Any:
-    """The `status` of the ExecCredential that a plugin printed. ConfigError where it printed none."""
+    """The `status` of the ExecCredential that a plugin printed. Raises ConfigError if it printed none."""
     if code:
         raise ConfigError(
             f"exec: {command}: process returned {code}. {errors.decode(errors='replace').strip()}".strip(". ")

@@ -1,8 +1,8 @@
-"""From created to applied: server-side apply takes over the fields that we wrote with POST.
+"""Converts ownership from create to apply: server-side apply takes over the fields that this manager wrote with POST.
 
-A create is refused where the name is taken, which an apply is not, so children are created. But what a manager wrote by
-create counts as an "Update", and apply removes only what the same manager applied. So before the first apply the entry is
-rewritten, as client-go's csaupgrade does it.
+Children are created, because a create fails if the name is in use, unlike an apply. But fields from a create count as
+an "Update", and apply removes only fields that the same manager applied. So before the first apply this rewrites the
+entry, like client-go's csaupgrade.
 """
 
 from collections.abc import Collection
@@ -15,12 +15,12 @@ Entry = dict[str, Any]
 
 
 async def claim_fields(client: KubeClient, resource: Resource, key: ObjectKey, *, of_predecessor: str = "") -> None:
-    """Rewrite our "Update" entries of an object's managedFields to "Apply"; writes nothing where there is no such entry.
+    """Rewrite this manager's "Update" entries in managedFields to "Apply"; writes nothing if there is no such entry.
 
-    `of_predecessor` names an annotation that an earlier operator wrote. We take over the fields of its managers, so that the
-    next apply removes what is no longer desired, as if we had written it.
+    `of_predecessor`: an annotation that an earlier operator wrote. Takes over the fields of the annotation's managers,
+    so that the next apply removes fields that are no longer desired.
 
-    Raises KubeError: NotFound where the object is gone, Conflict where it changed in between.
+    Raises KubeError: NotFound if the object does not exist, Conflict if it changed meanwhile.
     """
     metadata = (await client.get(resource, key))["metadata"]
     present = metadata.get("managedFields", [])
@@ -33,7 +33,7 @@ async def claim_fields(client: KubeClient, resource: Resource, key: ObjectKey, *
 
 
 def predecessors(entries: list[Entry], annotation: str, api_version: str) -> list[Entry]:
-    """All entries, in terms of an API version, of the managers that own an annotation."""
+    """All entries with this API version of the managers that own an annotation."""
     managers = {
         entry["manager"]
         for entry in entries
@@ -43,9 +43,9 @@ def predecessors(entries: list[Entry], annotation: str, api_version: str) -> lis
 
 
 def applied(entries: list[Entry], manager: str, before: Collection[Entry] = ()) -> list[Entry] | None:
-    """The entries with those of `manager`, and those `before` it, turned into one "Apply" entry of its own.
+    """The entries, with those of `manager` and those in `before` merged into one "Apply" entry of `manager`.
 
-    None where nothing has to change.
+    None if nothing has to change.
     """
     mine = [
         entry

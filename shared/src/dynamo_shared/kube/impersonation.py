@@ -1,4 +1,4 @@
-"""Whose rights a request is made with, where they are not those of this process."""
+"""The user whose rights a request has, if not this process's."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who acts, as the API server's authentication describes users."""
+    """The acting user, as the API server's authentication describes users."""
 
     user: str
     uid: str = ""
@@ -16,7 +16,7 @@ class Identity:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     def headers(self) -> Iterator[tuple[str, str]]:
-        """The headers of impersonation. A key of `extra` is percent-encoded, since header names take few characters."""
+        """The impersonation headers. A key of `extra` is percent-encoded, since header names allow few characters."""
         yield "Impersonate-User", self.user
         if self.uid:
             yield "Impersonate-Uid", self.uid

@@ -1,4 +1,4 @@
-"""The version of each object that was reported last, so that a relist reports nothing twice and misses no deletion."""
+"""The last reported version of each object, so that a relist reports nothing twice and misses no deletion."""
 
 from collections.abc import Container, Iterator, Mapping
 
@@ -8,7 +8,7 @@ from dynamo_shared.text_table import TextTable
 
 
 class Known(Mapping[ObjectKey, tuple[str, str]]):
-    """Key to (uid, resourceVersion), in one text an object."""
+    """Key to (uid, resourceVersion), stored as one text for each object."""
 
     def __init__(self) -> None:
         self._versions = TextTable()
@@ -33,7 +33,7 @@ class Known(Mapping[ObjectKey, tuple[str, str]]):
         return self._versions.pop(_text(key))
 
     def others(self, present: Container[ObjectKey]) -> list[tuple[ObjectKey, str]]:
-        """Keys and uids of what is known and not among `present`."""
+        """Keys and uids of known objects that are not in `present`."""
         known = ((_key(text), version) for text, version in self._versions.items())
         return [(key, _version(version)[0]) for key, version in known if key not in present]
 
@@ -49,12 +49,12 @@ def _version(text: str) -> tuple[str, str]:
 
 
 def _text(key: ObjectKey) -> str:
-    """Neither part has a slash."""
+    """Joined by a slash, which neither part contains."""
     return f"{key.namespace}/{key.name}"
 
 
 def vanished(resource: Resource, key: ObjectKey, uid: str, resource_version: str) -> KubeObject:
-    """An object whose deletion was not observed: what is known of it."""
+    """The known fields of an object whose deletion was not observed."""
     metadata = {"name": key.name, "uid": uid, "resourceVersion": resource_version}
     if key.namespace:
         metadata["namespace"] = key.namespace

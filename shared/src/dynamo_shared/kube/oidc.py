@@ -1,8 +1,8 @@
-"""The OIDC auth provider of kubeconfigs, where upstream's is not good enough to be trusted with a token.
+"""The OIDC auth provider of kubeconfigs, in place of upstream's, which does not handle tokens safely.
 
-kubernetes_asyncio 36 decodes the token with the wrong base64 alphabet (a name with an umlaut breaks it), verifies the
-issuer's certificate only where a CA is given, and then hands aiohttp a file name for a TLS context; it also insists on
-a client secret and on a new refresh token, which are both optional.
+kubernetes_asyncio 36 decodes the token with the wrong base64 alphabet (an umlaut in a name breaks it). It verifies the
+issuer's certificate only if a CA is given, and then passes aiohttp a file name instead of a TLS context. It also
+requires a client secret and a new refresh token, which are both optional.
 """
 
 import base64
@@ -24,11 +24,11 @@ from dynamo_shared.kube.exec_plugin import plugin_class
 
 @cache
 def loader_class() -> Any:
-    """The library's KubeConfigLoader with this module's OIDC, and exec plugins that end."""
+    """The library's KubeConfigLoader with this module's OIDC, and with exec plugins that end."""
     library = upstream.load()
-    # It takes the class from its module.
+    # The loader takes the class from its module.
     library.kube_config.ExecProvider = plugin_class()
-    # What it logs as an error, it raises, too: who asked for the login logs it, or shows it to people.
+    # The loader logs errors and also raises them: the caller of the login logs or shows them.
     library.kube_config.logger.disabled = True
 
     class Loader(library.kube_config.KubeConfigLoader):  # type: ignore[misc, name-defined]
@@ -62,7 +62,7 @@ def token_expiry(authorization: str | None) -> float | None:
 
 
 async def _renewed(settings: dict[str, Any], base_path: str) -> dict[str, str]:
-    """What a refresh changes in the provider's settings. ConfigError where there is nothing to refresh with."""
+    """The provider settings that a refresh changes. Raises ConfigError if nothing allows a refresh."""
     if not settings.get("refresh-token"):
         raise ConfigError("oidc: the id-token has expired and there is no refresh-token: log in again")
     requestor = _requestor_class()(

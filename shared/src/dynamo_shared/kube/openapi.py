@@ -1,8 +1,8 @@
-"""The schemas that the API server publishes of its own types, and keeping a checker that knows the current ones.
+"""Reads the schemas that the API server publishes for its own types, and keeps a checker with the current ones.
 
-The index of /openapi/v3 holds a hash of each document; only documents that changed (the cluster was upgraded) are read
-again. The platform has no copy to fall back to: it would refuse fields of a newer cluster, and let through what an older
-one does not know.
+The index of /openapi/v3 has a hash of each document. Only changed documents (after an upgrade of the cluster) are read
+again. The platform has no copy as a fallback: it would refuse fields of a newer cluster, and accept fields that an
+older cluster does not know.
 """
 
 import time
@@ -19,9 +19,9 @@ from dynamo_shared.kube.client import KubeClient
 log = structlog.get_logger("dynamo.kube")
 
 INDEX: Final = "/openapi/v3"
-#: Documents with the types that our kinds embed; the first is that of pods, without which nothing can be checked.
+#: Documents with the types that this platform's kinds embed. The first one, for pods, is indispensable.
 DOCUMENTS: Final = ("api/v1", "apis/batch/v1", "apis/autoscaling/v2")
-# The largest, of the core group, has 1.5 MB in Kubernetes 1.35.
+# The largest document, for the core group, has 1.5 MB in Kubernetes 1.35.
 MAX_BYTES: Final = 16 * 2**20
 
 
@@ -34,11 +34,11 @@ class _OpenApiIndex(msgspec.Struct):
 
 
 Versions = dict[str, str]
-"""What is published: path of a document, and what changes when the document does."""
+"""Path of a published document -> its hash."""
 
 
 async def index(client: KubeClient) -> Versions:
-    """All documents that there are now, and their hashes. Raises KubeError."""
+    """All current documents and their hashes. Raises KubeError."""
     content = await client.raw_get(INDEX, most=MAX_BYTES)
     try:
         paths = msgspec.json.decode(content, type=_OpenApiIndex).paths
@@ -49,22 +49,22 @@ async def index(client: KubeClient) -> Versions:
 
 async def document(client: KubeClient, path: str) -> bytes:
     """A document of the index. Raises KubeError."""
-    # Not by the URL of the index: with a hash that is outdated meanwhile the answer would be a redirection.
+    # Without the hash of the index's URL: an outdated hash would cause a redirection.
     return await client.raw_get(f"{INDEX}/{path}", most=MAX_BYTES)
 
 
 async def published(client: KubeClient) -> Versions:
-    """Which of DOCUMENTS there are now, and their hashes. Raises KubeError."""
+    """The published documents of DOCUMENTS, and their hashes. Raises KubeError."""
     everything = await index(client)
     versions: Versions = {path: everything[path] for path in DOCUMENTS if path in everything}
     if DOCUMENTS[0] not in versions:
-        # While an API server starts, its index fills up document by document.
+        # While an API server starts, it adds documents to its index one by one.
         raise errors.Unavailable(0, "NotPublished", f"{INDEX} does not list {DOCUMENTS[0]} yet")
     return versions
 
 
 async def schemas(client: KubeClient, versions: Versions) -> list[dict[str, Any]]:
-    """The published documents with only the types that our kinds embed, and without prose.
+    """The published documents, reduced to the types that this platform's kinds embed, without descriptions.
 
     They have tens of kilobytes, not megabytes. Raises KubeError.
     """
@@ -79,12 +79,12 @@ async def schemas(client: KubeClient, versions: Versions) -> list[dict[str, Any]
 
 
 class SchemaSource:
-    """A checker of embedded types that follows the cluster. For one task; the checkers are for any number."""
+    """A checker of embedded types that follows the cluster. Used by one task; the checkers may be shared."""
 
     def __init__(
         self, client: KubeClient, *, interval: float = 0.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`interval`: seconds in which the API server is not asked again."""
+        """`interval`: seconds between requests to the API server."""
         self._client = client
         self._interval = interval
         self._clock = clock
@@ -93,9 +93,9 @@ class SchemaSource:
         self._asked = 0.0
 
     async def checker(self) -> Checker:
-        """The checker for what is published now, the very one as before where nothing changed.
+        """The checker for the currently published schemas; the same object if nothing changed.
 
-        Where the API server does not answer, it is the last one; before there is any, KubeError is raised.
+        If the API server does not answer: the last checker. Raises KubeError if there is none yet.
         """
         if self._checker is not None and self._clock() - self._asked < self._interval:
             return self._checker

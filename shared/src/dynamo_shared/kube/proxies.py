@@ -1,7 +1,7 @@
-"""Which proxy, if any, leads to the API server: the rules that kubectl follows.
+"""The proxy to the API server, if any, by the rules of kubectl.
 
-`proxy-url` of the kubeconfig wins; else HTTPS_PROXY/HTTP_PROXY of the environment unless NO_PROXY names the server.
-Python's own reading of NO_PROXY knows no CIDR blocks, and clusters are usually named by those, so it is read here.
+`proxy-url` of the kubeconfig wins, otherwise HTTPS_PROXY/HTTP_PROXY of the environment, unless NO_PROXY matches the
+server. This reads NO_PROXY itself: Python does not support CIDR blocks in it, which clusters usually need.
 """
 
 import ipaddress
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 
 def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
-    """Proxy URL for the server's URL, or None for a direct connection. Loopback is always direct (as in Go)."""
+    """The proxy's URL for the server's URL, or None for a direct connection. Loopback is always direct, like in Go."""
     parts = urlsplit(server)
     host = (parts.hostname or "").lower()
     if host == "localhost" or _is_loopback(host):

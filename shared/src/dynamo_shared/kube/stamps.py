@@ -1,4 +1,4 @@
-"""When an object has to be written again: it carries the hash of what was desired of it last. Pure."""
+"""Decides whether an object must be written again, by a hash of its last desired state in the object. Pure."""
 
 import hashlib
 
@@ -11,9 +11,9 @@ from dynamo_shared.kube import coverage
 
 
 def stamped(desired: KubeObject) -> KubeObject:
-    """`desired` with the hash of itself as an annotation, which changes with every desired field.
+    """`desired` with an annotation that has its hash, which changes with every desired field.
 
-    How many replicas are asked for is left out of it: the number changes often, and is compared by itself.
+    The hash excludes the number of replicas, which changes often and is compared separately.
     """
     spec = desired.get("spec")
     hashed = desired
@@ -26,7 +26,9 @@ def stamped(desired: KubeObject) -> KubeObject:
 
 
 def difference(stamped_object: KubeObject, observed: KubeObject) -> str:
-    """Why an object has to be written: the path that it lacks, or a hash of another desired object; "" where it has all."""
+    """Why an object must be written: the path that it lacks, or a hash of another desired object; "" if nothing
+    differs.
+    """
     known, asked = (objects.annotations(each).get(LAST_APPLIED_HASH) for each in (observed, stamped_object))
     if known != asked:
         return "another object is desired than before"

@@ -1,4 +1,4 @@
-"""The configuration code of kubernetes_asyncio, without its client.
+"""Loads kubernetes_asyncio's configuration code without its client.
 
 `import kubernetes_asyncio.config` first runs the package's `__init__`, which imports the generated client: 945 modules,
 66 MiB and a second, for two names that only its convenience functions use. So the two configuration modules are
@@ -17,7 +17,7 @@ _PACKAGE = "kubernetes_asyncio"
 
 
 class Upstream(NamedTuple):
-    """The modules that we use; typed as Any because they are another project's and partly untyped."""
+    """The used modules; typed as Any because they are third-party and partly untyped."""
 
     kube_config: Any
     incluster_config: Any
@@ -27,7 +27,7 @@ class Upstream(NamedTuple):
 
 @cache
 def load() -> Upstream:
-    """The library's configuration modules; ImportError where kubernetes_asyncio is not installed."""
+    """Load the library's configuration modules. Raises ImportError if kubernetes_asyncio is not installed."""
     if f"{_PACKAGE}.client" in sys.modules:
         return _import()
     spec = importlib.util.find_spec(_PACKAGE)
@@ -36,7 +36,7 @@ def load() -> Upstream:
     package = ModuleType(_PACKAGE)
     package.__path__ = list(spec.submodule_search_locations)
     client = ModuleType(f"{_PACKAGE}.client")
-    # Named in signatures and in functions that we do not call.
+    # Needed only by signatures and by functions that are never called.
     client.ApiClient = client.Configuration = object  # type: ignore[attr-defined]
     before = _take_out()
     sys.modules[_PACKAGE] = package

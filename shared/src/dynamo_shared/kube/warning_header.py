@@ -1,4 +1,4 @@
-"""Warnings of the API server: a header each, of a code, an agent and a quoted text (RFC 7234, 5.5; Kubernetes writes `299 -`)."""
+"""Warning headers of the API server: code, agent and quoted text (RFC 7234, 5.5; Kubernetes writes `299 -`)."""
 
 import re
 
@@ -8,12 +8,12 @@ _TO_ESCAPE = re.compile(r'["\\]')
 
 
 def text_of(header: str) -> str:
-    """What a header warns of; all of it where it has another form."""
+    """The text of a warning header; the whole header if it has another format."""
     match = _HEADER.fullmatch(header)
     return _ESCAPED.sub(r"\1", match[1]) if match else header
 
 
 def header_of(text: str) -> str:
-    """The header that says this."""
+    """The warning header with a text."""
     escaped = _TO_ESCAPE.sub(lambda each: f"\\{each[0]}", text)
     return f'299 - "{escaped}"'

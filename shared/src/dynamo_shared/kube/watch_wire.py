@@ -1,8 +1,8 @@
-"""What lists and watches look like on the wire, decoded no further than needed.
+"""Decodes lists and watches from the wire, only as far as necessary.
 
-A list page keeps its items as raw JSON, so that a relist reads the metadata of known objects and decodes
-only what changed; a watch is cut into lines whatever the chunks that it comes in. Decoders raise Unavailable for what is
-not what an API server sends: a gateway has answered in its place.
+A list page keeps its items as raw JSON, so that a relist reads the metadata of known objects and decodes only changed
+objects. A watch is split into lines, independently of its chunks. Decoders raise Unavailable for content that no API
+server sends: a gateway has answered instead.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from dynamo_shared.kube.errors import Unavailable
 # etcd refuses objects above 1.5 MiB (3 MiB as JSON with managedFields); a longer line is not a watch event.
 MAX_LINE_BYTES = 16 * 2**20
 
-# Bookmarks carry nothing but a resourceVersion.
+# A bookmark has only a resourceVersion.
 BOOKMARK = "BOOKMARK"
 ERROR = "ERROR"
 
@@ -32,7 +32,7 @@ class WatchEvent(msgspec.Struct):
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
-    # Every list has one. A Status with the code of success has none, and would be a list of nothing.
+    # Every list has one. A Status with a success code has none, and would count as an empty list.
     resource_version: Annotated[str, msgspec.Meta(min_length=1)]
     continue_: str = msgspec.field(default="", name="continue")
 
@@ -45,7 +45,7 @@ class ListPage(msgspec.Struct):
 
 
 class ItemMeta(msgspec.Struct, rename="camel"):
-    """What identifies a version of an object."""
+    """The metadata that identifies a version of an object."""
 
     name: str
     namespace: str = ""
@@ -70,7 +70,7 @@ def _checked(what: str, decode: Callable[[Any], T]) -> Callable[[Content], T]:
 
 
 def garbled(message: str) -> Unavailable:
-    """The error of an answer that is not one of an API server."""
+    """The error for an answer that no API server sends."""
     return Unavailable(0, "Garbled", message)
 
 
@@ -86,13 +86,13 @@ def item_meta(item: msgspec.Raw) -> ItemMeta:
 
 
 class Lines:
-    """Cuts a byte stream into lines. What is not yet a whole line waits, up to a bound."""
+    """Splits a byte stream into lines. Keeps an incomplete line, up to a limit."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that `chunk` completes, without empty ones. Unavailable where one is longer than any event."""
+        """The lines that `chunk` completes, without empty ones. Raises Unavailable if one is longer than any event."""
         if b"\n" not in chunk:
             self._keep(chunk)
             return
