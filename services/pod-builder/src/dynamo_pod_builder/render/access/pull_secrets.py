@@ -103,7 +103,7 @@ def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, 
 
 
 def host_of(image: str) -> str:
-    """Registry of an image, in lower case with its port: `docker.io` for short names such as `busybox:1` or `org/img`."""
+    """Registry of an image, in lower case with its port: `docker.io` for short names such as `busybox` or `org/img`."""
     first, slash, _ = image.partition("/")
     # A first part without dot and port is a user or an organisation on Docker Hub.
     if not slash or not ("." in first or ":" in first or first.lower() == "localhost"):
@@ -133,7 +133,7 @@ def _images(pod: KubeObject) -> Iterator[str]:
             if image := container.get("image"):
                 yield image
     for volume in pod.get("volumes") or ():
-        # An image that is mounted instead of run.
+        # An image that is mounted, not run.
         if reference := (volume.get("image") or {}).get("reference"):
             yield reference
 
@@ -153,7 +153,7 @@ def _matches(pattern: str, host: str) -> bool:
 
 
 def _entries(secret: KubeObject) -> dict[str, Any]:
-    """Registry -> credentials."""
+    """Credentials by registry."""
     key = TYPES[secret["type"]]
     try:
         content = json_text.decode(base64.b64decode((secret.get("data") or {})[key], validate=True), _CONFIGURATION)

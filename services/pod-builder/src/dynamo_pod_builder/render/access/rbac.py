@@ -19,7 +19,7 @@ from dynamo_pod_builder.render.metadata import MANAGED_BY, object_metadata
 
 _READ = ["get", "list", "watch"]
 _REGISTER = ["create", "get", "list", "watch", "update", "patch", "delete"]
-#: Pods register themselves as DynamoWorkerMetadata, and find others through EndpointSlices.
+#: Pods register themselves as DynamoWorkerMetadata, and discover others through EndpointSlices.
 _DISCOVERY_RULES: list[KubeObject] = [
     {"apiGroups": [""], "resources": ["endpoints", "pods"], "verbs": _READ},
     {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _READ},
@@ -50,7 +50,7 @@ def discovery_access(
     ]
 
 
-#: What a planner does in the namespace of its graph: it scales, and finds workers (reference behaviour, section 10).
+#: Rights of a planner in its graph's namespace: it scales, and discovers workers (reference behaviour, section 10).
 PLANNER_RULES: list[KubeObject] = [
     {
         "apiGroups": [GROUP],

@@ -1,1 +1,1 @@
-"""How pods are reached: Services, ingress, gateways and the endpoint picker."""
+"""Access to pods: Services, ingress, gateways and the endpoint picker."""

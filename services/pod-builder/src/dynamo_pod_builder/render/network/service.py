@@ -73,7 +73,7 @@ def _service(
     selector = {
         labels.DYNAMO_NAMESPACE: context.dynamo_namespace,
         labels.COMPONENT: context.component,
-        # Pods without a type have no label for it.
+        # Pods without a type lack this label.
         **({labels.COMPONENT_TYPE: context.type} if context.type else {}),
         **selected,
     }

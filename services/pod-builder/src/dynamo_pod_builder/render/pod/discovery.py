@@ -1,4 +1,4 @@
-"""How the pods of a graph find each other."""
+"""How the pods of a graph discover each other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class PodDiscovery:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels by which Dynamo's Kubernetes discovery finds Services and pods."""
+        """Labels by which Dynamo's Kubernetes discovery selects Services and pods."""
         if not self.kubernetes:
             return {}
         return {labels.DISCOVERY_BACKEND: KUBERNETES, labels.DISCOVERY_ENABLED: "true"}

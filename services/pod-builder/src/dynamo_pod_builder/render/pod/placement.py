@@ -37,7 +37,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class PodPlacement:
-    """One pod's place: alone, or the leader or a worker of a group."""
+    """One pod's place: without a group, or the leader or a worker of a group."""
 
     role: PodRole = PodRole.MAIN
     nodes: int = 1
@@ -65,22 +65,22 @@ ALONE = PodPlacement()
 
 
 def leader(group: Group, nodes: int) -> PodPlacement:
-    """The first pod of a group."""
+    """The place of a group's first pod."""
     return PodPlacement(PodRole.LEADER, nodes, group)
 
 
 def worker(group: Group, nodes: int) -> PodPlacement:
-    """Any other pod of a group."""
+    """The place of any other pod of a group."""
     return PodPlacement(PodRole.WORKER, nodes, group)
 
 
 def memory(nodes: int, rank: int) -> PodPlacement:
-    """The pod that holds the GPU memory of a rank."""
+    """The place of the pod that holds the GPU memory of a rank."""
     return PodPlacement(PodRole.MEMORY, nodes, memory_rank=rank)
 
 
 def leader_worker_set(nodes: int) -> Group:
-    """Names that LeaderWorkerSet gives: worker i of leader `x.service` is `x-i.service`."""
+    """Names from LeaderWorkerSet: worker i of leader `x.service` is `x-i.service`."""
     return Group(
         leader_host="$(LWS_LEADER_ADDRESS)",
         worker_hosts=tuple(f"$(echo \"$LWS_LEADER_ADDRESS\" | sed 's/\\./-{i}\\./')" for i in range(1, nodes)),
@@ -93,7 +93,7 @@ def leader_worker_set(nodes: int) -> Group:
 
 
 def grove(component: str, nodes: int) -> Group:
-    """Names that Grove gives to the pods of a scaling group's cliques: a leader, and one clique of workers."""
+    """Names from Grove for the pods of a scaling group's cliques: a leader, and one clique of workers."""
     rank = f"$(({env.GROVE_PCLQ_POD_INDEX} + 1))"
     return Group(
         leader_host=_grove_host(component, "ldr-0"),

@@ -22,7 +22,7 @@ from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.pod.template import with_runtime
 from dynamo_pod_builder.render.sharing import failover, gpu_memory
 
-#: Group that owns mounted volumes, so that images which do not run as root can write their caches.
+#: Group that owns mounted volumes, so that images that do not run as root can write their caches.
 FS_GROUP = 1000
 
 

@@ -18,7 +18,7 @@ _READ = (env.DYNAMO_RANK, env.DYNAMO_LEADER_ADDRESS)
 
 
 def topology_names(context: PodContext) -> list[EnvVar]:
-    """Rank of the node, and address of the leader, for a container on one of several nodes.
+    """Rank of the node, and address of the leader, for a container of a multinode replica.
 
     Only if its template reads one of them, belongs to its role, or states a runtime that knows them: an upgrade must
     not replace other pods.

@@ -42,7 +42,7 @@ def least(context: PodContext) -> int:
 
 
 def cliques(context: PodContext) -> list[Clique]:
-    """The cliques of a component, in the order in which they are written."""
+    """The cliques of a component, in the order of the PodCliqueSet."""
     if memory_has_pods(context.spec):
         return [each for rank in range(context.nodes) for each in _of_rank(context, rank)]
     name = context.component
@@ -58,7 +58,7 @@ def cliques(context: PodContext) -> list[Clique]:
 
 
 def _of_rank(context: PodContext, rank: int) -> tuple[Clique, Clique]:
-    """The server of one rank's GPU memory, and the engines that use it: one that serves, and those that wait."""
+    """The server of one rank's GPU memory, and the engines that use it: the serving engine and its standbys."""
     name, nodes = context.component, context.nodes
     server = Clique(names.clique(name, f"{MEMORY}-{rank}"), placement.memory(nodes, rank), 1)
     engines = pods_a_rank(context.spec, context.legacy.shadows)

@@ -1,4 +1,4 @@
-"""The LeaderWorkerSet of a component whose replicas span several nodes."""
+"""The LeaderWorkerSet of a component with multinode replicas."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from dynamo_pod_builder.render.pod.pod import pod_spec
 
 
 def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
-    """LeaderWorkerSet of a component: each replica is a leader and its workers, replaced together."""
+    """LeaderWorkerSet of a component: each replica is a leader with its workers, and they are replaced together."""
     group, nodes = placement.leader_worker_set(context.nodes), context.nodes
     spec: KubeObject = {
         "replicas": context.replicas,

@@ -36,7 +36,7 @@ def override(template: KubeObject, graph: DynamoGraphDeployment) -> None:
     groups = {each["name"]: each for each in template.get("podCliqueScalingGroups", ())}
     for component in graph.spec.components:
         name = names.clique(component.name)
-        # The single clique of a group has the name of the group.
+        # The only clique of a group has the name of the group.
         whole = groups.get(name) or cliques.get(name)
         _constrain(whole, component.provider_override, CLIQUE)
         for role in component.roles or ():

@@ -150,7 +150,7 @@ def _clique(context: PodContext, clique: Clique, left_out: Set[str]) -> KubeObje
     placed = context.placed(clique.placement)
     label_set = pod_labels(placed, {})
     if clique.placement.role is PodRole.MEMORY:
-        # It serves no requests, so discovery must not list it.
+        # This pod serves no requests, so discovery must not list it.
         label_set = {name: value for name, value in label_set.items() if name not in context.discovery.labels}
     elif fails_over_between_pods(context.spec):
         label_set[labels.FAILOVER_ENGINE_GROUP_MEMBER] = "true"

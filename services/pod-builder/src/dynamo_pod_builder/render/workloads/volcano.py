@@ -1,4 +1,4 @@
-"""The Volcano scheduler: pods of a graph wait in the queue that its annotation names.
+"""The Volcano scheduler: pods of a graph wait in the queue that the graph's annotation names.
 
 Volcano itself creates their PodGroups; on Grove, Grove creates them.
 """
