@@ -20,7 +20,7 @@ from dynamo_pod_builder.render.errors import RenderError
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 # `$(NAME)` is not a command here: Kubernetes replaces it with a variable before the shell reads it.
 _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
-# A script that is one program with its arguments, which another program can start.
+# A script of only one program with its arguments, which another program can start.
 _ONE_PROGRAM = re.compile(r"(?! *[A-Za-z_]\w*=)[^|&;\n]+")
 # Beginnings of a command line that every shell reads in the same way.
 _PLAIN_SHELLS = ([*SHELL], ["sh", "-c"])

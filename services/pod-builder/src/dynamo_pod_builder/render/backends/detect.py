@@ -1,4 +1,4 @@
-"""Which inference engine a worker runs, read from its command line (reference behaviour, section 3.3)."""
+"""Detects the inference engine of a worker in its command line (reference behaviour, section 3.3)."""
 
 from collections.abc import Iterable
 

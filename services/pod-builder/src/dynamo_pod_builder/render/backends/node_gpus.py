@@ -1,4 +1,4 @@
-"""GPUs that an engine has on each of its nodes: counted by its container, or claimed."""
+"""GPUs of an engine on each of its nodes: its container counts or claims them."""
 
 from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject

@@ -58,7 +58,7 @@ def _may_open(variable: Mapping[str, Any]) -> bool:
 
 
 def _ranks(container: KubeObject, context: PodContext, *, sure: bool) -> int:
-    """Ranks of a container, at least one: one for each of its GPUs."""
+    """Ranks of a container, at least one: one per GPU."""
     ranks = max(1, gpus.count(container) or context.claimed.own)
     if ranks <= MOST_RANKS or not sure:
         return min(ranks, MOST_RANKS)

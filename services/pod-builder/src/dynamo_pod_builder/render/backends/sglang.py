@@ -1,4 +1,4 @@
-"""SGLang: the processes of a group meet at the leader's address."""
+"""SGLang: the processes of a group connect through the leader's address."""
 
 from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.engines.started import is_own_launch, line_of

@@ -1,4 +1,4 @@
-"""The SnapshotJob that captures a component's engine for its graph, and what another pod must have in common with it.
+"""The SnapshotJob that captures a component's engine for its graph, and the hash that restored pods must share.
 
 Source: Dynamo 1.5, deploy/operator `internal/controller/dgd_checkpoints_reconciler.go`
 (`buildCheckpointJobPodTemplate`, `buildAutomaticSnapshotJob`), `internal/checkpoint/compatibility.go` and `hash.go`.
@@ -32,7 +32,7 @@ from dynamo_pod_builder.render.pod.env import merge_env
 from dynamo_pod_builder.render.pod.merge import merge
 from dynamo_pod_builder.render.pod.pod import pod_spec
 
-#: For scheduling, loading and capturing. Seconds.
+#: Limit for scheduling, loading and capturing. Seconds.
 DEADLINE = 3600
 _AT = "experimental.checkpoint"
 #: Variables that a restored engine gets from its new pod.

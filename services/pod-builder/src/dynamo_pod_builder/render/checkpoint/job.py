@@ -38,7 +38,7 @@ from dynamo_pod_builder.render.pod.volumes import share_memory
 from dynamo_pod_builder.render.sharing import gpu_memory
 from dynamo_pod_builder.render.sharing.claims import claim_templates
 
-#: How long a Job stays after its end, for users to inspect. Seconds.
+#: Seconds for which an ended Job stays, so that users can inspect it.
 KEPT = 300
 #: The engine's name; its claims are named after it.
 _ENGINE = "worker"

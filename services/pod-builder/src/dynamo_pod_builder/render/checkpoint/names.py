@@ -9,7 +9,7 @@ FIRST_VERSION = "1"
 
 #: The file that a container to be checkpointed creates for the agent.
 READY_FOR_CHECKPOINT = f"{CONTROL_PATH}/ready-for-checkpoint"
-#: Volume of the storage that holds checkpoints.
+#: Volume of the storage for checkpoints.
 STORAGE = "checkpoint-storage"
 #: Volume from which a restored process learns in which pod it now runs.
 POD_INFO = "podinfo"

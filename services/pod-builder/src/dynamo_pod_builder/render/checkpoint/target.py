@@ -1,4 +1,4 @@
-"""A checkpoint that pods start from, and where its files are."""
+"""A checkpoint from which pods start, and the storage of its files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """A checkpoint that pods start from."""
+    """A checkpoint from which pods start."""
 
     identity_hash: str
     version: str
@@ -43,11 +43,11 @@ class Restore:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels by which the agent finds the pods."""
+        """Labels by which the agent selects the pods."""
         return {labels.RESTORE_TARGET: "true", labels.CHECKPOINT_ID: self.identity_hash}
 
     def annotations(self, containers: Sequence[str]) -> dict[str, str]:
-        """Annotations that say what the agent restores into which containers."""
+        """Annotations that say what the agent restores, and into which containers."""
         return {
             SNAPSHOT_ARTIFACT_VERSION: self.version,
             SNAPSHOT_TARGET_CONTAINERS: ",".join(containers),

@@ -1,4 +1,4 @@
-"""The GPU memory service: a process that keeps weights in GPU memory, which engines map instead of loading their own.
+"""The GPU memory service: a process that keeps weights in GPU memory. Engines map them instead of loading their own.
 
 Within a pod it is a container that starts before the engine. Between pods it has one pod per rank, on the same GPUs and
 so on the same node as the engines, which reach it through a directory of that node (behaviour, sections 3.2 and 4.6).
@@ -89,7 +89,7 @@ def _other_clients(context: PodContext, there: Set[str]) -> list[str]:
 
 
 def _client(container: KubeObject) -> KubeObject:
-    """A container that shares the GPUs of its pod, and finds the sockets of the service."""
+    """Let a container share the GPUs of its pod and reach the sockets of the service."""
     made = {**container}
     claims.without_gpus(made)
     claimed = [each for each in made["resources"].get("claims", ()) if each["name"] != _CLAIM]
