@@ -1,4 +1,4 @@
-"""Composition root: all that the dynadmin service is made of, on one page."""
+"""Composition root: all parts of the dynadmin service, on one page."""
 
 import asyncio
 import gc
@@ -70,8 +70,8 @@ READS: tuple[Resource, ...] = (
     resources.RESOURCE_SLICES,
 )
 
-#: For requests under way once the listener is closed; aiohttp waits up to twice as long. With the longest drain it fits into
-#: lifecycle.SHUTDOWN_WITHIN. Seconds.
+#: Time for requests in progress after the listener is closed; aiohttp waits up to twice as long. Together with the
+#: longest drain, it is less than lifecycle.SHUTDOWN_WITHIN. Seconds.
 FINISH_WITHIN = 4.0
 
 log = structlog.get_logger("dynamo.dynadmin")
@@ -80,8 +80,8 @@ log = structlog.get_logger("dynamo.dynadmin")
 class DynadminService:
     """Serves the REST API.
 
-    `planned` reports what a manifest would become, `simulation` opens what simulates, where the process has them. `pause`
-    lets seconds pass.
+    `planned` renders a manifest, `simulation` creates a simulation, if the process has them. `pause` sleeps for
+    seconds.
     """
 
     name = NAME
@@ -96,7 +96,7 @@ class DynadminService:
         self._pause = pause
         self._simulation = simulation
         self.port = 0
-        """where it listens, once it does"""
+        """the port, after the service has begun to listen"""
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
@@ -140,7 +140,7 @@ class DynadminService:
         cluster = Cluster(hub, reading, kube, platform.version)
         defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
         decisions = DecisionReader(context.bus, platform.cluster_name, streams)
-        # The worker processes have bounds of their own, too.
+        # The worker processes have additional limits.
         turns = CallerSlots("simulations", 4)
         topics = Topics(
             reading=reading,
@@ -182,7 +182,7 @@ class DynadminService:
             clock=context.clock,
         )
         tls = await asyncio.to_thread(server_tls, settings.cert_dir) if settings.cert_dir is not None else None
-        # Browsers keep some next to their streams.
+        # Browsers open a few connections in addition to their streams.
         connections = Connections(2 * (settings.max_streams + settings.max_in_flight))
         connection = partial(HttpConnection, server.unreadable, connections)
 
@@ -198,7 +198,8 @@ class DynadminService:
                 async with asyncio.TaskGroup() as tasks:
                     state = tasks.create_task(hub.run(), name="state")
                     await hub.ready.wait()
-                    # What is here now stays: the collector need not traverse it while hundreds of streams wait.
+                    # Exclude current objects from garbage collection: traversing them is not needed while hundreds of
+                    # streams wait.
                     gc.freeze()
                     context.health.ok(NAME)
                     await _until_cancelled(state, drain)
@@ -209,7 +210,7 @@ class DynadminService:
 
 
 async def _until_cancelled(state: asyncio.Task[None], drain: Callable[[], Awaitable[None]]) -> None:
-    """Wait while STATE is read. Where it is this that is cancelled, drain before it is read no longer."""
+    """Wait while STATE is read. If this task is cancelled, drain before reading stops."""
     try:
         await asyncio.wait([state])
     except asyncio.CancelledError:

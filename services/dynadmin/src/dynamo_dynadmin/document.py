@@ -1,4 +1,4 @@
-"""The API's documents: the OpenAPI document and its page, made of the route table."""
+"""The API's documents: the OpenAPI document and its page, generated from the route table."""
 
 from functools import cache
 from typing import Any
@@ -8,7 +8,7 @@ from dynamo_dynadmin.api.table import described
 from dynamo_dynadmin.deploy.intent import DeployIntent
 from dynamo_dynadmin.http import openapi as builder
 
-#: Of the API, apart from that of the package: it changes when paths, fields or meanings do.
+#: Version of the API, independent of the package: it changes with paths, fields or meanings.
 API_VERSION = "1.0.0"
 
 

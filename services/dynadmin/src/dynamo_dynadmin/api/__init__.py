@@ -1,1 +1,1 @@
-"""What the API answers, by topic."""
+"""The operations of the API, by topic."""

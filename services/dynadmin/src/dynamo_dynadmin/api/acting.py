@@ -1,4 +1,4 @@
-"""Actions: scale, restart, and deploying one of the points of a request."""
+"""Actions: scaling, restarting, and deploying one of the points of a request."""
 
 import uuid
 from dataclasses import replace
@@ -34,14 +34,14 @@ _ADAPTER = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 
 
 class Actions:
-    """Does what is more than writing an object."""
+    """Performs operations other than writing an object."""
 
     def __init__(self, hub: Hub, writing: Writing) -> None:
         self._hub = hub
         self._writing = writing
 
     async def scale(self, call: Call) -> web.StreamResponse:
-        """Replicas of a component: its adapter's where it has one, else the graph's own field."""
+        """Set the replicas of a component: on its adapter if it has one, otherwise in the graph."""
         body = validated(ScaleBody, await call.object())
         component, replicas = body.component, body.replicas
         key = ObjectKey(call.namespace, call.name)
@@ -51,7 +51,7 @@ class Actions:
         if index is None:
             raise _invalid("/component", f"one of {', '.join(each['name'] for each in listed)}")
         if problem := too_few(replicas, least_replicas(graph).get(component, 1)):
-            # An adapter takes each number, and the graph then not that of the adapter.
+            # An adapter would accept any number, but the graph would then reject the adapter's number.
             raise _invalid("/replicas", problem)
         if listed[index].get("scalingAdapter") is not None:
             adapter = ObjectKey(key.namespace, component_deployment(key.name, component))
@@ -74,7 +74,7 @@ class Actions:
         return call.answer({"component": component, "replicas": replicas, "via": "graph", "warnings": call.warnings})
 
     async def scale_adapter(self, call: Call) -> web.StreamResponse:
-        """Replicas of an adapter."""
+        """Set the replicas of an adapter."""
         body = validated(AdapterScaleBody, await call.object())
         return await self._scale_adapter(call, ObjectKey(call.namespace, call.name), body.replicas)
 
@@ -97,7 +97,7 @@ class Actions:
         )
 
     def _autoscaler(self, key: ObjectKey) -> str:
-        """The autoscaler that owns an adapter's number."""
+        """The autoscaler that controls an adapter's number."""
         for resource in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS):
             for entry in self._hub.entries(resource).of_namespace(key.namespace):
                 if scaled_adapter(entry.obj) == key.name:
@@ -105,14 +105,14 @@ class Actions:
         return ""
 
     async def restart(self, call: Call) -> web.StreamResponse:
-        """Restart a graph's pods: a new id, and the order."""
+        """Restart a graph's pods: writes a new id, and the order."""
         body = validated(RestartBody, await call.object())
         restart: dict[str, Any] = {"id": body.id or uuid.uuid4().hex}
         if body.strategy is not None:
             restart["strategy"] = body.strategy
         key = ObjectKey(call.namespace, call.name)
-        # The whole of it: merged, it would keep the order of the restart before. Of whatever version: the status of a graph
-        # changes all the time while it starts.
+        # Replaces the whole field: a merge would keep the order of the previous restart. Without a version check,
+        # because the status of a starting graph changes constantly.
         operations: list[KubeObject] = [{"op": "add", "path": "/spec/restart", "value": restart}]
         try:
             written = await call.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations, dry_run=call.flag("dryRun"))
@@ -137,7 +137,7 @@ class Actions:
         )
 
     async def promote(self, call: Call) -> web.StreamResponse:
-        """Deploy one of the points; a graph that was created for the request becomes it."""
+        """Deploy one of the points; a graph that was already created for the request changes to it."""
         body = await call.object()
         number = validated(PromoteBody, body).point
         request = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(call.namespace, call.name))

@@ -1,7 +1,8 @@
-"""A chat with a graph's model: through the API server to the Service of its frontend, with the rights of the caller.
+"""A chat with a graph's model: through the API server to the Service of its frontend, with the caller's rights.
 
-What Kubernetes asks of someone who calls a Service through the API server is asked here, too: `create` of
-`services/proxy` for that Service. So this service needs no way to the pods of tenants, and the audit log has the call.
+The caller needs the right that Kubernetes requires for calling a Service through the API server: `create` on
+`services/proxy` for that Service. So this service needs no network access to tenants' pods, and the audit log records
+the call.
 """
 
 import asyncio
@@ -28,25 +29,27 @@ from dynamo_dynadmin.http.pulse import Pulse
 from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
 from dynamo_dynadmin.identity.access import ResourceAttributes
 
-#: An engine that is silent for longer has broken down. Seconds.
+#: Seconds without output after which an engine counts as failed.
 SILENCE = 120.0
-#: For the list of models. Seconds.
+#: Timeout for the list of models. Seconds.
 _MODELS_WITHIN = 10.0
 _LARGEST_LIST = 1 << 20
-#: Of all messages of a chat together. Characters.
+#: All messages of a chat together. Characters.
 LONGEST_CHAT = 1 << 20
-#: Of one answer, and of a line of it. Bytes.
+#: One answer, and one line of it. Bytes.
 LARGEST_ANSWER, LONGEST_LINE = 16 << 20, 1 << 20
-#: Chats at once of one user, and of all users of a replica. Each may take minutes, and an answer's memory.
+#: Concurrent chats of one user, and of all users of a replica. Each may take minutes, and memory for its answer.
 OF_A_USER, IN_ALL = 16, 128
-#: Why nothing answers in a local cluster.
+#: Why there is no answer in a local cluster.
 SIMULATED = "the pods of this graph are on simulated nodes, which run nothing: no one answers a chat"
 _FAILURES = ("bad-request", "not-found", "unavailable")
 
 
 @dataclass(eq=False)
 class Chat:
-    """Chats with graphs. `within` bounds an answer; seconds. `simulated` says whether all pods of a graph run nothing."""
+    """Chats with graphs. `within` limits the time of an answer; seconds. `simulated` returns whether all pods of a
+    graph are simulated.
+    """
 
     reading: CollectionReader
     streams: Streams
@@ -55,14 +58,14 @@ class Chat:
     _chats: AtOnce = field(default_factory=lambda: AtOnce("chats", of_a_user=OF_A_USER, total=IN_ALL), init=False)
 
     async def models(self, call: Call) -> web.StreamResponse:
-        """Which Service answers, and the models that it serves now."""
+        """The Service that answers, and the models that it serves now."""
         service = await self._service(call)
         await self.reading.require(call, _act("get", service))
         with self._explained(call):
             return call.answer({"service": service.name, "models": await _served(call, service)})
 
     async def chat(self, call: Call) -> web.StreamResponse:
-        """Answer a chat: as server-sent events where the caller accepts them, else when all of it is there."""
+        """Answer a chat: as server-sent events if the caller accepts them, otherwise as one response."""
         body = _body(await call.object())
         service = await self._service(call)
         act = _act("create", service)
@@ -72,7 +75,7 @@ class Chat:
 
     @contextmanager
     def _explained(self, call: Call) -> Iterator[None]:
-        """A failure of the frontend's as what it comes of where no container of the graph runs."""
+        """If no container of the graph runs, replaces a failure of the frontend by this cause."""
         try:
             yield
         except ProblemError as problem:
@@ -104,7 +107,7 @@ class Chat:
                 async with aclosing(_lines(call, service, sent)) as lines:
                     async for line in lines:
                         if call.request.transport is None:
-                            # The engine would write all of it for no one.
+                            # No caller would read the rest of the engine's output.
                             raise ConnectionError("the caller has left")
                         if (chunk := chunk_of(line)) is not None:
                             completion.take(chunk, time.monotonic() - started)
@@ -126,7 +129,7 @@ class Chat:
         await stream.send("end", completion.summary(time.monotonic() - started))
 
     async def _service(self, call: Call) -> ObjectKey:
-        """The Service of the graph's frontend. ProblemError where it has no Service yet."""
+        """The Service of the graph's frontend. ProblemError if it has no Service yet."""
         graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(call.namespace, call.name))
         listed = graph["spec"].get("components") or []
         frontend = next((each["name"] for each in listed if each.get("type") == "frontend"), None)
@@ -148,7 +151,7 @@ class Chat:
 
 
 def _act(verb: str, service: ObjectKey) -> ResourceAttributes:
-    """RBAC knows a Service's port as a part of its name here, as it stands in the path."""
+    """For this subresource, RBAC treats a Service's port as part of its name, as in the path."""
     return ResourceAttributes(verb, SERVICES, service.namespace, f"{service.name}:{ports.HTTP.number}", "proxy")
 
 
@@ -186,12 +189,12 @@ async def _lines(call: Call, service: ObjectKey, sent: bytes) -> AsyncGenerator[
 
 
 def _refused(error: Exception) -> ProblemError:
-    """Why there is no answer: the API server's reason, or the frontend's own words."""
+    """Why there is no answer: the API server's reason, or the frontend's message."""
     if isinstance(error, Garbled):
         return ProblemError("unavailable", str(error))
     assert isinstance(error, KubeError)
     if error.reason:
-        # A frontend has none: it answers with its own words, also with a status of 403 or 500.
+        # An answer of the frontend has no reason: it has the frontend's own text, even with a status of 403 or 500.
         return of_kube(error)
     kind = "not-found" if error.status == 404 else "bad-request" if 400 <= error.status < 500 else "unavailable"
     return ProblemError(kind, f"the frontend answers {error.status}: {error.message[:500]}")

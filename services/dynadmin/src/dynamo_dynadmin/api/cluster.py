@@ -1,4 +1,4 @@
-"""What the caller has here: namespaces, abilities of the cluster, rights."""
+"""The caller's view of the cluster: namespaces, capabilities, rights."""
 
 import time
 from collections import defaultdict
@@ -40,23 +40,24 @@ from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub
 
 _VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
-#: Namespaces of one answer.
+#: Maximum namespaces in one answer.
 _NAMESPACES = 5000
-#: How long a list of all pods counts for the caller whose rights it was read with, in seconds; and of how many callers.
+#: Seconds for which a list of all pods is cached for the caller with whose rights it was read; and the number of cached
+#: callers.
 REMEMBERED, _CALLERS = 5.0, 256
-#: A caller, and whether all pods and claims may be listed: what one may see is shown to no other.
+#: A caller, and whether the caller may list all pods and claims: the result is never shown to another caller.
 _Rights = tuple[str, bool, bool | None]
 
 
 class _GpuUsage(NamedTuple):
-    """The GPUs in use as one caller may see them, and when they were read."""
+    """The GPUs in use, as visible to one caller, and the time of reading."""
 
     used: fit.UsedGpus
     read_at: float
 
 
 class Cluster:
-    """Answers what is about no single object."""
+    """Answers questions that are not about a single object."""
 
     def __init__(self, hub: Hub, reading: CollectionReader, kube: KubeClient, version: str) -> None:
         self._hub = hub
@@ -74,13 +75,13 @@ class Cluster:
             if are_more:
                 call.warnings.append(f"only the first {_NAMESPACES} namespaces are checked")
         except Forbidden:
-            # A caller who may not list them gets those with something that the caller may list.
+            # For a caller who may not list namespaces: those with objects that the caller may list.
             names = set().union(*(self._hub.entries(kind.resource).namespaces() for kind in KINDS))
         allowed = await self._reading.where(call, ResourceAttributes("list", DEPLOYMENTS.resource), names)
         return call.answer({"items": [{"name": name} for name in allowed]})
 
     async def capabilities(self, call: Call) -> web.StreamResponse:
-        """Served versions, orchestrators, and GPUs by kind and node where the caller may see nodes."""
+        """Served versions, orchestrators, and GPUs by kind and node if the caller may list nodes."""
         nodes, exact = await self.gpu_nodes(call)
         by_product: dict[str, dict[str, int]] = defaultdict(lambda: {"nodes": 0, "total": 0, "free": 0})
         for node in nodes or ():
@@ -112,18 +113,20 @@ class Cluster:
         )
 
     async def gpu_nodes(self, call: Call) -> tuple[list[fit.NodeRoom] | None, bool]:
-        """Nodes with GPUs, None where the caller may not list nodes; and whether all that is in use was counted."""
+        """Nodes with GPUs, None if the caller may not list nodes; and whether all GPUs in use were counted."""
         if not await self._reading.may(call, ResourceAttributes("list", NODES)) or not self._hub.is_synced(NODES):
             return None, False
         pods = await self._reading.may(call, ResourceAttributes("list", PODS))
         slices = self._hub.entries(RESOURCE_SLICES).objects()
-        # Where no driver publishes devices, no claim has any.
+        # If no driver publishes devices, no claim has any.
         claims = await self._reading.may(call, ResourceAttributes("list", RESOURCE_CLAIMS)) if slices else None
         used = await self._used(call, pods=pods, claims=claims)
         return fit.nodes_of(self._hub.entries(NODES).objects(), slices, used), pods and claims is not False
 
     async def _used(self, call: Call, *, pods: bool, claims: bool | None) -> fit.UsedGpus:
-        """The GPUs in use. Whether the caller may list all pods and claims, else the platform's count; None: without claims."""
+        """The GPUs in use. `pods`: whether the caller may list all pods; otherwise, the platform's pods are counted.
+        `claims`: the same for claims; None: without claims.
+        """
         key = call.caller.key, pods, claims
         usage = self._usages.used(key)
         if usage is not None and time.monotonic() - usage.read_at <= REMEMBERED:
@@ -131,7 +134,7 @@ class Cluster:
 
         async def read() -> fit.UsedGpus:
             now = time.monotonic()
-            # Others than the platform's have GPUs, too.
+            # Pods of other owners also use GPUs.
             selector = "status.phase!=Succeeded,status.phase!=Failed"
             running = await call.kube.list(PODS, field_selector=selector) if pods else self._hub.entries(PODS).objects()
             allocated: Iterable[KubeObject] = ()
@@ -146,7 +149,7 @@ class Cluster:
         return await self._reading_usage.result(key, read)
 
     async def claims(self, call: Call) -> KnownClaims | None:
-        """The claims of the call's namespace; None where the caller may not read them."""
+        """The claims of the call's namespace; None if the caller may not read them."""
         namespace = call.namespace
         for resource in (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS):
             if not await self._reading.may(call, ResourceAttributes("get", resource, namespace)):
@@ -159,7 +162,7 @@ class Cluster:
         return KnownClaims(partial(lookup, RESOURCE_CLAIM_TEMPLATES), partial(lookup, RESOURCE_CLAIMS))
 
     async def me(self, call: Call) -> web.StreamResponse:
-        """Who the caller is."""
+        """The caller's identity."""
         identity = call.caller.identity
         return call.answer(
             {
@@ -171,7 +174,7 @@ class Cluster:
         )
 
     async def access(self, call: Call) -> web.StreamResponse:
-        """What the caller may do in a namespace: by collection and verb, and with what belongs to no collection."""
+        """The caller's rights in a namespace: by collection and verb, and for operations without a collection."""
         namespace = call.namespace
         others: dict[Any, ResourceAttributes] = {
             "chat": ResourceAttributes("create", SERVICES, namespace, subresource="proxy"),

@@ -1,4 +1,4 @@
-"""A chat completion: what a frontend is sent, what it streams back, and how long that took. Pure."""
+"""A chat completion: the request to a frontend, its stream, and the measured times. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _PREFIX, _DONE = b"data:", b"[DONE]"
 
 
 class Garbled(ValueError):
-    """The frontend's answer is not a stream of completions."""
+    """The frontend's answer is not a valid stream of completions."""
 
 
 class _Delta(msgspec.Struct):
@@ -28,7 +28,7 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-#: More are a fault of a frontend, and not all of them can be divided by.
+#: Larger numbers are an error of the frontend, and not all are safe to divide by.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 
 
@@ -59,7 +59,7 @@ _models = msgspec.json.Decoder(_Models).decode
 
 
 def request(body: ChatBody, model: str) -> bytes:
-    """The completion that a frontend is asked for."""
+    """The completion request to a frontend."""
     given: dict[str, Any] = {
         "max_tokens": body.max_tokens,
         "temperature": body.temperature,
@@ -78,7 +78,7 @@ def request(body: ChatBody, model: str) -> bytes:
 
 
 def chunk_of(line: bytes) -> Chunk | None:
-    """The event of a line; None for comments, blank lines and the end. Garbled."""
+    """The event in a line; None for comments, blank lines and the end. Garbled."""
     text = line.strip()
     if not text.startswith(_PREFIX):
         return None
@@ -101,7 +101,7 @@ def models_of(content: bytes) -> list[str]:
 
 @dataclass(slots=True)
 class Completion:
-    """What has come of a completion. Times are seconds since the request was sent."""
+    """The received part of a completion. Times are seconds since the request was sent."""
 
     model: str
     text: list[str] = field(default_factory=list)
@@ -109,10 +109,10 @@ class Completion:
     finish_reason: str = ""
     usage: _Usage | None = None
     times: list[float] = field(default_factory=list)
-    """when each piece of text came"""
+    """arrival time of each piece of text"""
 
     def take(self, chunk: Chunk, at: float) -> dict[str, str]:
-        """Adds a chunk; the text that it brings, by kind (`text`, `reasoning`). Garbled where it says an error."""
+        """Adds a chunk; returns its text, by kind (`text`, `reasoning`). Garbled if the chunk reports an error."""
         if chunk.error is not None:
             raise Garbled(f"the frontend answers: {str(chunk.error)[:500]}")
         self.model = chunk.model or self.model
@@ -133,7 +133,7 @@ class Completion:
         return brought
 
     def summary(self, ended: float) -> Mapping[str, Any]:
-        """How it ended, with its figures: the mean time between tokens is over the frontend's own count of them."""
+        """The end of the completion, with its figures: the mean time between tokens uses the frontend's token count."""
         tokens = self.usage.completion_tokens if self.usage is not None else len(self.times)
         spent = self.times[-1] - self.times[0] if self.times else 0.0
         gaps = [later - earlier for earlier, later in zip(self.times, self.times[1:], strict=False)]

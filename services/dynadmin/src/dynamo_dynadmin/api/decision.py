@@ -1,4 +1,4 @@
-"""Rows of decisions: events of the planner and of the scaler about one graph, in one shape. Pure."""
+"""Rows of decisions: events of the planner and of the scaler about one graph, in one format. Pure."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def row(event: str, payload: bytes, uid: str) -> dict[str, Any] | None:
-    """An event as a row; None where it is of an earlier graph of the same name. ValueError where it is not readable."""
+    """An event as a row; None if it is about an earlier graph of the same name. ValueError if it is not readable."""
     decoded = _decode(payload)
     if uid and decoded.k8suid and decoded.k8suid != uid:
         return None

@@ -1,4 +1,4 @@
-"""What was decided about a graph's replicas, and why: from the EVENTS stream, as a list or as server-sent events."""
+"""The decisions about a graph's replicas, with reasons: from the EVENTS stream, as a list or as server-sent events."""
 
 import asyncio
 from collections import deque
@@ -24,11 +24,11 @@ from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.position import Position, incarnation_of
 
 DEFAULT_LIMIT, MOST = 200, 2000
-#: Decisions that a stream is resumed with; a week of a busy graph.
+#: Decisions that a resumed stream can catch up on; a week of a busy graph.
 _MISSED = 20_000
-#: Histories that are read at once, each of another caller; others wait.
+#: Histories that are read concurrently, at most one per caller; others wait.
 _AT_ONCE = 8
-#: For NATS to give a history. Seconds.
+#: Timeout for NATS to deliver a history. Seconds.
 _WITHIN = 15.0
 
 log = structlog.get_logger("dynamo.dynadmin.decisions")
@@ -44,7 +44,7 @@ class DecisionReader:
         self._slots = CallerSlots("histories", _AT_ONCE)
 
     async def decisions(self, call: Call) -> web.StreamResponse:
-        """The last decisions; with `watch` as a stream that goes on."""
+        """The last decisions; with `watch`, as a stream that continues."""
         key = ObjectKey(call.namespace, call.name)
         graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         uid, limit = graph["metadata"]["uid"], call.number("limit", DEFAULT_LIMIT)
@@ -57,7 +57,7 @@ class DecisionReader:
         return call.answer({"items": kept, "truncated": total > len(kept)})
 
     async def history(self, call: Call, key: ObjectKey, uid: str, limit: int) -> tuple[list[dict[str, Any]], int]:
-        """The last decisions, oldest first, and how many there are in all. ProblemError where they cannot be read now."""
+        """The last decisions, oldest first, and the total number. ProblemError if they cannot be read now."""
         kept: deque[dict[str, Any]] = deque(maxlen=limit)
         total = 0
         try:
@@ -74,7 +74,7 @@ class DecisionReader:
         return list(kept), total
 
     async def _follow(self, call: Call, stream: Stream, key: ObjectKey, uid: str, limit: int) -> None:
-        """What there is (the last of it, or what comes after Last-Event-ID), `synced`, then each decision as it comes."""
+        """Sends existing decisions (the last ones, or those after Last-Event-ID), `synced`, then each new decision."""
         last = call.request.headers.get("Last-Event-ID", "")
         after = Position.of(last) if last else None
         try:

@@ -1,4 +1,4 @@
-"""`POST /deploy`: an intent, as manifest, as dry run, or deployed."""
+"""`POST /deploy`: an intent, translated, checked by a dry run, or deployed."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,8 @@ from dynamo_dynadmin.deploy.problems import pointer
 from dynamo_dynadmin.http.call import Call, etag
 from dynamo_dynadmin.http.problems import ProblemError, of_kube
 
-#: What a manifest would become: the tree of its objects, and what is wrong with it. Given by who composes services.
+#: Renders a manifest: returns the tree of its objects, and its errors. Passed by the process that composes the
+#: services.
 Planned = Callable[[KubeObject], tuple[Mapping[str, Any] | None, Sequence[str]]]
 
 
@@ -63,7 +64,7 @@ class IntentDeployer:
         return intent, made, self.described(made)
 
     def described(self, made: Draft) -> dict[str, Any]:
-        """What can be said of an intent without any cluster."""
+        """The description of an intent that needs no cluster."""
         tree, wrong = self._planned(made.manifest) if self._planned is not None else (None, ())
         return {
             "manifest": made.manifest,
@@ -88,14 +89,14 @@ class IntentDeployer:
 
 
 def _at_the_form(made: Draft, error: KubeError) -> ProblemError:
-    """A refusal of the manifest, at the fields of the intent that it came from."""
+    """A refusal of the manifest, mapped to the fields of the intent."""
     problem = of_kube(error)
     errors = [made.problem(each.source, each.detail) for each in problem.errors]
     return ProblemError(problem.kind, problem.detail, errors=errors, headers=problem.headers, **problem.extensions)
 
 
 def _added(sent: Any, stored: Any, path: str = "") -> list[str]:
-    """Paths that the API server, or admission, added."""
+    """Paths that the API server or admission added."""
     if isinstance(sent, dict) and isinstance(stored, dict):
         added: list[str] = []
         for key, value in stored.items():

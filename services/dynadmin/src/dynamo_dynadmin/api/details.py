@@ -25,7 +25,7 @@ class Details:
         self._reading = reading
 
     async def status(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """How it is, in the same words for every kind."""
+        """The status, in a format common to all kinds."""
         obj = await self.object(call, kind)
         status = obj.get("status") or {}
         metadata, observed = obj["metadata"], status.get("observedGeneration")
@@ -50,35 +50,37 @@ class Details:
         )
 
     async def manifest(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """What a user would apply: without status and without what the API server writes."""
+        """The manifest that a user would apply: without status and without fields that the API server writes."""
         clean = manifest_of(await self.object(call, kind))
         if call.text("format") == "yaml":
             return web.Response(text=to_yaml(clean), content_type=YAML)
         return call.answer(clean)
 
     async def pods(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """Its pods, with nodes and GPUs."""
+        """The pods, with nodes and GPUs."""
         return call.answer({"items": [family.pod_row(each) for each in await self.pods_of(call, kind)]})
 
     async def pods_of(self, call: Call, kind: Kind) -> list[KubeObject]:
-        """Pods of a graph or of a component, in order of their names."""
+        """Pods of a graph or of a component, ordered by name."""
         await self.object(call, kind)
         await self._reading.require(call, ResourceAttributes("list", PODS, call.namespace))
         self._reading.known(PODS)
         return self.known_pods(call, kind)
 
     def known_pods(self, call: Call, kind: Kind) -> list[KubeObject]:
-        """The same, without a question whether the caller may read them."""
+        """The same, without checking the caller's right to read them."""
         entries = self._hub.entries(PODS).of_namespace(call.namespace)
         return [each.obj for each in entries if self.is_pod_of(each, kind, call.name)]
 
     def is_pod_of(self, pod: StoredObject, kind: Kind, name: str) -> bool:
-        """Whether a pod is of the graph or of the component of a name, in the pod's namespace."""
+        """Whether a pod belongs to the graph or component of that name, in the pod's namespace."""
         label = labels.GRAPH_DEPLOYMENT_NAME if kind is DEPLOYMENTS else labels.SELECTOR
         return pod.labels.get(label) == name
 
     async def tree(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """The object and all that it owns, down to pods. What the caller may not list is left out, and named."""
+        """The object and all that it owns, down to pods. Resources that the caller may not list are omitted,
+        and named.
+        """
         root = {**await self.object(call, kind), "kind": kind.resource.kind}
         visible, hidden = await self._visible(call)
         outlines = [_outline(resource, each) for resource, each in visible]
@@ -91,17 +93,17 @@ class Details:
         return call.answer({"tree": family.tree(root, objects), "hidden": hidden})
 
     async def descendants(self, call: Call, kind: Kind, root: KubeObject) -> set[tuple[str, str]]:
-        """Kinds and names of an object and of all that it owns, as far as the caller may list it."""
+        """Kinds and names of an object and of all that it owns, except what the caller may not list."""
         visible, _ = await self._visible(call)
         outlines = (_outline(resource, each) for resource, each in visible)
         return family.descendants({**root, "kind": kind.resource.kind}, outlines)
 
     async def object(self, call: Call, kind: Kind) -> KubeObject:
-        """The object of the path, as the caller may read it."""
+        """The object of the path, read with the caller's rights."""
         return await call.kube.get(kind.resource, ObjectKey(call.namespace, call.name))
 
     async def _visible(self, call: Call) -> tuple[list[tuple[Resource, StoredObject]], list[str]]:
-        """Objects of the namespace that the caller may list, and the resources that the caller may not."""
+        """Objects of the namespace that the caller may list, and the resources that the caller may not list."""
         stored = {
             resource: entries
             for resource in self._hub.resources.values()

@@ -1,4 +1,6 @@
-"""`POST /estimate`: what an intent is expected to do, simulated; streamed as it gets better, cached, fair among callers."""
+"""`POST /estimate`: simulates the performance of an intent; streams improving results, caches them, and is fair among
+callers.
+"""
 
 import asyncio
 import hashlib
@@ -50,7 +52,7 @@ class Estimating:
     _cache: Newest[str, dict[str, Any]] = field(default_factory=lambda: Newest(CACHED), init=False)
 
     async def estimate(self, call: Call) -> web.StreamResponse:
-        """The estimate; as server-sent events where the caller accepts them."""
+        """The estimate; as server-sent events if the caller accepts them."""
         if self.simulation is None:
             raise ProblemError("unavailable", NO_SIMULATION)
         sent = await call.body()
@@ -77,7 +79,7 @@ class Estimating:
         reports: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(256)
 
         def report(event: str, data: Any) -> None:
-            # The newest count, and the last one says that there are no more.
+            # Keeps only the newest report; the last one says that there are no more.
             if reports.full():
                 reports.get_nowait()
             reports.put_nowait((event, data))
@@ -119,7 +121,7 @@ class Estimating:
 
 
 def _key(manifest: KubeObject, nodes: Sequence[KubeObject]) -> str:
-    """The same for what must give the same estimate: names do not count, GPUs of nodes do."""
+    """A cache key that is equal for manifests with the same estimate: ignores names, includes GPUs of nodes."""
     kinds = sorted(
         (
             sorted((key, value) for key, value in (each["metadata"].get("labels") or {}).items() if "gpu" in key),
@@ -132,7 +134,7 @@ def _key(manifest: KubeObject, nodes: Sequence[KubeObject]) -> str:
 
 
 def as_objective(intent: DeployIntent) -> tuple[DeployIntent, list[str]]:
-    """The intent as an objective: of a graph, what its GPUs and its backend can do."""
+    """The intent as an objective: for a graph, the best that its GPUs and its backend can do."""
     if intent.mode is Mode.OBJECTIVE:
         return intent, []
     counts, sizes, hardware = intent.serving.replicas, intent.parallelism, intent.hardware

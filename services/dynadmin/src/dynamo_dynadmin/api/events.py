@@ -1,4 +1,6 @@
-"""Kubernetes Events of an object and of all that it owns, read as the caller: a list, or server-sent events."""
+"""Kubernetes Events of an object and of all that it owns, read with the caller's rights: a list, or
+server-sent events.
+"""
 
 import asyncio
 import time
@@ -23,16 +25,16 @@ from dynamo_dynadmin.http.pulse import Pulse
 from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
 from dynamo_dynadmin.identity.access import ResourceAttributes
 
-#: Events of a page, and pages of a namespace that are searched. The API server keeps events for an hour, and lists them by
-#: name: those of one object may stand behind those of all others.
+#: Events per page, and searched pages of a namespace. The API server keeps events for an hour, and lists them by name:
+#: the events of one object may come after those of all others.
 READ, PAGES = 2000, 10
-#: Seconds of one watch; the API server is asked again after that.
+#: Seconds of one watch; then a new watch starts.
 _WATCH = 1800
-#: Between two watches. Seconds.
+#: Pause between two watches. Seconds.
 _NEXT_AFTER = 1.0
-#: How often the family of an object is looked up again for events of objects that are not known to be of it. Seconds.
+#: Minimum interval between two look-ups of an object's family, for events of unknown objects. Seconds.
 _FAMILY_EVERY = 0.5
-#: Events of objects that are not known yet: STATE follows within milliseconds. Seconds, and how many.
+#: Events of objects that are not known yet: STATE follows within milliseconds. Maximum seconds, and number.
 _HELD_FOR, _HELD = 5.0, 512
 _GONE = "the events since then are no longer available; start the stream without Last-Event-ID"
 
@@ -45,7 +47,7 @@ class EventReader:
         self._streams = streams
 
     async def events(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """Newest first; with `watch` oldest first, and then as they come."""
+        """Newest first; with `watch`, oldest first, followed by new ones."""
         root = await self._details.object(call, kind)
         last = call.request.headers.get("Last-Event-ID", "") if call.flag("watch") else ""
         if last and not (last.isascii() and last.isdecimal() and len(last) <= 20):
@@ -74,7 +76,7 @@ class EventReader:
 
 
 class _HeldEvent(NamedTuple):
-    """An event about an object that is not known yet, until when it waits, and the version before it."""
+    """An event about an object that is not known yet, the end of its wait, and the version before it."""
 
     event: KubeObject
     until: float
@@ -82,9 +84,10 @@ class _HeldEvent(NamedTuple):
 
 
 class _EventFollower:
-    """One stream: events wait a moment for the object that they are about to be known.
+    """One stream: events wait briefly until the object that they are about is known.
 
-    A reader that comes back begins after the last id that it has. So no id is beyond an event that waits: some may come twice.
+    A reader that reconnects resumes after its last id. So no id is beyond a waiting event, and some events may come
+    twice.
     """
 
     def __init__(self, details: Details, call: Call, kind: Kind, stream: Stream) -> None:
@@ -96,10 +99,10 @@ class _EventFollower:
         self._refreshed = float("-inf")
         self._held: deque[_HeldEvent] = deque()
         self._last = ""
-        """version of the event that came last"""
+        """version of the newest event"""
 
     async def follow(self, first: Iterable[dict[str, Any]], version: str, heartbeat: float) -> None:
-        """What there is, `synced`, then what comes. Ended."""
+        """Sends existing events, `synced`, then new ones. StreamEnded."""
         for each in first:
             await self._stream.send("event", each)
         self._last = version
@@ -122,7 +125,7 @@ class _EventFollower:
             self._held.append(_HeldEvent(event, time.monotonic() + _HELD_FOR, before))
 
     async def _release(self) -> None:
-        """Send what waited, and is of the family by now; drop what waited for too long."""
+        """Send waiting events that now belong to the family; drop those that waited too long."""
         if not self._held:
             return
         await self._refresh()
@@ -138,7 +141,7 @@ class _EventFollower:
         try:
             root = await self._details.object(self._call, self._kind)
         except NotFound:
-            # Gone: the last events about it and its children still come.
+            # Deleted: the last events about it and its children still arrive.
             return
         self._family |= await self._details.descendants(self._call, self._kind, root)
 
@@ -148,7 +151,7 @@ class _EventFollower:
             await self._stream.send("event", row(each), identity if each is events[-1] else "")
 
     async def _watched(self, version: str) -> AsyncGenerator[KubeObject, None]:
-        """Events that are new or changed, one watch after another."""
+        """New or changed events, from consecutive watches."""
         while True:
             query = urlencode(
                 {
@@ -171,12 +174,12 @@ class _EventFollower:
                                 yield change.object
             except Expired:
                 raise StreamEnded("resync", _GONE) from None
-            # What comes meanwhile is in the next watch. A server, or a proxy, may end each of them at once.
+            # The next watch includes the events in between. A server or a proxy may end each watch at once.
             await asyncio.sleep(spread(_NEXT_AFTER))
 
 
 def row(event: KubeObject) -> dict[str, Any]:
-    """An Event as the API shows it."""
+    """An Event in the format of the API."""
     regarding, series = event.get("regarding") or {}, event.get("series") or {}
     return {
         "id": str(event["metadata"].get("uid") or ""),

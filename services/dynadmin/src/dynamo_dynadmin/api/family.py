@@ -1,4 +1,4 @@
-"""What belongs to an object: its children by owner references, and its pods. Pure."""
+"""The family of an object: its children by owner references, and its pods. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -9,17 +9,19 @@ from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import container_statuses, has_ended
 
-#: Levels of a tree: graph, component, workload, set, pod, and some that others add.
+#: Levels of a tree: graph, component, workload, set, pod, and some spare levels for objects of other controllers.
 _DEPTH = 10
 
 
 def tree(root: KubeObject, objects: Iterable[KubeObject]) -> dict[str, Any]:
-    """An object with all that it owns, level after level. Each is shown once, whatever owners it names."""
+    """An object with all that it owns, as nested levels. Each object is shown once, even with several owners."""
     return _node(root, _children(objects), _DEPTH, {_uid(root)})
 
 
 def relatives(root: KubeObject, objects: Iterable[KubeObject]) -> list[KubeObject]:
-    """All that an object owns. Outlines are enough: of thousands of objects in a namespace few are of one graph."""
+    """All objects that an object owns. Outlines suffice: only a few of the thousands of objects in a namespace belong
+    to one graph.
+    """
     children = _children(objects)
     shown, level, owned = {_uid(root)}, [root], list[KubeObject]()
     for _ in range(_DEPTH):
@@ -33,7 +35,7 @@ def relatives(root: KubeObject, objects: Iterable[KubeObject]) -> list[KubeObjec
 
 
 def descendants(root: KubeObject, objects: Iterable[KubeObject]) -> set[tuple[str, str]]:
-    """Kind and name of an object and of all that it owns; outlines of the objects are enough."""
+    """Kind and name of an object and of all that it owns; outlines of the objects suffice."""
     return {(each.get("kind", ""), each["metadata"]["name"]) for each in (root, *relatives(root, objects))}
 
 
@@ -49,7 +51,7 @@ def _children(objects: Iterable[KubeObject]) -> dict[str, list[KubeObject]]:
 
 
 def _owner(obj: KubeObject, owner: KubeObject, deployments: Mapping[str, KubeObject]) -> str:
-    """Uid of the object that a node hangs below. ReplicaSets are not read: their pods hang below the Deployment."""
+    """Uid of the parent node. ReplicaSets are not read: their pods are children of the Deployment."""
     if owner.get("kind") == "ReplicaSet":
         template = (obj["metadata"].get("labels") or {}).get("pod-template-hash", "")
         deployment = deployments.get(str(owner.get("name", "")).removesuffix(f"-{template}"))
@@ -78,7 +80,7 @@ def _node(obj: KubeObject, children: Mapping[str, list[KubeObject]], depth: int,
 
 
 def health(obj: KubeObject) -> dict[str, Any]:
-    """Whether an object is as it should be, and why not, in few words."""
+    """Whether an object is healthy, and if not, a short reason."""
     status = obj.get("status") or {}
     if obj.get("kind") == "Pod":
         row = pod_row(obj)
@@ -100,7 +102,7 @@ def health(obj: KubeObject) -> dict[str, Any]:
 
 
 def pod_row(pod: KubeObject) -> dict[str, Any]:
-    """A pod as a row: where it is, how it is, and why."""
+    """A pod as a row: its node, its state, and the reason."""
     spec, status, metadata = pod.get("spec") or {}, pod.get("status") or {}, pod["metadata"]
     ready = find(status.get("conditions") or [], "Ready")
     containers = status.get("containerStatuses") or []
@@ -128,7 +130,7 @@ def pod_row(pod: KubeObject) -> dict[str, Any]:
 
 
 def gpus_in_use(pod: KubeObject) -> int:
-    """GPUs that a pod keeps on its node; 0 for one that has ended or has none yet."""
+    """GPUs that a pod occupies on its node; 0 if the pod has ended or has no node yet."""
     spec = pod.get("spec") or {}
     if not spec.get("nodeName") or has_ended(pod):
         return 0

@@ -1,4 +1,4 @@
-"""Whether the GPUs that a graph needs are there now, by node, and what would have to be freed. Pure."""
+"""Whether the GPUs that a graph needs are free now, by node, and what would have to be freed. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ class NodeRoom:
 
 @dataclass(frozen=True, slots=True)
 class GpuDemand:
-    """Pods of one component that want GPUs."""
+    """Pods of one component that request GPUs."""
 
     component: str
     pods: int
@@ -46,44 +46,44 @@ class GpuDemand:
     tolerations: tuple[dict[str, Any], ...] = ()
     claims: tuple[str, ...] = ()
     shared: int = 0
-    """GPUs that all pods have together, by claims that are not allocated yet: all pods go to the node that has them"""
+    """GPUs that all pods share, by claims that are not allocated yet: all pods go to the node with these GPUs"""
     whole_node: bool = False
-    """whether each pod takes all GPUs of its node, which must be free"""
+    """whether each pod uses all GPUs of its node, which must be free"""
     together: bool = False
     """whether all pods go to one node"""
     uncounted: tuple[str, ...] = ()
-    """claims that may want GPUs, too"""
+    """claims that may also request GPUs"""
 
     @property
     def units(self) -> int:
-        """How many times room is looked for: for each pod, or once for all."""
+        """Number of placements: one per pod, or one for all."""
         return 1 if self.together else self.pods
 
     @property
     def pods_of_unit(self) -> int:
-        """Pods that go to one node together."""
+        """Pods that one node must take together."""
         return self.pods if self.together else 1
 
     @property
     def gpus_of_unit(self) -> int:
-        """GPUs that these take, where they do not take all of a node."""
+        """GPUs that these need, if they do not need a whole node."""
         return self.pods_of_unit * self.gpus + self.shared
 
     def taken_of(self, node: NodeRoom) -> int:
-        """GPUs that a unit takes of a node."""
+        """GPUs of a node that a unit occupies."""
         return node.total if self.whole_node else self.gpus_of_unit
 
 
 @dataclass(frozen=True, slots=True)
 class UsedGpus:
-    """GPUs that pods have: the count of each node, and devices that are allocated to claims."""
+    """GPUs that pods occupy: counted by node, and devices allocated to claims."""
 
     counted: Counter[str]
     devices: set[tuple[str, str, str]]
 
 
 def used_by(pods: Iterable[KubeObject], claims: Iterable[KubeObject]) -> UsedGpus:
-    """The GPUs that these have."""
+    """The GPUs that these pods and claims occupy."""
     counted: Counter[str] = Counter()
     for pod in pods:
         if count := gpus_in_use(pod):
@@ -92,9 +92,10 @@ def used_by(pods: Iterable[KubeObject], claims: Iterable[KubeObject]) -> UsedGpu
 
 
 def nodes_of(nodes: Iterable[KubeObject], slices: Iterable[KubeObject], used: UsedGpus) -> list[NodeRoom]:
-    """Nodes with GPUs, and how many of them no pod has.
+    """Nodes with GPUs, and their free GPUs.
 
-    A node has the GPUs that it counts, or those that a driver publishes in `slices` where these are more: they are the same GPUs.
+    A node has the GPUs of its capacity, or those that a driver publishes in `slices` if there are more: they are the
+    same GPUs.
     """
     published: dict[str, list[PublishedGpu]] = defaultdict(list)
     for gpu in whole_gpus(slices):
@@ -124,7 +125,7 @@ def nodes_of(nodes: Iterable[KubeObject], slices: Iterable[KubeObject], used: Us
 
 
 def demands_of(graph: KubeObject, claims: KnownClaims | None = None) -> list[GpuDemand]:
-    """What the components of a v1beta1 graph want. `claims` are those of its namespace, None where they may not be read."""
+    """The demands of a v1beta1 graph's components. `claims`: those of its namespace, None if they may not be read."""
     rows: list[GpuDemand] = []
     asked: set[str] = set()
     for component in graph["spec"].get("components") or ():
@@ -135,7 +136,7 @@ def demands_of(graph: KubeObject, claims: KnownClaims | None = None) -> list[Gpu
             names = tuple(str(each.get("name") or "") for each in spec.get("resourceClaims") or ())
             if not pods or not (counted != ReplicaGpus() or names):
                 continue
-            # What is allocated is in use already; what several components share is needed once.
+            # Allocated claims already count as used; a claim that several components share is needed only once.
             waiting = {
                 name
                 for name in device_claims.shared_names(spec)
@@ -172,9 +173,9 @@ def _unread(pod: KubeObject) -> tuple[str, ...]:
 
 
 def fit(demands: Sequence[GpuDemand], nodes: Sequence[NodeRoom], *, exact: bool) -> dict[str, Any]:
-    """Where pods would go, largest first; `exact` says whether all that is in use in the cluster was counted.
+    """Where pods would be placed, largest first; `exact`: whether everything in use in the cluster was counted.
 
-    GPUs of claims in `uncounted` are not known: nothing of them is in `needed`.
+    GPUs of claims in `uncounted` are unknown, so `needed` does not include them.
     """
     free = {node.name: node.free for node in nodes}
     placed: list[dict[str, Any]] = []
@@ -222,10 +223,10 @@ def fit(demands: Sequence[GpuDemand], nodes: Sequence[NodeRoom], *, exact: bool)
 
 
 def _placed(demand: GpuDemand, suited: Sequence[NodeRoom], free: dict[str, int]) -> Counter[str]:
-    """Units of a demand by node; `free` is what is left after them."""
+    """Units of a demand by node; subtracts them from `free`."""
     where: Counter[str] = Counter()
     left = demand.units
-    # The fullest node that still has room keeps others whole for larger pods. It stays the fullest until it has none.
+    # Choosing the fullest node with room keeps others free for larger pods. It stays the fullest until it has no room.
     for node in sorted(suited, key=lambda each: (free[each.name], each.name)):
         taken = demand.taken_of(node)
         count = min(left, max(0, free[node.name]) // taken) if taken else left

@@ -1,4 +1,4 @@
-"""The collections of the API, and what can be done with each."""
+"""The collections of the API, and the operations on each."""
 
 from dataclasses import dataclass
 
@@ -20,9 +20,9 @@ class Kind:
     collection: str
     """its name in paths"""
     word: str
-    """one of it, for people"""
+    """singular, for users"""
     operation: str
-    """one of it, in operation ids"""
+    """singular, for operation ids"""
     resource: Resource
     writable: bool = True
     has_pods: bool = False

@@ -1,25 +1,25 @@
-"""Who else manages an object, and the change as a patch for them. Pure."""
+"""Which tool manages an object, and the change as a patch for its repository. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 
-#: Labels and annotations by which tools that apply from a repository know their objects.
+#: Labels and annotations by which GitOps tools identify their objects.
 _ARGO_CD = ("argocd.argoproj.io/tracking-id",)
 _ARGO_CD_INSTANCE = "argocd.argoproj.io/instance"
 _FLUX = (
     ("kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace", "Kustomization"),
     ("helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace", "HelmRelease"),
 )
-#: Written by the API server, or by controllers: no part of what a user wants.
+#: Fields that the API server or controllers write, not users.
 _SERVERS = frozenset(
     {"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink", "ownerReferences"}
 )
 
 
 def manager_of(obj: KubeObject) -> str:
-    """Argo CD or Flux with the name of what it applies the object from; empty where neither manages it."""
+    """Argo CD or Flux, with the name of the source that it applies the object from; empty if neither manages it."""
     metadata = obj.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     for key in _ARGO_CD:
@@ -34,7 +34,7 @@ def manager_of(obj: KubeObject) -> str:
 
 
 def merge_patch(old: Any, new: Any) -> Any:
-    """The JSON merge patch (RFC 7386) that makes `new` of `old`; {} where nothing differs."""
+    """The JSON merge patch (RFC 7386) that changes `old` to `new`; {} if they are equal."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
     patch: dict[str, Any] = {key: None for key in old if key not in new}
@@ -47,7 +47,7 @@ def merge_patch(old: Any, new: Any) -> Any:
 
 
 def merged(old: Any, patch: Any) -> Any:
-    """What a JSON merge patch makes of a value."""
+    """A value after a JSON merge patch."""
     if not isinstance(patch, dict):
         return patch
     result = dict(old) if isinstance(old, dict) else {}
@@ -60,12 +60,12 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def to_commit(old: KubeObject, new: Mapping[str, Any]) -> KubeObject:
-    """The change that a user wants, as a patch for the repository."""
+    """The change that a user requested, as a patch for the repository."""
     patch = merge_patch(manifest_of(old), manifest_of(new))
     return patch if isinstance(patch, dict) else {}
 
 
 def manifest_of(obj: Mapping[str, Any]) -> KubeObject:
-    """What a user would apply: without status and without what the API server writes."""
+    """The manifest that a user would apply: without status and without fields that the API server writes."""
     metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name not in _SERVERS}
     return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}

@@ -1,4 +1,4 @@
-"""Lists and streams of collections, from STATE, after the API server has said that the caller may."""
+"""Lists and streams of collections, from STATE, after the API server has confirmed the caller's rights."""
 
 import base64
 import binascii
@@ -34,38 +34,38 @@ class CollectionReader:
         self._streams = streams
 
     async def require(self, call: Call, act: ResourceAttributes) -> None:
-        """ProblemError where the caller may not."""
+        """ProblemError if the caller does not have the right."""
         verdict = await self._access.may(call.caller, act)
         if not verdict.allowed:
             reason = f" ({verdict.reason})" if verdict.reason else ""
             raise ProblemError("forbidden", f"{call.caller.identity.user} may not {act}{reason}")
 
     async def may(self, call: Call, act: ResourceAttributes) -> bool:
-        """Whether the caller may."""
+        """Whether the caller has the right."""
         return (await self._access.may(call.caller, act)).allowed
 
     async def allowed(self, call: Call, acts: Mapping[K, ResourceAttributes]) -> dict[K, bool]:
-        """Which of some acts, in the call's namespace or in none, the caller may do."""
+        """Which of some actions, in the call's namespace or cluster-wide, the caller may perform."""
         return await self._access.allowed(call.caller, call.kube, call.namespace, acts)
 
     async def where(self, call: Call, act: ResourceAttributes, namespaces: Collection[str]) -> list[str]:
-        """In which of some namespaces the caller may do what `act` is in all of them."""
+        """The namespaces in which the caller may perform `act`, without its namespace."""
         return await self._access.where(call.caller, act, namespaces)
 
     def known(self, resource: Resource) -> None:
-        """ProblemError while the resource has not been read."""
+        """ProblemError until the resource has been read."""
         if not self._hub.is_synced(resource):
             detail = f"{resource.id} are not read yet: NATS or the watcher is away, or this replica has just begun"
             raise ProblemError("unavailable", detail, retry_after=2)
 
     async def list_of(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """A page of a collection, or with `watch` a stream of it."""
+        """A page of a collection, or with `watch`, a stream of it."""
         if call.flag("watch"):
             return await self.stream_of(call, kind)
         namespace = call.namespace
         matches = _selector(call)
         limit = call.number("limit", DEFAULT_LIMIT)
-        # What changes between two pages is newer than the first one.
+        # Changes between two pages are newer than the first page.
         position, after = _after(call.text("continue")) or (self._hub.position(), "")
         await self.require(call, ResourceAttributes("list", kind.resource, namespace))
         self.known(kind.resource)
@@ -88,7 +88,7 @@ class CollectionReader:
         return call.answer(head[:-1] + b',"items":' + joined([each.payload for each in page]) + b"}")
 
     async def stream_of(self, call: Call, kind: Kind, name: str = "") -> web.StreamResponse:
-        """Changes of a collection, or of one object: what is there first, then changes as they come."""
+        """Changes of a collection, or of one object: existing objects first, then changes."""
         namespace = call.namespace
         matches = _selector(call)
         act = ResourceAttributes("watch", kind.resource, namespace, name)
@@ -120,16 +120,16 @@ class _Follower:
         self._shown: set[str] = set()
         self._resumed = resumed
         self._gone: set[str] = set()
-        """what a reader that resumed has no longer; of what else there is, it may have anything"""
+        """objects that a resumed reader no longer has; it may have any version of the others"""
 
     async def follow(self, stream: Stream, position: Position | None, heartbeat: float) -> None:
-        """Until the stream ends. Resync, Ended."""
+        """Follow until the stream ends. Resync, StreamEnded."""
         namespace = self._key.namespace
         with self._hub.reading(self._resource, namespace) as reader:
-            # Nothing comes between: what follows up to the first await sees one moment.
+            # Up to the first await, nothing changes: the following code reads one consistent state.
             here = self._hub.position()
             if position is None:
-                # Without ids: one that breaks off here begins from the start again.
+                # Without ids: a stream that breaks off here starts from the beginning.
                 first = self._hub.entries(self._resource).of_namespace(namespace)
                 content = b"".join(self._frame(each, "") for each in first if self._is_meant(each))
             else:
@@ -153,7 +153,7 @@ class _Follower:
         return self._concerns(entry) and self._matches(entry.labels)
 
     def _frame(self, entry: StoredObject, identity: str) -> bytes:
-        """What a reader of the selector sees: an object that does not match any more is gone for it."""
+        """The event for a reader of the selector: an object that no longer matches counts as deleted."""
         name = entry.key.name
         if entry.deleted or not self._matches(entry.labels):
             known = name in self._shown or (self._resumed and name not in self._gone)
@@ -183,7 +183,7 @@ def _token(position: Position, name: str) -> str:
 
 
 def _after(token: str) -> tuple[Position, str] | None:
-    """The position of the first page, and the last name of the page before; None where there is no page before."""
+    """The position of the first page, and the last name of the previous page; None if there is no previous page."""
     if not token:
         return None
     try:

@@ -1,6 +1,6 @@
-"""`POST .../replay`: the traffic of a graph again, with its PlannerConfig as it is and with changes to it, simulated.
+"""`POST .../replay`: simulates the traffic of a graph again, with its PlannerConfig as it is and with changes.
 
-What the graph's planner reads (PlannerConfig, profile) is read with the rights of the caller.
+The planner's inputs (PlannerConfig, profile) are read with the caller's rights.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, validated
 from dynamo_dynadmin.identity.access import ResourceAttributes
 
-#: Decisions that are read for the traffic; more than a replay has steps.
+#: Decisions that are read for the traffic; more than the maximum steps of a replay.
 _READ = 2000
 
 
 @dataclass(eq=False)
 class Replaying:
-    """Answers replays. `within` bounds one; seconds."""
+    """Answers replays. `within` limits the time of one; seconds."""
 
     decisions: DecisionReader
     details: Details

@@ -11,16 +11,16 @@ _VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
 _EQUAL = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
 _SET = re.compile(rf"({_KEY})\s+(in|notin)\s+\(([^()]*)\)")
 _EXISTS = re.compile(rf"(!?)\s*({_KEY})")
-#: Of one selector: each is asked of each object of a namespace, and of each change.
+#: Requirements of one selector: each is checked for each object of a namespace, and for each change.
 MOST_REQUIREMENTS = 32
 
 
 class InvalidSelector(ValueError):
-    """A selector that cannot be read."""
+    """A selector that cannot be parsed."""
 
 
 def selector(text: str) -> Selector:
-    """Whether labels match. InvalidSelector."""
+    """A function that returns whether labels match. InvalidSelector."""
     if not text.strip():
         return lambda _: True
     requirements = [_requirement(part.strip()) for part in _parts(text)]
@@ -28,7 +28,7 @@ def selector(text: str) -> Selector:
 
 
 def _parts(text: str) -> list[str]:
-    """Requirements. A comma between them separates, and one between parentheses does not."""
+    """The requirements. Commas separate them, except within parentheses."""
     parts: list[str] = []
     is_listed = False
     for piece in text.split(","):

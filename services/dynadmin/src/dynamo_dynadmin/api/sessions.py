@@ -1,4 +1,4 @@
-"""Browser sessions: begun with a token or at the issuer, ended by the user, or with the token."""
+"""Browser sessions: they begin with a token or a login at the issuer, and end by the user or when the token expires."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Unidentified
 
 PATH = "/api/v1/session"
-#: Tokens of sessions that are verified at the same time, of one network (`network_of`) and of all: the callers are not known
-#: yet. Behind a proxy all have its address.
+#: Tokens of new sessions that are verified concurrently, from one network (`network_of`) and in total: the callers are
+#: not known yet. Behind a proxy, all have the proxy's address.
 AT_ONCE_OF_ONE, AT_ONCE = 16, 32
 
 
@@ -33,23 +33,23 @@ class SessionPages:
         self._verifying: Counter[str] = Counter()
 
     async def ways(self, call: Call) -> web.StreamResponse:
-        """How a session can be begun."""
+        """The ways to begin a session."""
         return call.answer({"token": True, "login": f"{PATH}/login" if self._logins is not None else None})
 
     async def login(self, call: Call) -> web.StreamResponse:
         """Send the browser to the issuer."""
         begun = await self._configured().begin(safe_path(call.text("returnTo")))
         answer = _redirect(begun.url)
-        # Lax: it has to come along when the issuer sends the browser back.
+        # Lax: the browser must send it when the issuer redirects back.
         _set(answer, LOGIN_COOKIE, begun.cookie, "Lax", seconds=int(WITHIN))
         return answer
 
     async def callback(self, call: Call) -> web.StreamResponse:
-        """The issuer has sent the browser back: a session begins."""
+        """The issuer has redirected the browser back: begin a session."""
         logins = self._configured()
         cookie = call.request.cookies.get(LOGIN_COOKIE, "")
         if call.text("error"):
-            # Any site can send a browser here. Its words are not to stand on a page of this one.
+            # Any site can send a browser here, so its text must not appear on a page of this service.
             logins.begun(cookie, call.text("state"))
             raise Unidentified(f"the issuer refuses the login: {call.text('error')} {call.text('error_description')}")
         token, back = await logins.finish(cookie, call.text("state"), call.text("code"), call.text("iss"))
@@ -69,7 +69,7 @@ class SessionPages:
         return self._logins
 
     async def begin(self, call: Call) -> web.StreamResponse:
-        """A session of a pasted token. The token goes into a sealed cookie and nowhere else."""
+        """Begin a session from a pasted token. The token is stored only in a sealed cookie."""
         body = await call.object()
         token = body.get("token")
         if not isinstance(token, str) or not token:
@@ -90,7 +90,7 @@ class SessionPages:
 
     @contextmanager
     def _one_more(self, network: str) -> Iterator[None]:
-        """A token is verified. ProblemError where many are already."""
+        """Counts a token verification. ProblemError if too many are in progress."""
         if self._verifying[network] >= AT_ONCE_OF_ONE or self._verifying.total() >= AT_ONCE:
             detail = "many sessions are being begun; retry later"
             raise ProblemError("too-many-requests", detail, retry_after=1)
@@ -103,7 +103,7 @@ class SessionPages:
                 del self._verifying[network]
 
     async def show(self, call: Call) -> web.StreamResponse:
-        """The session of the request, with its CSRF token: after a page was loaded again."""
+        """The session of the request, with its CSRF token, for a reloaded page."""
         session = self._sessions.open(call.request.cookies.get(COOKIE, ""))
         if session is None or not call.caller.by_session:
             raise ProblemError("not-found", "this request has no session")
@@ -118,7 +118,9 @@ class SessionPages:
 
 
 def network_of(remote: str) -> str:
-    """What counts as one caller: an address of IPv4, or the /64 of one of IPv6, which may be one machine's as a whole."""
+    """The network that counts as one caller: an IPv4 address, or the /64 of an IPv6 address, which one machine may own
+    completely.
+    """
     address = parsed(remote)
     return str(IPv6Network((address, 64), strict=False) if isinstance(address, IPv6Address) else address or remote)
 

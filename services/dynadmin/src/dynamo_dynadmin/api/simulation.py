@@ -1,6 +1,6 @@
-"""What estimates and replays ask of simulations, which are the profiler's and the planner's.
+"""The simulation interface of estimates and replays, which the profiler and the planner implement.
 
-A service imports no other, so the process that composes all of them passes it here.
+Services do not import each other, so the process that composes all of them passes the implementation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +17,9 @@ Report = Callable[[str, Any], None]
 
 
 class NotSimulated(Exception):
-    """Nothing can be expected or replayed; the text says why, and what to do.
+    """An estimate or a replay is not possible; the text names the reason and the remedy.
 
-    `field` is the one that is to blame: of a request's spec, or a key of the changes.
+    `field` is the cause: a field of a request's spec, or a key of the changes.
     """
 
     def __init__(self, message: str, field: str = "") -> None:
@@ -29,27 +29,29 @@ class NotSimulated(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayCase:
-    """What is replayed."""
+    """The input of a replay."""
 
     graph: KubeObject
     config_map: KubeObject | None
     """with the PlannerConfig"""
     profile_map: KubeObject | None
     pods: Sequence[KubeObject]
-    """of the graph, as far as the caller may see them: how long their start took"""
+    """the graph's pods that the caller may list: they provide the start-up time"""
     changes: Mapping[str, Any]
     steps: Sequence[TrafficStep]
     replicas: Mapping[str, int]
     """by pool, at the beginning"""
     startup: float | None
-    """seconds; None: as the pods say"""
+    """seconds; None: measured from the pods"""
 
 
 class Simulation(Protocol):
-    """Simulates in worker processes. Cancelling ends the work."""
+    """Simulates in worker processes. Cancellation stops the work."""
 
     async def estimate(self, manifest: KubeObject, nodes: Sequence[KubeObject], report: Report) -> dict[str, Any]:
-        """The estimate of a DynamoGraphDeploymentRequest; `report` gets `progress` and earlier `estimate`s. NotSimulated."""
+        """The estimate of a DynamoGraphDeploymentRequest; `report` receives `progress` and earlier `estimate`s.
+        NotSimulated.
+        """
 
     def config_maps(self, graph: KubeObject) -> tuple[str, str]:
         """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotSimulated."""
@@ -58,4 +60,4 @@ class Simulation(Protocol):
         """`current`, `changed`, `profile` and `notes` of the answer. NotSimulated."""
 
     async def close(self) -> None:
-        """End what works for it."""
+        """Stop the worker processes."""

@@ -27,7 +27,7 @@ from dynamo_dynadmin.http.routes import Route
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topics:
-    """What answers the operations."""
+    """The implementations of the operations."""
 
     reading: CollectionReader
     writing: Writing
@@ -45,7 +45,7 @@ class Topics:
 
 
 def table(topics: Topics, document: bytes) -> tuple[Route, ...]:
-    """Every route; `document` is the OpenAPI document, which is made of them."""
+    """All routes; `document` is the OpenAPI document, which is generated from them."""
     of_kinds = (
         collection(
             kind,
@@ -68,7 +68,7 @@ def table(topics: Topics, document: bytes) -> tuple[Route, ...]:
 
 
 def described() -> tuple[Route, ...]:
-    """The table with nothing behind it, for documents."""
+    """The table without implementations, for documents."""
     nothing: Any = _Nothing()
     return table(nothing, b"")
 

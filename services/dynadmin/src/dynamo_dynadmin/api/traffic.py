@@ -1,7 +1,7 @@
-"""The traffic that a graph's decisions show, as steps of a replay. Pure.
+"""The traffic in a graph's decisions, as steps of a replay. Pure.
 
-A decision says how many requests a second came, and how long they were. The planner reports decisions, not all
-that it observes: what a decision says holds until the next one.
+A decision contains the rate and lengths of requests. The planner reports decisions, not all observations: the traffic
+of a decision is assumed until the next one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any
 
-#: How long the newest decision holds: none follows, and a replay of the moment since then would show nothing. Seconds.
+#: Seconds for which the newest decision is assumed to hold, so that a replay of the current traffic is not empty.
 LAST_HOLDS = 600.0
-#: A higher rate is a mistake of its source. Requests a second.
+#: A higher rate is an error of its source. Requests a second.
 HIGHEST = 10_000.0
-#: Requests of one replay: a minute of a processor, about.
+#: Requests of one replay: about a minute of CPU time.
 MOST_REQUESTS = 100_000
-#: Of requests whose lengths are not known. Tokens.
+#: Assumed lengths if they are unknown. Tokens.
 ISL, OSL = 3000, 300
 #: Longer than any context. Tokens.
 LONGEST = 1 << 20
@@ -25,7 +25,7 @@ MOST_STEPS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficStep:
-    """Some time with the same traffic."""
+    """A period with constant traffic."""
 
     rate: float
     """requests a second"""
@@ -35,13 +35,13 @@ class TrafficStep:
 
     @property
     def requests(self) -> float:
-        """Requests of it, on average."""
+        """The expected number of requests."""
         return self.rate * self.seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTraffic:
-    """The traffic, the replicas at its beginning by pool, and what was assumed."""
+    """The traffic, the initial replicas by pool, and the assumptions."""
 
     steps: tuple[TrafficStep, ...]
     replicas: Mapping[str, int]
@@ -49,7 +49,9 @@ class ObservedTraffic:
 
 
 def observed(rows: Iterable[Mapping[str, Any]], seconds: float) -> ObservedTraffic | None:
-    """The traffic of so many seconds, up to ten minutes after the newest decision; None where none shows any."""
+    """The traffic of the last `seconds`, up to ten minutes after the newest decision; None if no decision has
+    traffic.
+    """
     points = [
         (at, row) for row in rows if (at := _time(row)) is not None and _number(row, "requestsPerSecond", 0) is not None
     ]
@@ -91,7 +93,7 @@ def observed(rows: Iterable[Mapping[str, Any]], seconds: float) -> ObservedTraff
 
 
 def bounded(steps: Sequence[TrafficStep]) -> list[TrafficStep]:
-    """The newest steps that have no more than MOST_REQUESTS requests together; the oldest of them may be cut short."""
+    """The newest steps with at most MOST_REQUESTS requests together; the oldest of them may be shortened."""
     kept: list[TrafficStep] = []
     room = float(MOST_REQUESTS)
     for each in reversed(steps):

@@ -1,4 +1,4 @@
-"""Bounds of what takes long or much memory, across requests: turns for simulations, numbers at once for logs and chats."""
+"""Limits expensive work across requests: turns for simulations, concurrency for logs and chats."""
 
 import asyncio
 from collections import Counter
@@ -8,17 +8,18 @@ from contextlib import asynccontextmanager, contextmanager
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.identity.who import of_whom
 
-#: All that waits for its turn; and that of one caller which waits or is worked on. The page begins a simulation for each
-#: change of the form, and one that it gave up stays until the next heartbeat.
+#: Work that waits for its turn in total, and work of one caller that waits or runs. The page begins a simulation for
+#: each change of the form, and an abandoned one stays until the next heartbeat.
 WAITING, OF_ONE = 64, 16
 #: Seconds.
 RETRY_AFTER = 5
 
 
 class CallerSlots:
-    """One of a user at once, and some of all users: who asks for many waits for itself alone.
+    """Runs one task of a user at a time, and a limited number for all users: a user with many tasks delays only
+    themselves.
 
-    `what` names them, such as simulations.
+    `what` names the tasks, for example simulations.
     """
 
     def __init__(self, what: str, at_once: int, waiting: int = WAITING) -> None:
@@ -31,7 +32,7 @@ class CallerSlots:
 
     @asynccontextmanager
     async def taken(self, user: str) -> AsyncIterator[None]:
-        """A turn. ProblemError where too many wait already."""
+        """A turn. ProblemError if too many tasks already wait."""
         own = self._users[user] >= OF_ONE
         if own or self._waiting >= self._most:
             many = f"{self._users[user]} {self._what} {of_whom(user)}" if own else f"{self._waiting} {self._what}"
@@ -53,9 +54,9 @@ class CallerSlots:
 
 
 class AtOnce:
-    """So many of one user at once, and of all users of this replica: who asks for more comes again later.
+    """Limits the concurrent tasks of one user, and of all users of this replica: further ones must be retried later.
 
-    `what` names them, such as chats.
+    `what` names the tasks, for example chats.
     """
 
     def __init__(self, what: str, *, of_a_user: int, total: int) -> None:
@@ -65,7 +66,7 @@ class AtOnce:
 
     @contextmanager
     def taken(self, user: str) -> Iterator[None]:
-        """One of them, while the block runs. ProblemError where there are too many already."""
+        """One task, while the block runs. ProblemError if there are already too many."""
         if self._users[user] >= self._of_a_user:
             many = f"{self._of_a_user} {self._what} {of_whom(user)}"
             detail = f"{many} are in progress, the most that a user has at once; wait for one"

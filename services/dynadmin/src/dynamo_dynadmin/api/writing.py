@@ -1,9 +1,9 @@
-"""Objects one by one, with the caller's rights: read, created, replaced, patched, deleted.
+"""Single objects, with the caller's rights: read, create, replace, patch, delete.
 
-Changes name the version that they are of. A creation may carry an Idempotency-Key: its hash is stored on the object, so
-that the same request again is answered with the object, and the service needs no state of its own.
+Changes name the version that they apply to. A creation may have an Idempotency-Key: its hash is stored on the object,
+so a repeated request is answered with the same object, and the service stays stateless.
 
-A body may be of any version that the platform serves of its kind: it is written, and answered, in that version.
+A body may be in any version of its kind that the platform serves: it is written and answered in that version.
 """
 
 import hashlib
@@ -31,25 +31,25 @@ from dynamo_dynadmin.http.call import Call, etag
 from dynamo_dynadmin.http.problems import ProblemError, invalid
 
 _STALE = "the object has changed since it was read; read it again, and make the change to what it is now"
-#: What the API server answers where an operation of a JSON patch fails (apimachinery, NewGenericServerResponse of a 422).
+#: The API server's message if an operation of a JSON patch fails (apimachinery, NewGenericServerResponse of a 422).
 _PATCH_REFUSED = "the server rejected our request due to an error in our request"
 _NOT_APPLICABLE = (
     "an operation cannot be applied to the object: a path does not exist, or the value of a `test` differs"
 )
-#: Of a name that is made up for a request with a key: the API server's own have 58 characters and five more.
+#: For a generated name of a request with a key: the API server's own have 58 characters plus five.
 _LONGEST_BEGINNING, _SUFFIX = 53, 10
-#: To change an object of whatever version, though others write it between the reading and the change.
+#: Attempts to change an object of any version, if others write it between reading and writing.
 _ATTEMPTS = 8
 
 
 class Writing:
-    """Works on single objects."""
+    """Reads and writes single objects."""
 
     def __init__(self, reading: CollectionReader) -> None:
         self._reading = reading
 
     async def read(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """The object as it is now, or with `watch` a stream of it."""
+        """The current object, or with `watch`, a stream of it."""
         if call.flag("watch"):
             return await self._reading.stream_of(call, kind, call.name)
         obj = await call.kube.get(kind.resource, ObjectKey(call.namespace, call.name))
@@ -59,7 +59,7 @@ class Writing:
         return call.answer_object(obj, headers={"X-Managed-By": _header(owner)} if owner else None)
 
     async def create(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """Create an object of the body."""
+        """Create the object in the body."""
         sent = await call.object()
         obj = await call.apart(lambda: self._checked(call, kind, sent, new=True))
         return await self.created(call, kind, obj, sent, dry_run=call.flag("dryRun"))
@@ -67,7 +67,7 @@ class Writing:
     async def created(
         self, call: Call, kind: Kind, obj: KubeObject, sent: Any, *, dry_run: bool = False
     ) -> web.StreamResponse:
-        """Create an object; `sent` is what the caller sent, by which a repetition is known."""
+        """Create an object; `sent`: the caller's input, which identifies a repeated request."""
         stored_object, is_new = await self.ensure(call, kind, obj, sent, dry_run=dry_run)
         headers = {"Location": location(kind, stored_object)}
         if not is_new:
@@ -77,7 +77,7 @@ class Writing:
     async def ensure(
         self, call: Call, kind: Kind, obj: KubeObject, sent: Any, *, dry_run: bool = False
     ) -> tuple[KubeObject, bool]:
-        """The object, and whether it was created now. AlreadyExists where the name is taken by another."""
+        """The object, and whether it was created now. AlreadyExists if another object has the name."""
         resource = _served(kind, obj.get("apiVersion")) or kind.resource
         mark = mark_of(call, kind, sent)
         if mark:
@@ -97,7 +97,7 @@ class Writing:
             raise
 
     async def replace(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """Put another object in place of the one that is there."""
+        """Replace the existing object."""
         return await of_any_version(call, lambda versions: self._replace(call, kind, versions))
 
     async def _replace(self, call: Call, kind: Kind, versions: tuple[str, ...]) -> web.StreamResponse:
@@ -146,7 +146,7 @@ class Writing:
         except Invalid as error:
             if _PATCH_REFUSED not in error.message:
                 raise
-            # Of which operation is not said. The test of the version fails where the object is another one by now.
+            # The error does not name the operation. The version test fails if the object has changed.
             current = await self._current(call, resource, ())
             if current["metadata"]["resourceVersion"] != version:
                 raise ProblemError("stale", _STALE) from error
@@ -154,7 +154,7 @@ class Writing:
         return call.answer_object(written)
 
     async def delete(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """Delete an object, and what it owns as `propagation` says."""
+        """Delete an object, and its dependents according to `propagation`."""
         versions = call.if_match()
         current = await self._current(call, kind.resource, versions)
         if owner := manager_of(current):
@@ -179,7 +179,7 @@ class Writing:
         return web.Response(status=204)
 
     async def _current(self, call: Call, resource: Resource, versions: tuple[str, ...]) -> KubeObject:
-        """The object as it is, which must be of a resourceVersion that the caller knows."""
+        """The current object, which must have a resourceVersion that the caller knows."""
         current = await call.kube.get(resource, ObjectKey(call.namespace, call.name))
         if versions and current["metadata"]["resourceVersion"] not in versions:
             raise ProblemError("stale", _STALE, headers={"ETag": etag(current)})
@@ -188,9 +188,10 @@ class Writing:
     def _checked(
         self, call: Call, kind: Kind, sent: dict[str, Any], *, name: str = "", new: bool = False
     ) -> KubeObject:
-        """The object of a body, which is of this collection and belongs where the path says; ProblemError with every error.
+        """The object in a body, which must match the collection and the path; ProblemError with every error.
 
-        One that is `new` is held against its schema, too. Of another one the API server knows which errors it had before.
+        A `new` object is also checked with its schema. For an existing one, the API server knows which errors it had
+        before.
         """
         resource, errors = _served(kind, sent.get("apiVersion", kind.resource.api_version)), []
         if resource is None:
@@ -213,7 +214,7 @@ class Writing:
         if new and is_of_kind:
             said, wrong = {each.pointer for each in errors}, schema_errors(obj)
             if errors or wrong:
-                # Admission is not asked then. The schema takes an object without a spec, of which nothing can come.
+                # Admission is not called in this case. The schema accepts an object without a spec, which is useless.
                 wrong = [*schema_errors({"spec": {}, **obj}), *validate(obj, None, Facts()).errors]
             unique = dict.fromkeys(_problems(wrong))
             errors += [each for each in unique if said.isdisjoint((each.pointer, _parent(each.pointer)))]
@@ -225,7 +226,9 @@ class Writing:
 async def of_any_version(
     call: Call, change: Callable[[tuple[str, ...]], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """What `change` answers, which gets the versions of If-Match. For `*` it is made again where others wrote meanwhile."""
+    """Calls `change` with the versions of If-Match and returns its answer. For `*`, it is repeated if others wrote
+    meanwhile.
+    """
     versions = call.if_match()
     for _ in range(0 if versions else _ATTEMPTS - 1):
         try:
@@ -237,13 +240,15 @@ async def of_any_version(
 
 
 def mark_of(call: Call, kind: Kind, sent: Any) -> str:
-    """What is stored of the Idempotency-Key of a request: whose key it is, and for what; empty without a key."""
+    """The stored form of a request's Idempotency-Key: a hash of the key's user, and one of the content; empty without a
+    key.
+    """
     key = call.idempotency_key()
     return f"{_digest([call.caller.identity.user, key])}.{_digest([kind.collection, sent])}" if key else ""
 
 
 def _marked(obj: KubeObject, mark: str) -> KubeObject:
-    """The object with its mark. Its name is the same each time that it is sent, also where it has the beginning of one."""
+    """The object with its mark. Its name is the same for each repetition, even if it is generated from a prefix."""
     metadata = obj["metadata"]
     annotations = {**(metadata.get("annotations") or {}), IDEMPOTENCY: mark}
     beginning = metadata.get("generateName")
@@ -252,7 +257,7 @@ def _marked(obj: KubeObject, mark: str) -> KubeObject:
 
 
 def refuse_managed(current: KubeObject, desired: KubeObject) -> None:
-    """ProblemError where another tool manages an object and would undo a change, with the change as a patch for it."""
+    """ProblemError if another tool manages an object and would revert a change; includes the change as a patch."""
     if owner := manager_of(current):
         raise _managed(owner, to_commit(current, desired))
 
@@ -264,7 +269,7 @@ def _versions(kind: Kind) -> list[Resource]:
 
 
 def _served(kind: Kind, api_version: Any) -> Resource | None:
-    """The resource in a version that the platform serves; None where it serves no such version."""
+    """The resource in a version that the platform serves; None if it does not serve this version."""
     return next((each for each in _versions(kind) if each.api_version == api_version), None)
 
 

@@ -66,7 +66,7 @@ class Draft:
         self.problems.append(FieldProblem(pointer(source), why))
 
     def problem(self, path: str, detail: str) -> FieldProblem:
-        """A refused field of the manifest as a problem of the intent."""
+        """A refused field of the manifest, as a problem of the intent."""
         return FieldProblem(self.pointer_of(path), detail, path)
 
     def pointer_of(self, path: str) -> str:

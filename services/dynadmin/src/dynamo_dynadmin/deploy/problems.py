@@ -20,7 +20,7 @@ class FieldProblem:
 
 
 class InvalidIntent(ValueError):
-    """An intent is refused; `problems` holds every reason."""
+    """An intent is refused; `problems` has all reasons."""
 
     def __init__(self, problems: Sequence[FieldProblem]) -> None:
         super().__init__("\n".join(f"{each.pointer}: {each.detail}" for each in problems))

@@ -201,14 +201,14 @@ class Call:
         return body
 
     def answer(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-        """JSON."""
+        """A JSON response."""
         body = content if isinstance(content, bytes) else _encode(content)
         return web.Response(body=body, status=status, content_type="application/json", headers=headers)
 
     def answer_object(
         self, obj: KubeObject, status: int = 200, headers: Mapping[str, str] | None = None
     ) -> web.Response:
-        """An object, with its ETag."""
+        """A response with an object and its ETag."""
         return self.answer(without_managed_fields(obj), status, {**(headers or {}), "ETag": etag(obj)})
 
 

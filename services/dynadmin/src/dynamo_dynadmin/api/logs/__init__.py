@@ -1,4 +1,4 @@
-"""Logs of all pods of a graph or of a component, merged: lines as server-sent events, or as JSON."""
+"""Merged logs of all pods of a graph or of a component: lines as server-sent events, or as JSON."""
 
 import asyncio
 from collections import Counter
@@ -26,11 +26,12 @@ from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub
 
-#: A log that is not followed is written at once. Seconds.
+#: Timeout for a log that is not followed, which is available at once. Seconds.
 _SILENCE = 30.0
-#: Lines of an answer that does not follow, and their characters: pods choose how long lines are.
+#: Lines of an answer that does not follow, and their characters: pods determine the length of lines.
 _LINES, _LONGEST = 10_000, 8 << 20
-#: Such answers at once of one user, and of all users of a replica: each is in memory, and reads up to 64 logs.
+#: Concurrent answers of this kind of one user, and of all users of a replica: each is in memory, and reads up to 64
+#: logs.
 OF_A_USER, IN_ALL = 4, 32
 
 
@@ -43,11 +44,11 @@ class Logs:
         self._reading = reading
         self._streams = streams
         self._followed: Counter[str] = Counter()
-        """logs that are read by streams, of each caller"""
+        """number of logs that streams read, by caller"""
         self._answers = AtOnce("answers with logs", of_a_user=OF_A_USER, total=IN_ALL)
 
     async def logs(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """Lines of all containers; with `follow` as a stream."""
+        """Lines of all containers; with `follow`, as a stream."""
         pods = await self._details.pods_of(call, kind)
         await self._reading.require(call, ResourceAttributes("get", PODS, call.namespace, subresource="log"))
         selection = LogSelection(call.text("component"), call.text("pod"), call.text("container"))
@@ -115,7 +116,7 @@ class Logs:
 
 
 class _Pods:
-    """The chosen pods of the object that a call names."""
+    """The selected pods of the object that a call names."""
 
     def __init__(self, hub: Hub, details: Details, call: Call, kind: Kind, selection: LogSelection) -> None:
         self._hub = hub
@@ -132,7 +133,7 @@ class _Pods:
         key = ObjectKey(self._call.namespace, self._call.name)
         if not pods and self._hub.entries(self._kind.resource).get(key) is None:
             try:
-                # STATE may not have an object yet that was created a moment ago.
+                # STATE may not have an object yet that was just created.
                 await self._details.object(self._call, self._kind)
             except NotFound:
                 return None
@@ -140,7 +141,7 @@ class _Pods:
 
 
 def simulated_nodes(hub: Hub, pods: list[KubeObject]) -> set[str]:
-    """Names of the nodes of these pods that are simulated; none where nodes are not read."""
+    """Names of these pods' nodes that are simulated; empty if nodes are not read."""
     nodes = hub.entries(NODES)
     names = {str(pod["spec"].get("nodeName") or "") for pod in pods}
     known = {name: nodes.get(ObjectKey("", name)) for name in names}
@@ -148,7 +149,7 @@ def simulated_nodes(hub: Hub, pods: list[KubeObject]) -> set[str]:
 
 
 def runs_nothing(hub: Hub, details: Details) -> Callable[[Call], bool]:
-    """Whether a call is about a graph all of whose pods are on simulated nodes."""
+    """Returns a function: whether all pods of a call's graph are on simulated nodes."""
 
     def simulated(call: Call) -> bool:
         pods = details.known_pods(call, DEPLOYMENTS)
@@ -159,7 +160,7 @@ def runs_nothing(hub: Hub, details: Details) -> Callable[[Call], bool]:
 
 
 def require_selected(pods: list[KubeObject], selection: LogSelection) -> None:
-    """ProblemError for a pod that is not there, or a container that no pod has."""
+    """ProblemError for a pod that does not exist, or a container that no pod has."""
     names = [each["metadata"]["name"] for each in pods]
     if selection.pod and selection.pod not in names:
         raise _not_there("pod", selection.pod, names)
@@ -175,7 +176,9 @@ def _not_there(parameter: str, given: str, names: list[str]) -> ProblemError:
 
 
 def require_component(component: str, graph: KubeObject) -> None:
-    """ProblemError for a component that a graph does not have. One that has no pods is not an error: its logs are empty."""
+    """ProblemError for a component that a graph does not have. A component without pods is not an error: its logs are
+    empty.
+    """
     names = [each["name"] for each in graph["spec"].get("components") or ()]
     if component not in names:
         detail = f"{component} is not a component of this graph; one of {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""Follows logs: of the containers that run, and of those that start while the stream is read."""
+"""Follows logs: of running containers, and of those that start while the stream is read."""
 
 import asyncio
 from collections import Counter
@@ -17,19 +17,20 @@ from dynamo_dynadmin.api.logs.sources import ContainerStart
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub, Resync, changes
 
-#: Logs that one stream reads at a time, and all streams of one caller. More are more than a person reads.
+#: Logs that one stream, and all streams of one caller, read at a time. No person can read more.
 CONTAINERS, OF_A_CALLER = 64, 128
-#: Of all callers of a replica: each is a connection to the API server.
+#: The same for all callers of a replica: each log is a connection to the API server.
 OF_ALL = 2000
-#: Lines that wait to be sent, and their bytes in memory; a reader that is slower than engines log slows the reading of their
-#: logs.
+#: Lines that wait to be sent, and their bytes in memory; a reader that is slower than the engines' logs slows down
+#: reading them.
 _WAITING, WAITING_BYTES = 256, 1 << 17
-#: A log may be silent for long; a connection that is dead is noticed by others. Seconds.
+#: A log may be silent for long; dead connections are detected elsewhere. Seconds.
 _SILENCE = 24 * 3600.0
-#: Silence of all pods after which they are listed again: the object that has them may be gone. Seconds.
+#: Seconds of silence of all pods after which they are listed again: their owner may have been deleted.
 _LIST_AGAIN = 15.0
-#: Before a log that broke off is read on: the first wait and the longest, in seconds. One that ended of itself may have broken
-#: off, too: kubelets end each answer after four hours, and the API server ends what a kubelet breaks off as if it were whole.
+#: First and longest wait, in seconds, before a broken log is read again. A log that ended normally may also be
+#: incomplete: kubelets end each response after four hours, and the API server ends a response that a kubelet breaks off
+#: as if it were complete.
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _TOO_MANY = f"not read: {CONTAINERS} other logs are; choose with component, pod or container"
 _TOO_MANY_OF_CALLER = f"not read: {OF_A_CALLER} other logs are, in all streams of yours; close one"
@@ -40,23 +41,23 @@ class FollowedPods(Protocol):
     """The pods of an object."""
 
     def concerns(self, pod: StoredObject) -> bool:
-        """Whether it is one of them."""
+        """Whether the pod is one of them."""
         ...
 
     async def starts(self) -> list[ContainerStart] | None:
-        """Their containers as they are now; None once they and the object are gone."""
+        """Their current containers; None when the pods and the object are deleted."""
         ...
 
 
 class CallerLogs:
-    """The logs that all streams of one caller read at a time."""
+    """Counts the logs that all streams of one caller read concurrently."""
 
     def __init__(self, open_logs: Counter[str], caller: str) -> None:
         self._open = open_logs
         self._caller = caller
 
     def take(self) -> str:
-        """Begin to read one; why not, where there are too many."""
+        """Count a log that will be read; returns a reason if there are too many."""
         if self._open[self._caller] >= OF_A_CALLER:
             return _TOO_MANY_OF_CALLER
         if self._open.total() >= OF_ALL:
@@ -65,19 +66,19 @@ class CallerLogs:
         return ""
 
     def leave(self) -> None:
-        """One has been read."""
+        """Count a log as finished."""
         self._open -= Counter((self._caller,))
 
 
 class LogFollower:
-    """The lines of one stream; use it once.
+    """The lines of one stream; for a single use.
 
-    Each start of a container is read once: `part` says which lines of the starts that there are when the stream begins, and
-    later ones are read whole. A container that has not started has a notice with the reason. A log that breaks off is read
-    on where it was.
+    Each start of a container is read once: `part` selects lines of the starts that exist when the stream begins; later
+    starts are read completely. For a container that has not started, there is a notice with the reason. A log that
+    breaks off is continued at the same place.
 
-    A reader that comes back has the lines up to its `position`. A start that this does not name has had all its lines sent, or
-    is a later one: its lines that are newer than all of those are due.
+    A reader that reconnects has the lines up to its `position`. If the position does not name a start, either all lines
+    of this start were sent, or it is a later start, whose lines are newer and must be sent.
     """
 
     def __init__(
@@ -100,21 +101,23 @@ class LogFollower:
         self._newest = position.newest if position is not None else ""
         self._newest_at = nanoseconds(self._newest) or 0
         self._places: dict[bytes, int] = {}
-        """of the logs that are read, or whose lines wait: what was taken of each"""
+        """read position of each log that is read, or whose lines wait"""
         self._of_caller = of_caller
         self._lines: asyncio.Queue[tuple[bytes, ContainerLine | None] | None] = asyncio.Queue(_WAITING)
         self._bytes, self._room = 0, asyncio.Event()
         self._known: set[ContainerStart] = set()
-        """the containers as they are now"""
+        """the current containers"""
         self._running: set[ContainerStart] = set()
-        """those that run"""
+        """the running ones"""
         self._listed = asyncio.Event()
-        """they were listed again"""
+        """set after they were listed again"""
         self._handled: set[ContainerStart] = set()
         self._reading = 0
 
     async def lines(self) -> AsyncGenerator[ContainerLine]:
-        """Lines as they come, until the object is gone and its logs are read. Raises what `starts` of the pods raises."""
+        """Lines as they arrive, until the object is deleted and its logs are read. Raises the exceptions of the pods'
+        `starts`.
+        """
         work = asyncio.create_task(self._run(), name="logs")
         try:
             while (item := await self._lines.get()) is not None:
@@ -135,7 +138,7 @@ class LogFollower:
 
     @property
     def position(self) -> str:
-        """Where a reader is that has the lines up to the last one."""
+        """The position of a reader that has all lines up to the last one."""
         return str(LogPosition(self._newest, self._places))
 
     async def _run(self) -> None:
@@ -164,11 +167,13 @@ class LogFollower:
                         if not await self._list(readings, part):
                             return
                 except Resync:
-                    # Changes were lost. The list has what came of them.
+                    # Changes were lost. The list includes their results.
                     continue
 
     async def _list(self, readings: asyncio.TaskGroup, part: LogPart | None) -> bool:
-        """Read what has started, `part` of it, or without one all of it. Whether anything may still start."""
+        """Read the logs of started containers: `part` of them, or completely without it. Returns whether any container
+        may still start.
+        """
         starts = await self._pods.starts()
         self._running = {_the_start(each) for each in starts or () if each.runs}
         starts = [_the_start(each) for each in starts] if starts is not None else None
@@ -195,13 +200,13 @@ class LogFollower:
         return starts is not None
 
     def _due(self, start: ContainerStart, part: LogPart) -> LogPart:
-        """What of a start that there is when the stream begins the reader does not have."""
+        """The part of a start, existing when the stream begins, that the reader lacks."""
         if self._begun_at is None:
             return part
         place = self._begun_at.places.get(key_of(start), self._newest_at)
         if place == ALL_LINES:
             return LogPart()
-        # A caller who asked for no lines of before has those since the newest.
+        # A caller who requested no earlier lines gets those since the newest.
         return part.after(self._newest_at if place == LAST_LINES and part.tail == "0" else place)
 
     def _left(self, _: asyncio.Task[None]) -> None:
@@ -209,7 +214,7 @@ class LogFollower:
         self._of_caller.leave()
 
     async def _read(self, start: ContainerStart, part: LogPart) -> None:
-        """Read a log to its end, and say that all its lines wait to be sent."""
+        """Read a log to its end, then report that all its lines are queued."""
         await self._read_to_its_end(start, part)
         await self._lines.put((key_of(start), None))
 
@@ -220,7 +225,7 @@ class LogFollower:
         async def keep(line: ContainerLine) -> None:
             nonlocal since
             if line.at and line.at <= part.since:
-                return  # the API server knows seconds, and the reader has these lines
+                return  # # the API server's precision is seconds, and the reader has these lines
             if line.at > since:
                 since = line.at
                 backoff.reset()
@@ -244,7 +249,9 @@ class LogFollower:
                     return
 
     async def _ends(self, start: ContainerStart, within: float) -> bool:
-        """Whether a container whose log has ended runs no longer: STATE follows it within a moment, or so many seconds."""
+        """Whether a container whose log has ended has stopped: STATE reports it within a moment, or within `within`
+        seconds.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
                 while start in self._running:
@@ -264,5 +271,5 @@ class LogFollower:
 
 
 def _the_start(each: ContainerStart) -> ContainerStart:
-    """A start as it is known, whether its container runs or has ended."""
+    """A start as a key, independent of whether its container runs."""
     return each._replace(runs=False)

@@ -1,7 +1,7 @@
-"""Where the reader of merged logs is in each of them: the id of a line. Pure.
+"""The position of a reader in each of several merged logs: the id of a line. Pure.
 
-Logs come side by side: of one container all lines may be read when another one's have only begun. The time of a line alone does
-not say which older lines of others the reader lacks.
+Logs arrive in parallel: all lines of one container may be read when another's have only begun. So the time of a line
+alone does not say which older lines of other logs the reader lacks.
 """
 
 import base64
@@ -14,14 +14,17 @@ from typing import NamedTuple, Self
 from dynamo_dynadmin.api.logs.reading import nanoseconds
 from dynamo_dynadmin.api.logs.sources import ContainerStart
 
-#: Places of a log of which the reader has no line yet: its last lines are due, as many as the caller asks for, or all.
+#: Positions of a log from which the reader has no line yet: its last lines must be sent, as many as the caller
+#: requested, or all.
 LAST_LINES, ALL_LINES = 0, 1
 _KEY = 6
 _ENTRY = struct.Struct(f">{_KEY}sq")
 
 
 class LogPosition(NamedTuple):
-    """The newest line that was sent, and the place in each log that is read: the time of the line that the reader has of it."""
+    """The newest sent line, and the position in each log that is read: the time of its last line that the
+    reader has.
+    """
 
     newest: str
     places: Mapping[bytes, int]
@@ -35,7 +38,7 @@ class LogPosition(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self | None:
-        """The position that an id names; of a time alone, all logs are at it. None where it is not valid."""
+        """The position in an id; if the id is only a time, all logs are at this time. None if it is not valid."""
         newest, _, packed = text.partition("~")
         if nanoseconds(newest) is None:
             return None
@@ -48,6 +51,6 @@ class LogPosition(NamedTuple):
 
 
 def key_of(start: ContainerStart) -> bytes:
-    """The key of a container's start: two of one graph do not share one."""
+    """The key of a container's start: distinct for all starts of one graph."""
     text = repr((start.uid, start.source.container, start.restarts))
     return hashlib.sha256(text.encode()).digest()[:_KEY]

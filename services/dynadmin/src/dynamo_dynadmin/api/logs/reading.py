@@ -1,4 +1,4 @@
-"""Reads the log of one container, line by line: what containers and nodes write is not trusted."""
+"""Reads the log of one container, line by line. Content that containers and nodes write is not trusted."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_dynadmin.api.logs.sources import LogSource
 
 _LONGEST_LINE = 16384
-#: Bytes that are split into lines at once.
+#: Bytes that are split into lines in one step.
 _CHUNK = 8192
 _SECOND = 1_000_000_000
-#: RFC 3339, as container runtimes write it: nothing else gets into the id of an event.
+#: RFC 3339, as container runtimes write it: only such times become part of an event's id.
 _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 
 
 class ContainerLine(NamedTuple):
-    """A line of a container's log. `time` is empty for what is said in place of a log."""
+    """A line of a container's log. `time` is empty for a notice that replaces a log."""
 
     source: LogSource
     time: str
     text: str
     at: int = 0
-    """the time in nanoseconds since 1970: nodes write it in zones of their own"""
+    """the time in nanoseconds since 1970: nodes write it in different time zones"""
 
     def row(self) -> dict[str, str]:
-        """The line as the API shows it."""
+        """The line in the format of the API."""
         return {
             "time": self.time,
             "pod": self.source.pod.name,
@@ -44,16 +44,16 @@ class ContainerLine(NamedTuple):
 
 
 class LogPart(NamedTuple):
-    """Which lines of a log are read: those since a time, or else the last ones. All without either."""
+    """The lines of a log to read: those since a time, otherwise the last ones. All if neither is set."""
 
     tail: str = ""
     since_seconds: str = ""
     since: int = 0
-    """time of the last line that the reader has, nanoseconds since 1970; 0 for none"""
+    """time of the reader's last line, nanoseconds since 1970; 0 if there is none"""
     previous: bool = False
 
     def after(self, time: int) -> LogPart:
-        """What is left once the line of this time has been read; the same if none has been."""
+        """The remaining part after the line of this time; unchanged if the time is 0."""
         return LogPart(since=time, previous=self.previous) if time else self
 
     def query(self, container: str, *, follow: bool) -> str:
@@ -62,7 +62,7 @@ class LogPart(NamedTuple):
         if follow:
             parameters["follow"] = "true"
         if self.since:
-            # Whole seconds: a little too much, of which what is known is left out.
+            # Whole seconds: the response may overlap, and known lines are dropped.
             moment = datetime.fromtimestamp(self.since // _SECOND, UTC)
             parameters["sinceTime"] = moment.isoformat().replace("+00:00", "Z")
         elif self.since_seconds:
@@ -77,15 +77,15 @@ class LogPart(NamedTuple):
 async def read_log(
     kube: KubeClient, source: LogSource, query: str, silence: float, keep: Callable[[ContainerLine], Awaitable[None]]
 ) -> str:
-    """Read a log to its end, and keep its lines. The reason why it cannot be read, or an empty text.
+    """Read a log to its end, and pass its lines to `keep`. Returns why it cannot be read, or an empty text.
 
-    `silence` is how long the log may write nothing, in seconds.
+    `silence`: seconds for which the log may be silent.
     """
     try:
         async with kube.stream_log(source.pod, query, silence=silence) as content:
             async for line in _lines_of(content):
                 time, _, text = line.partition(" ")
-                # A node that cannot read a log says so in a line without a time.
+                # A node that cannot read a log reports this in a line without a time.
                 at = nanoseconds(time)
                 await keep(ContainerLine(source, time, text, at) if at is not None else ContainerLine(source, "", line))
     except KubeError as error:
@@ -94,7 +94,7 @@ async def read_log(
 
 
 async def _lines_of(content: aiohttp.StreamReader) -> AsyncIterator[str]:
-    """Lines of a log, as text; of very long ones the beginning, which has the time."""
+    """Lines of a log, as text; very long lines are truncated, but keep the time."""
     rest, is_cut = b"", False
     async for chunk in content.iter_chunked(_CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -111,7 +111,9 @@ async def _lines_of(content: aiohttp.StreamReader) -> AsyncIterator[str]:
 
 
 def nanoseconds(text: str) -> int | None:
-    """A time with its zone, as nanoseconds since 1970. None for all other text, and for times that are not from 1970 to 2262."""
+    """A time with its zone, as nanoseconds since 1970. None for any other text, and for times outside of 1970
+    to 2262.
+    """
     if (match := _TIME.fullmatch(text)) is None:
         return None
     seconds, fraction, zone = match.groups(default="0")

@@ -1,4 +1,4 @@
-"""Containers whose logs are read, and their starts: each start of a container has a log of its own. Pure."""
+"""Containers whose logs are read, and their starts: each start of a container has a separate log. Pure."""
 
 from collections.abc import Container, Sequence
 from typing import NamedTuple
@@ -8,12 +8,12 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
 
 _INIT = "initContainers"
-#: Why a container has no log that KWOK pretends to run.
+#: Why a container that KWOK simulates has no log.
 SIMULATED = "pods on simulated nodes have no logs"
 
 
 class LogSelection(NamedTuple):
-    """Which containers a caller reads; an empty field leaves nothing out."""
+    """The containers that a caller reads; an empty field selects all."""
 
     component: str = ""
     pod: str = ""
@@ -29,9 +29,10 @@ class LogSource(NamedTuple):
 
 
 class ContainerStart(NamedTuple):
-    """One start of a container. `reason` says why it has no log, such as that it has not started yet; else it is empty.
+    """One start of a container. `reason`: why it has no log, for example because it has not started yet; otherwise
+    empty.
 
-    `runs` says whether it does. A start stays the same when its container ends, without this.
+    `runs`: whether it runs. Apart from this field, a start stays equal when its container ends.
     """
 
     source: LogSource
@@ -48,9 +49,9 @@ def is_simulated(node: KubeObject) -> bool:
 
 
 def starts(pods: Sequence[KubeObject], selection: LogSelection, simulated: Container[str] = ()) -> list[ContainerStart]:
-    """The latest start of each selected container; init containers, and with them sidecars of that kind, are the last.
+    """The latest start of each selected container; init containers, including sidecars of that type, come last.
 
-    `simulated` has the names of simulated nodes.
+    `simulated`: names of simulated nodes.
     """
     return [
         _start(pod, LogSource(key, name, component), simulated, is_init=part == _INIT)

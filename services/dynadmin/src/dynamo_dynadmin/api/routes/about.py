@@ -1,4 +1,4 @@
-"""Routes that say what the service is and knows, and what the caller may do."""
+"""Routes about the service, the cluster, and the caller's rights."""
 
 from collections.abc import Iterator
 

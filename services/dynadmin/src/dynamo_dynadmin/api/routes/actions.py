@@ -1,4 +1,4 @@
-"""Routes that one kind of object alone has: scale, restart, promote, chat, decisions and their replay."""
+"""Routes that only one kind of object has: scale, restart, promote, chat, decisions and their replay."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -19,7 +19,7 @@ _GRAPH, _REQUEST, _ADAPTER = (
 
 
 def actions(acting: Actions) -> Iterator[Route]:
-    """What changes a part of an object, and the points of a request."""
+    """Routes that change a part of an object, and the points of a request."""
     graph, adapter = (partial(each, query=(DRY_RUN,)) for each in (_GRAPH, _ADAPTER))
     scale, restart, scale_adapter = ({JSON: name} for name in ("ScaleBody", "RestartBody", "AdapterScaleBody"))
     yield graph("POST /scale", "scaleDeployment", "Scale a component.", acting.scale, "Scaled", *_CHANGES, body=scale)
@@ -51,7 +51,7 @@ def actions(acting: Actions) -> Iterator[Route]:
 
 
 def conversation(chat: Chat, decisions: DecisionReader, replaying: Replaying) -> Iterator[Route]:
-    """Chats with the model of a graph, and what was decided about its replicas."""
+    """Chats with the model of a graph, and the decisions about its replicas."""
     yield _GRAPH(
         "GET /chat",
         "listChatModels",

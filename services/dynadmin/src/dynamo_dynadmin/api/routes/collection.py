@@ -1,4 +1,4 @@
-"""Routes that each kind of object has: lists, objects, and what is known of one."""
+"""Routes that all kinds of objects have: lists, objects, and their details."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
@@ -58,7 +58,7 @@ def _of(kind: Kind, handle: _OfKind) -> Handler:
 def collection(
     kind: Kind, *, reading: CollectionReader, writing: Writing, details: Details, events: EventReader, logs: Logs
 ) -> Iterator[Route]:
-    """Every route of a kind, but for those that it alone has."""
+    """All routes of a kind, except those that only this kind has."""
     of = partial(_of, kind)
     route, name = RouteSection(kind.collection, f"{IN_NAMESPACE}/{kind.collection}"), kind.operation
     yield route(

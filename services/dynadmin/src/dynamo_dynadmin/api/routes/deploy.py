@@ -1,4 +1,4 @@
-"""Routes that take an intent."""
+"""Routes that accept an intent."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _INTENT = {JSON: "DeployIntent", YAML: "DeployIntent"}
 
 
 def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]:
-    """What an intent becomes, and what is expected of it."""
+    """The translation and the estimate of an intent."""
     route = RouteSection("deploy", IN_NAMESPACE)
     dry_run = "`client`: only translate. `server`: let the API server check it, too."
     yield route(

@@ -1,4 +1,4 @@
-"""What routes of one topic have in common, said once."""
+"""Common properties of the routes of one topic."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class RouteSection:
         *problems: str,
         **more: Any,
     ) -> Route:
-        """The route of a method and a path (`GET /name`); `answers` may be the name of the schema of the only answer."""
+        """The route of a method and a path (`GET /name`); `answers` may be the name of the only answer's schema."""
         method, _, path = target.partition(" ")
         if isinstance(answers, str):
             answers = {200: ResponseSpec(summary if method == "GET" else "Done.", {JSON: answers})}
@@ -53,7 +53,9 @@ class RouteSection:
 
 
 def created(otherwise: str, content: Mapping[str, str]) -> Mapping[int, ResponseSpec]:
-    """The answers of a route that creates, and where it did so before, or stores nothing: `otherwise` says when."""
+    """The answers of a route that creates; `otherwise` describes the answer if the object already existed or is not
+    stored.
+    """
     return {
         201: ResponseSpec("Created.", content, ("ETag", "Location")),
         200: ResponseSpec(otherwise, content, ("ETag", "Location", "Idempotency-Replayed")),
@@ -61,5 +63,5 @@ def created(otherwise: str, content: Mapping[str, str]) -> Mapping[int, Response
 
 
 def streamed(description: str, content: Mapping[str, str]) -> Mapping[int, ResponseSpec]:
-    """The answer of a route that streams the same as server-sent events, too."""
+    """The answer of a route that can also stream the same content as server-sent events."""
     return {200: ResponseSpec(description, {**content, SSE: ""})}

@@ -50,5 +50,5 @@ def session(pages: SessionPages) -> Iterator[Route]:
     summary = "The session of this browser, with its CSRF token."
     yield route("GET ", "getSession", summary, pages.show, "SessionAnswer", "not-found")
     ended = {204: ResponseSpec("Ended.", {}, ("Set-Cookie",))}
-    # Also with a token that does not count any more. No page of another origin can send this.
+    # Also accepts a token that is no longer valid. No page of another origin can send this request.
     yield route("DELETE ", "endSession", "End the session of this browser.", pages.end, ended, public=True)
