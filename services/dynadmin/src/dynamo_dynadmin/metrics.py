@@ -1,4 +1,4 @@
-"""Every metric of the dynadmin service, in one place."""
+"""All metrics of the dynadmin service."""
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry
@@ -7,7 +7,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class DynadminMetrics(ServiceMetrics):
-    """Requests, streams, and who was turned away."""
+    """Requests, streams, and refused callers."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
@@ -31,7 +31,7 @@ class DynadminMetrics(ServiceMetrics):
         )
 
     def answered(self, operation: str, status: int, seconds: float | None) -> None:
-        """A request was answered; `seconds` is None for a stream."""
+        """Count an answered request; `seconds` is None for a stream."""
         self._requests.labels(operation, str(status)).inc()
         if seconds is not None:
             self._seconds.labels(operation).observe(seconds)

@@ -1,7 +1,7 @@
-"""What dynadmin may do: ask who calls and what the caller may, and act with the caller's rights. Nothing else is its own.
+"""Dynadmin's rights: it authenticates callers, checks their rights, and acts with them. It has no other rights.
 
-Where the API server constrains impersonation (KEP-5284), dynadmin may act as a user only in the requests of AS_CALLERS.
-Service accounts stay unconstrained there: that mode takes their name alone, without the extras of their tokens.
+If the API server constrains impersonation (KEP-5284), dynadmin may impersonate a user only for the requests in
+AS_CALLERS. Service accounts stay unconstrained: that mode accepts only their name, without the extras of their tokens.
 """
 
 from dynamo_shared.api import resources
@@ -14,17 +14,17 @@ from dynamo_dynadmin.identity.rules import RULES_REVIEWS
 _AUTHENTICATION = "authentication.k8s.io"
 _FOR_CALLERS = "audit logs of tests name the caller of an impersonated request"
 
-#: Values of the chart that choose between the two ways to act as a user.
+#: Values of the chart that choose between the two kinds of impersonation.
 CONSTRAINED, UNCONSTRAINED = "constrainedImpersonation", "unconstrainedImpersonation"
 
-#: What the API server says besides of service accounts' tokens. RBAC has no pattern for extras: those of other
-#: authenticators need rules of their own, and are never left out, since they may narrow a user's rights.
+#: Extras that the API server sets for service accounts' tokens. RBAC has no pattern for extras: those of other
+#: authenticators need separate rules, and are never omitted, because they may narrow a user's rights.
 EXTRAS = tuple(
     f"{_AUTHENTICATION.replace('k8s', 'kubernetes')}/{each}"
     for each in ("credential-id", "node-name", "node-uid", "pod-name", "pod-uid")
 )
 
-#: Every request that is sent as the caller.
+#: All requests that are sent as the caller.
 AS_CALLERS = (
     *(
         Right(kind.resource, ("create", "delete", "get", "patch", "update") if kind.writable else ("get",))

@@ -207,7 +207,7 @@ class Stream:
         self._next = self._written + recheck
 
     def timeout(self, longest: float) -> float:
-        """Seconds to wait for something to send, before `keep` has to be called."""
+        """Seconds to wait for something to send, before `keep` must be called."""
         return max(0.01, min(longest, self._until_due(), self._written + self._heartbeat - time.monotonic()))
 
     async def keep(self) -> None:
@@ -216,7 +216,7 @@ class Stream:
         A reader that received nothing for a heartbeat gets one: many changes may arrive that are not for this reader.
         """
         await self._may_go_on()
-        # Timers may be a little early.
+        # Timers may fire a little early.
         if time.monotonic() - self._written >= 0.9 * self._heartbeat:
             await self.write(b": heartbeat\n\n")
 

@@ -1,4 +1,4 @@
-"""Tokens of an issuer that the API server does not trust, verified with the issuer's published keys."""
+"""Verifies tokens of an issuer that the API server does not trust, with the issuer's published keys."""
 
 from typing import Any
 

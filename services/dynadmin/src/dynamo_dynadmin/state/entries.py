@@ -162,7 +162,7 @@ class Entries:
         return self._namespaces.get(key.namespace, {}).get(key.name)
 
     def of_namespace(self, namespace: str) -> list[StoredObject]:
-        """Objects of a namespace, in order of their names."""
+        """Objects of a namespace, ordered by name."""
         names = self._namespaces.get(namespace, {})
         return [names[name] for name in sorted(names)]
 

@@ -35,7 +35,7 @@ class Resync(Exception):
 
 @dataclass(eq=False)
 class Reader:
-    """One stream's place in a hub."""
+    """The subscription of one stream to a hub."""
 
     resource: Resource
     namespace: str
@@ -90,7 +90,7 @@ class Hub:
         return self._entries[resource.id].synced
 
     def is_served(self, resource: Resource) -> bool:
-        """Whether the cluster has the resource at all."""
+        """Whether the cluster serves the resource."""
         return self._entries[resource.id].served
 
     def position(self) -> Position:
@@ -201,7 +201,7 @@ class Hub:
             self.incarnation = f"{self._stream}.{self._eras}"
 
     def _settle(self, identifier: str) -> None:
-        """A resource is complete when both the last values and its marker have been read."""
+        """A resource is complete when both its last values and its marker have been read."""
         entries = self._entries[identifier]
         if not (self._caught_up and entries.marked):
             return
