@@ -1,1 +1,1 @@
-"""What builds and proves the project, and is in no wheel."""
+"""Tools that build and verify the project; no wheel includes them."""

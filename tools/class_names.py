@@ -1,7 +1,7 @@
-"""Fails where two packages give one class name two meanings: a reader must know a class by its name.
+"""Fails if two packages give one class name two meanings: a class must be identifiable by its name.
 
-A name of the API stands once in each version. Documents that others read (contracts, the REST API) name their parts as
-their own subject does, so that a name of theirs may stand elsewhere, too: `PUBLISHED`.
+A name of the API exists once in each version. Documents for users (contracts, the REST API) name their parts in the
+terms of their subject, so their names may also exist elsewhere: `PUBLISHED`.
 """
 
 import ast
@@ -24,7 +24,7 @@ PUBLISHED = {
 
 
 def duplicates(sources: Mapping[str, str]) -> dict[str, list[str]]:
-    """Names of classes that stand in several of some sources (text by path), with where."""
+    """Class names that occur in several sources (text by path), with the paths."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path, text in sources.items():
         for node in ast.walk(ast.parse(text)):
@@ -39,7 +39,7 @@ def _is_versioned(places: Iterable[str]) -> bool:
 
 
 def main() -> int:
-    """Print the duplicates; 1 where there are any."""
+    """Print the duplicates; returns 1 if there are any."""
     files = (file for folder in SOURCES for file in sorted((ROOT / folder).rglob("*.py")))
     sources = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
     for name, places in sorted((where := duplicates(sources)).items()):

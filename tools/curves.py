@@ -1,7 +1,7 @@
-"""Curves of the documents: `docs/pictures/NAME.csv` as SVG, one chart for each column, over the first one.
+"""Draws curves for the documents: `docs/pictures/NAME.csv` as SVG, one chart per column, over the first column.
 
-The first line has the names, and `goal` in the first column makes a line of goals. A field that is empty is left out. The
-first column is drawn to a logarithmic scale, the others begin at 0.
+The first line has the names. A row with `goal` in the first column has the goals. Empty fields are omitted. The first
+column has a logarithmic scale; the others begin at 0.
 """
 
 import csv
@@ -20,7 +20,7 @@ _LINE, _GOAL, _TEXT = "#2a6fb0", "#b03a2a", "#333333"
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One column: its name, its points, and what is to be reached (None for no goal)."""
+    """One column: its name, its points, and its goal (None if there is none)."""
 
     name: str
     points: tuple[tuple[float, float], ...]

@@ -1,7 +1,8 @@
-"""The diagrams of the documents: `docs/pictures/NAME.dot` drawn as `NAME.svg` by Graphviz, `NAME.csv` by `tools.curves`.
+"""The diagrams of the documents: Graphviz draws `docs/pictures/NAME.dot` to `NAME.svg`, `tools.curves` draws
+`NAME.csv`.
 
-`python -m tools.pictures` draws those that changed and needs `dot`; `--check` needs nothing: each diagram names the hash of
-the text that it was drawn from.
+`python -m tools.pictures` draws the changed ones and needs `dot`; `--check` needs no program: each diagram contains the
+hash of its source.
 """
 
 import argparse
@@ -17,12 +18,12 @@ FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 
 
 def stamp(source: Path) -> str:
-    """The last line of the diagram of a text."""
+    """The last line of the diagram of a source."""
     return f"<!-- {source.name} {hashlib.sha256(source.read_bytes()).hexdigest()} -->\n"
 
 
 def outdated(folder: Path = FOLDER) -> list[Path]:
-    """The texts whose diagrams are missing or drawn from another text."""
+    """The sources whose diagrams are missing or outdated."""
     results = []
     for source in sorted((*folder.glob("*.dot"), *folder.glob("*.csv"))):
         screenshot = source.with_suffix(".svg")
@@ -32,7 +33,7 @@ def outdated(folder: Path = FOLDER) -> list[Path]:
 
 
 def draw(source: Path, program: str) -> None:
-    """Writes the diagram of a text. Raises CalledProcessError where Graphviz refuses it."""
+    """Write the diagram of a source. Raises CalledProcessError if Graphviz refuses it."""
     if source.suffix == ".csv":
         source.with_suffix(".svg").write_text(curves.draw(source) + stamp(source), encoding="utf-8")
         return
@@ -41,7 +42,7 @@ def draw(source: Path, program: str) -> None:
 
 
 def main() -> int:
-    """The command; its exit code."""
+    """Run the command; returns its exit code."""
     parser = argparse.ArgumentParser(description="Draws docs/pictures.")
     parser.add_argument("--check", action="store_true", help="only report diagrams that are outdated")
     check = parser.parse_args().check

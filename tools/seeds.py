@@ -1,6 +1,6 @@
-"""`make seeds`: each row of docs/seeds.md names tests; all of them are run, and the last line counts the rows that hold.
+"""`make seeds`: runs the tests that the rows of docs/seeds.md name; the last line counts the rows that hold.
 
-A row is one line of a table: what a seed asks for, its state, and the tests that show it or the reason why not.
+A row is one line of a table: the requirement of a seed, its state, and the tests that show it or the reason why not.
 """
 
 import argparse
@@ -24,7 +24,7 @@ _TEST = re.compile(r"`(tests/[\w/]+\.py)::((?:Test\w+::)?test_\w+)`")
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test function, by its file below the checkout and its name there, with that of its class: pytest's own id."""
+    """A test function, by its file below the checkout and its name, with that of its class: pytest's id."""
 
     file: str
     name: str
@@ -35,7 +35,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a seed asks for."""
+    """A requirement of a seed."""
 
     what: str
     state: str
@@ -48,7 +48,7 @@ class Row:
 
 
 def rows(text: str) -> list[Row]:
-    """Rows of all tables of a page. ValueError for a line that has not three cells."""
+    """Rows of all tables of a page. ValueError for a line that does not have three cells."""
     results = []
     for line in text.splitlines():
         if not line.startswith("| ") or line.startswith("| what |"):
@@ -61,7 +61,7 @@ def rows(text: str) -> list[Row]:
 
 
 def problems(page: Iterable[Row], root: Path = ROOT) -> list[str]:
-    """What is wrong with rows: unknown states, rows that hold without a test, tests that do not exist."""
+    """Errors in rows: unknown states, rows that hold without a test, tests that do not exist."""
     results = []
     known: dict[str, frozenset[str]] = {}
     for row in page:
@@ -79,7 +79,7 @@ def problems(page: Iterable[Row], root: Path = ROOT) -> list[str]:
 
 
 def _functions(file: Path) -> frozenset[str]:
-    """Test functions of a file, those of a class behind its name."""
+    """Test functions of a file; functions of a class with its name."""
     if not file.is_file():
         return frozenset()
     body = ast.parse(file.read_text(encoding="utf-8")).body
@@ -92,7 +92,7 @@ def _functions(file: Path) -> frozenset[str]:
 
 
 def run(page: list[Row]) -> int:
-    """Runs every test that a page names, in one pytest. The exit code: 0 where all rows hold."""
+    """Run every test that a page names, in one pytest process. The exit code: 0 if all rows hold."""
     tests = sorted({str(test) for row in page for test in row.tests})
     with tempfile.TemporaryDirectory(prefix="seeds-") as folder:
         report = Path(folder) / "report.xml"
@@ -124,7 +124,7 @@ def run(page: list[Row]) -> int:
 
 
 def passing(report: str) -> frozenset[str]:
-    """Tests of which at least one case passed and none failed, by pytest's JUnit report."""
+    """Tests of which at least one case passed and none failed, according to pytest's JUnit report."""
     passed, failed = set(), set()
     for case in ElementTree.fromstring(report).iter("testcase"):  # noqa: S314 - written by pytest a moment ago
         *folders, last = str(case.get("classname", "")).split(".")
@@ -141,7 +141,7 @@ def passing(report: str) -> frozenset[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.seeds", description=__doc__)
     parser.add_argument("--check", action="store_true", help="check the page alone, and run nothing")
     options = parser.parse_args(arguments)

@@ -1,9 +1,9 @@
-"""Fails where a file uses a word that this project replaced with the field's own.
+"""Fails if a file uses a word that this project replaced with the field's term.
 
-`GLOSSARY` is the table: the word, and what to write instead. It holds in names (split at underscores and capitals),
+`GLOSSARY` is the table: the word, and its replacement. It applies to names (split at underscores and capitals),
 comments, docstrings, messages and documents: in every file of the project with one of `SUFFIXES`, except `EXEMPT`.
 
-`python -m tools.words` checks all; with paths, it checks these, and `--count` prints a number for each path.
+`python -m tools.words` checks all files, or the given paths; `--count` prints a number for each path.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SUFFIXES = {
     "",
 }
 
-#: Beginnings of paths that are not checked, with the reason.
+#: Prefixes of paths that are not checked, with the reason.
 EXEMPT = {
     "LICENSE": "the text of the licence",
     "helm/dynamo-crds/definitions/": "generated from the types, which are checked; status.hardware.found is published",
@@ -64,7 +64,8 @@ GLOSSARY = {
     "book|books": "rule set",
 }
 
-#: Other meanings: terms of the field and of HTTP, folders, and in quotes fields of documents and values of metrics.
+#: Uses with other meanings: terms of the field and of HTTP, folders, and in quotes, fields of documents and values of
+#: metrics.
 ALLOWED = re.compile(
     r"(?:not|services|endpoints)[ -]found|no (?:message|manifest) found|quotation marks|(?:302|404) Found|in[ -]flight|of course"
     r"|look(?:s|ed|ing)?[ -](?:up|like|for|the same)|pytest mark|(?<=[(, ])marks(?==)|release notes|NOTES\.txt|NotFound"
@@ -73,7 +74,7 @@ ALLOWED = re.compile(
     re.IGNORECASE,
 )
 
-#: Fields of a published API, which keep their names; and words that are to be replaced yet.
+#: Fields of a published API, which keep their names; and words that remain to be replaced.
 PUBLISHED = {
     "adaptive/demand.py": {"was none"},
     "adaptive/pools.py": {"anybody"},
@@ -97,7 +98,7 @@ _CODE = re.compile(r"`[^`]*`")
 
 
 class Finding(NamedTuple):
-    """A word that the glossary replaced, and where it stands."""
+    """A word that the glossary replaced, with its place."""
 
     path: Path
     line: int
@@ -109,7 +110,7 @@ class Finding(NamedTuple):
 
 
 def findings(text: str) -> Iterator[tuple[int, str, str]]:
-    """Line, word and what to write instead, for each replaced word of a text."""
+    """Line, word and replacement, for each replaced word of a text."""
     words = _JOINT.sub(" ", ALLOWED.sub(_blank, text))
     if not _ANY.search(words):
         return
@@ -130,12 +131,12 @@ def findings_of_python(source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def prose(page: str) -> str:
-    """A Markdown page without its code; lines stay where they are."""
+    """A Markdown page without its code; line numbers are preserved."""
     return _CODE.sub(_blank, _FENCE.sub(_blank, page))
 
 
 def findings_of(path: Path) -> Iterator[Finding]:
-    """What the glossary replaced in a file, or in the files of a folder."""
+    """The replaced words in a file, or in the files of a folder."""
     if path.is_dir():
         for file in files(path):
             yield from findings_of(file)
@@ -151,7 +152,7 @@ def findings_of(path: Path) -> Iterator[Finding]:
 
 
 def files(folder: Path) -> list[Path]:
-    """Files below a folder that are checked: what git knows, or would add."""
+    """Files below a folder that are checked: those that git tracks or would add."""
     listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     listed = subprocess.run(listing, cwd=folder, check=True, capture_output=True, text=True).stdout
     paths = (folder / name for name in listed.split("\0") if name)
@@ -171,7 +172,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def main() -> int:
-    """Print findings, or their number for each path; 1 where there are any."""
+    """Print the findings, or their number for each path; returns 1 if there are any."""
     parser = argparse.ArgumentParser(description="Find words that the glossary replaced.")
     parser.add_argument("paths", nargs="*", type=Path, help="files and folders; without, the whole project")
     parser.add_argument("--count", action="store_true", help="only the number for each path")

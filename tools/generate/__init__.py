@@ -1,1 +1,3 @@
-"""Writes what is made of the code: CRDs, schemas, the AsyncAPI and OpenAPI documents, parts of the charts, docs/reference."""
+"""Generates files from the code: CRDs, schemas, the AsyncAPI and OpenAPI documents, parts of the charts,
+docs/reference.
+"""

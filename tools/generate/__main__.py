@@ -1,6 +1,6 @@
-"""Writes what is made of the code: `python -m tools.generate`.
+"""Generates files from the code: `python -m tools.generate`.
 
-With `--check` nothing is written: exit code 1 and the names of the files that differ.
+With `--check`, nothing is written: prints the names of files that differ, with exit code 1.
 """
 
 import argparse

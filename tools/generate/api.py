@@ -1,4 +1,4 @@
-"""CRDs, schemas of contracts, and the pages of docs/reference that are made from the API's types."""
+"""CRDs, schemas of contracts, and the pages of docs/reference that are generated from the API's types."""
 
 from pathlib import Path
 
@@ -18,8 +18,8 @@ FOLDERS = (
 
 
 def outputs(root: Path) -> dict[Path, str]:
-    """Every generated file below the root of a checkout, with what should be in it."""
-    # The package brings them along for `dynamoctl crds`; a chart can only read files of its own folder.
+    """Every generated file below the root of a checkout, with its content."""
+    # The package includes them for `dynamoctl crds`; a chart can only read files in its own folder.
     folders = (
         root / "shared" / "src" / "dynamo_shared" / "api" / "crds",
         root / "helm" / "dynamo-crds" / "definitions",

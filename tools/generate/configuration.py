@@ -1,4 +1,4 @@
-"""The settings' page and their JSON Schema."""
+"""The page of the settings and their JSON Schema."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,13 +62,13 @@ def page() -> str:
 
 
 def schema() -> str:
-    """JSON Schema of the file, for editors and for programs that write it."""
+    """JSON Schema of the settings file, for editors and for programs that write it."""
     head = {"$schema": DIALECT, "$id": f"{BASE.rpartition('/')[0]}/configuration/{SCHEMA.name}"}
     return text({**head, **_readable(json_schema(Settings))})
 
 
 def _readable(node: Any) -> Any:
-    """A schema where durations may be texts, and sections do not repeat the defaults of their fields."""
+    """A schema in which durations may be strings, and sections do not repeat the defaults of their fields."""
     if isinstance(node, list):
         return [_readable(each) for each in node]
     if not isinstance(node, dict):
@@ -113,5 +113,5 @@ def _default(field: FieldInfo) -> str:
 
 
 def outputs(root: Path) -> dict[Path, str]:
-    """Every generated file below the root of a checkout, with what should be in it."""
+    """Every generated file below the root of a checkout, with its content."""
     return {root / PAGE: page(), root / SCHEMA: schema()}

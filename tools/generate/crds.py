@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions, built from the types and the columns that kubectl shows."""
+"""CustomResourceDefinitions, generated from the types and the printer columns."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from dynamo_shared.api.crds.definition import Column, Definition, Scale, Version
 from dynamo_shared.api.model import EMBEDDED
 
 CATEGORY = "dynamo"
-#: Where the API server converts between versions. The service that serves it writes its own address over this.
+#: The conversion webhook. The service that serves it replaces this address by its own.
 _CONVERSION = {
     "strategy": "Webhook",
     "webhook": {
@@ -61,7 +61,7 @@ def _version(version: VersionDefinition) -> dict[str, Any]:
 
 
 def subresources(version: VersionDefinition) -> dict[str, Any]:
-    """The subresources of a version as a CRD has them."""
+    """The subresources of a version in a CRD."""
     named: dict[str, Any] = {"status": {}} if version.status else {}
     return {**named, "scale": _scale(version.scale)} if version.scale else named
 
@@ -81,14 +81,14 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def warning_of(version: VersionDefinition) -> str:
-    """What the API server warns users of the version; empty for one that is not deprecated."""
+    """The API server's deprecation warning for the version; empty if it is not deprecated."""
     kind = version.resource.kind
     whole = (each for each in deprecations.of(kind, version.resource.version) if not each.path)
     return next((deprecations.warning("", each, kind) for each in whole), "")
 
 
 def _published(node: Any) -> Any:
-    """A schema as the API server may see it: it refuses extensions that it does not know."""
+    """A schema without extensions that the API server does not know and would refuse."""
     if isinstance(node, dict):
         return {key: _published(value) for key, value in node.items() if key != EMBEDDED}
     if isinstance(node, list):

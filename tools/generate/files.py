@@ -1,4 +1,4 @@
-"""Generated files: written, or compared with what should be in them."""
+"""Generated files: writes them, or compares them with their expected content."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 import yaml
 
 Outputs = Callable[[Path], Mapping[Path, str]]
-"""Every file of a generator below the root of a checkout, with what should be in it."""
+"""Every file of a generator below the root of a checkout, with its content."""
 
 
 class Generator(NamedTuple):
-    """A part of what is generated."""
+    """One generator."""
 
     name: str
     outputs: Outputs
     folders: tuple[tuple[str, str], ...] = ()
-    """(folder, pattern) of which it writes every file: others are left over"""
+    """(folder, pattern) of which it writes every file: other matching files are obsolete"""
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes a value out wherever it stands: anchors would be right, and few readers expect them."""
+    """Writes repeated values in full: anchors would be valid, but few readers expect them."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of PyYAML's interface
         return True
@@ -34,7 +34,7 @@ def yaml_text(document: Any) -> str:
 
 
 def run(generators: Iterable[Generator], root: Path, *, check: bool) -> int:
-    """Writes what differs and prints its name; with `check` it only prints, and the exit code is 1 where a file differs."""
+    """Writes files that differ and prints their names; with `check`, only prints, and returns 1 if a file differs."""
     differences = sum(_run(each, root, check=check) for each in generators)
     return 1 if check and differences else 0
 

@@ -1,4 +1,6 @@
-"""JSON Schemas of contracts and settings, draft 2020-12: what pydantic says, less what only pydantic and Kubernetes read."""
+"""JSON Schemas of contracts and settings, draft 2020-12: pydantic's schemas, without keywords for only pydantic and
+Kubernetes.
+"""
 
 import json
 from typing import Any
@@ -12,7 +14,7 @@ Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BASE = "https://schemas.dynamo.nvidia.com/platform/v1/contracts"
 
-# Bounds of a type that converts before it checks come by their names in Python.
+# If a type converts before it checks, pydantic emits its bounds with their Python names.
 _KEYWORDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 
 
@@ -65,7 +67,7 @@ def _clean(node: Any, root: str) -> Any:
 
 
 def _without_choice(node: Schema) -> Schema:
-    """A simple type or null as one list of types: the form that people read."""
+    """A simple type or null as one list of types, which is easier to read."""
     choices = node.get("anyOf", ())
     if len(choices) != 2 or choices[1] != {"type": "null"} or not isinstance(choices[0].get("type"), str):
         return node
@@ -77,7 +79,7 @@ def _without_choice(node: Schema) -> Schema:
 
 
 def _referenced(node: Any, definitions: Schema) -> set[str]:
-    """Names of the definitions that a schema needs, and that these need."""
+    """Names of the definitions that a schema needs, directly or indirectly."""
     referred: set[str] = set()
     waiting = [node]
     while waiting:
@@ -94,5 +96,5 @@ def _referenced(node: Any, definitions: Schema) -> set[str]:
 
 
 def text(schema: Schema) -> str:
-    """A schema as its file has it."""
+    """The content of a schema's file."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -16,7 +16,7 @@ PAGE = Path("docs") / "reference" / "rest.md"
 
 
 def outputs(root: Path) -> dict[Path, str]:
-    """Every generated file below the root of a checkout, with what should be in it."""
+    """Every generated file below the root of a checkout, with its content."""
     text = json.dumps(openapi(), indent=1, sort_keys=False) + "\n"
     return {root / DOCUMENT: text, root / PAGE: rest_page()}
 

@@ -1,4 +1,4 @@
-"""What is made of all services: docs/reference/metrics.md and reasons.md, and parts of helm/."""
+"""Files generated from all services: docs/reference/metrics.md and reasons.md, and parts of helm/."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -22,7 +22,7 @@ _HEAD = ("Metric", "Type", "Labels", "What it counts")
 
 
 def outputs(root: Path) -> dict[Path, str]:
-    """Every generated file below the root of a checkout, with what should be in it."""
+    """Every generated file below the root of a checkout, with its content."""
     return {
         root / REFERENCE / "metrics.md": metrics_page(),
         root / REFERENCE / "reasons.md": reasons_page(),
@@ -31,7 +31,7 @@ def outputs(root: Path) -> dict[Path, str]:
 
 
 def metrics_page() -> str:
-    """Every metric of every service, from the objects that count it."""
+    """Every metric of every service, from the objects that register it."""
     bus_metrics = [each for each in vars(bus).values() if isinstance(each, MetricWrapperBase)]
     return page(
         "Metrics",
@@ -76,7 +76,7 @@ def _reasons(module: ModuleType) -> Iterator[tuple[str, ...]]:
 
 
 def service_modules(name: str) -> dict[str, ModuleType]:
-    """The modules of this name that services have, by the service's name."""
+    """The modules of this name in the services, by service name."""
     packages = {service: target.partition(".")[0] for service, target in SERVICES.items()}
     return {
         service: import_module(f"{package}.{name}")
@@ -88,7 +88,7 @@ def service_modules(name: str) -> dict[str, ModuleType]:
 def _service(service: str, module: ModuleType) -> Iterator[str]:
     yield f"## {service}"
     registry = CollectorRegistry()
-    # Kept until they were read: what counts may be all that holds on to its metrics.
+    # Kept alive until they are read: nothing else may reference the metrics.
     made = [kind(registry) for name, kind in vars(module).items() if _is_metrics(name, kind, module)]
     yield table(_HEAD, _rows(_collectors(registry)))
     made.clear()
@@ -104,7 +104,7 @@ def _collectors(registry: CollectorRegistry) -> list[Any]:
 
 def _rows(collectors: list[Any]) -> Iterator[tuple[str, ...]]:
     for collector in collectors:
-        # A collector of our own has its labels at the family that it gives.
+        # A custom collector declares its labels in the family that it collects.
         described = collector if isinstance(collector, MetricWrapperBase) else next(iter(collector.collect()))
         (family,) = collector.collect() if not isinstance(collector, MetricWrapperBase) else collector.describe()
         name = f"{family.name}_total" if family.type == "counter" else family.name

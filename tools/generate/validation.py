@@ -1,4 +1,4 @@
-"""The rules as a page for people, printed from what they are registered with."""
+"""Generates the page of the validation rules from their registry."""
 
 from collections.abc import Iterable, Iterator
 
@@ -73,7 +73,7 @@ def text() -> str:
 
 
 def _sections(rule_sets: Iterable[RuleSet]) -> Iterator[str]:
-    """One section a title: rule sets of one concern differ in when and to what they apply."""
+    """One section per title: rule sets of one concern differ in when and to what they apply."""
     by_title: dict[str, list[Rule]] = {}
     for rule_set in rule_sets:
         by_title.setdefault(rule_set.title, []).extend(rule_set.rules)

@@ -1,1 +1,1 @@
-"""`make image`: the Dockerfile built without Docker, reproducibly, with a bill of materials next to it."""
+"""`make image`: builds the Dockerfile without Docker, reproducibly, with a bill of materials."""

@@ -1,4 +1,4 @@
-"""`python -m tools.images [--parts planner] [--twice]`: build an image of the platform. `make image` calls it."""
+"""`python -m tools.images [--parts planner] [--twice]`: builds an image of the platform. `make image` calls it."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ OUTPUT = Path(".dynamo/images")
 BASE = "docker.io/library/python:3.13-slim-trixie"
 #: Requirements file of requirements/ -> name of the image.
 IMAGES = {"runtime": "dynamo-platform", "planner": "dynamo-platform-planner"}
-#: Variables of markers that differ between what builds and what is built.
+#: Variables of markers that may differ between the build machine and the image.
 MACHINES = {"linux/amd64": "x86_64", "linux/arm64": "aarch64"}
 
 
@@ -73,7 +73,7 @@ def _build(builder: ContainerEngine, options: argparse.Namespace, observed: str)
 
 
 def _digest(archive: Path) -> str:
-    """Of the image's manifest, which registries keep."""
+    """The digest of the image's manifest, which registries keep."""
     with tarfile.open(archive) as tar:
         index = tar.extractfile("index.json")
         if index is None:
@@ -107,7 +107,7 @@ def _bill(options: argparse.Namespace, observed: str) -> Path:
 
 
 def _secrets(folder: Path) -> dict[str, Path]:
-    """The machine's configuration of pip, for the build alone: no layer and no history has it."""
+    """The machine's pip configuration, only for the build: no layer and no history contains it."""
     secrets = {}
     certificates = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE")
     if certificates and Path(certificates).is_file():
@@ -123,7 +123,7 @@ def _secrets(folder: Path) -> dict[str, Path]:
 
 
 def _epoch() -> int:
-    """SOURCE_DATE_EPOCH, else when the source was committed."""
+    """SOURCE_DATE_EPOCH, otherwise the time of the commit."""
     return int(os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct") or 0)
 
 

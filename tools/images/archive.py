@@ -1,4 +1,4 @@
-"""Images without a registry or a container engine: an archive as `docker save` writes it, of one layer."""
+"""Images without a registry or a container engine: an archive in the format of `docker save`, with one layer."""
 
 import hashlib
 import io
@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-#: Devices, and what a package manager leaves; paths relative to the root of the image.
+#: Devices, and files that a package manager leaves; paths relative to the root of the image.
 LEFT_OUT = ("dev", "proc", "sys", "run", "tmp", "var/cache/apt", "var/lib/apt/lists", "var/log")
-#: Those that a runtime mounts or programs expect.
+#: Directories that a runtime mounts or programs expect.
 RECREATED = {"dev": 0o755, "proc": 0o755, "sys": 0o755, "run": 0o755, "tmp": 0o1777, "var/log": 0o755}
 
 
 @dataclass(frozen=True)
 class Image:
-    """What an image is called and how it starts."""
+    """The name of an image, and how it starts."""
 
     name: str
     entrypoint: Sequence[str] = ()
@@ -28,7 +28,7 @@ class Image:
 
 
 def write(image: Image, root: Path, archive: Path) -> None:
-    """Write the archive of an image whose files stand below `root`; owners are root, times are nothing's."""
+    """Write the archive of an image with the files below `root`; the owner is root, and times are 0."""
     layer = archive.with_name(archive.name + ".layer")
     try:
         _layer(root, layer)

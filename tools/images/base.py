@@ -1,7 +1,7 @@
 """The base image: pulled, or bootstrapped from Debian if no registry is reachable.
 
-The stand-in has the same distribution, the same minor version of Python and the same paths as the official image, and
-the same name on the registry `localhost`, so that it cannot be taken for it.
+The stand-in has the same distribution, the same minor version of Python and the same paths as the official image. It
+also has the same name, but on the registry `localhost`, so that the two cannot be confused.
 """
 
 import hashlib
@@ -18,11 +18,12 @@ from .engine import ContainerEngine, install
 
 SUITE = "trixie"
 PYTHON_VERSION = "3.13"
-"""Python of the suite."""
+"""Python of the Debian suite."""
 
 BOOTSTRAPS_WITHIN = 900.0
 COMPILES_WITHIN = 300.0
-#: Of no use in a container, or different each time: documentation, what a package manager keeps to undo and to look up.
+#: Files without use in a container, or that differ each time: documentation, and data for undo and look-ups of a
+#: package manager.
 NOT_NEEDED = (
     *("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/i18n", "usr/share/lintian"),
     *("var/cache", "var/lib/apt", "var/lib/systemd", "etc/machine-id", "etc/hostname", "etc/resolv.conf"),
@@ -37,7 +38,7 @@ def stand_in_name(base: str) -> str:
 
 
 def obtain(engine: ContainerEngine, base: str, platform: str) -> str:
-    """The name of the base to build on. Raises ImageError where it can neither be pulled nor bootstrapped."""
+    """The name of the base image to build on. Raises ImageError if it can neither be pulled nor bootstrapped."""
     if engine.has(base):
         return base
     try:
@@ -46,7 +47,7 @@ def obtain(engine: ContainerEngine, base: str, platform: str) -> str:
         name = stand_in_name(base)
         reason = str(error).splitlines()[-1][-160:]
         print(f"{base} cannot be pulled ({reason}); {name}, bootstrapped from Debian {SUITE}, stands in", flush=True)
-        # One of another recipe has the same name.
+        # A stand-in from an older recipe has the same name.
         if not (engine.has(name) and _archive_of(name).exists()):
             engine.load(_bootstrapped(name))
         return name
@@ -54,7 +55,7 @@ def obtain(engine: ContainerEngine, base: str, platform: str) -> str:
 
 
 def debian_packages(name: str) -> str:
-    """Lines of `dpkg-query --show` of a stand-in; empty for an image that was pulled, which has a bill of its own."""
+    """Lines of `dpkg-query --show` of a stand-in; empty for a pulled image, which has its own bill of materials."""
     listed = _archive_of(name).with_suffix(".packages")
     return listed.read_text() if name.startswith("localhost/") and listed.exists() else ""
 
@@ -65,7 +66,7 @@ def _archive_of(name: str) -> Path:
 
 
 def _bootstrapped(name: str) -> Path:
-    """An archive with Debian and its Python where the official image has its own; kept in the cache."""
+    """An archive with Debian's Python at the paths of the official image's; kept in the cache."""
     target = _archive_of(name)
     folder = target.parent
     if target.exists():
@@ -95,7 +96,7 @@ def _bootstrapped(name: str) -> Path:
 
 
 def _compile(root: Path) -> None:
-    # Debian compiles by the sources' times, and images have none.
+    # Debian's compiled files contain the sources' times, which are removed from images.
     for stale in root.glob("usr/**/__pycache__"):
         shutil.rmtree(stale)
     inside = ["chroot", str(root), "/usr/bin/env", "PYTHONHASHSEED=0", "python3", "-m", "compileall", "-q", "-j1"]
@@ -103,7 +104,7 @@ def _compile(root: Path) -> None:
 
 
 def _mirror() -> list[str]:
-    """Where apt gets Debian from on this machine; nothing, and debootstrap's own default holds, elsewhere."""
+    """The Debian mirror of apt on this machine; if empty, debootstrap's default applies."""
     if shutil.which("apt-get") is None:
         return []
     shown = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(LABEL)"], 20)

@@ -1,15 +1,15 @@
-"""Running the programs of others: their words are shown only where they fail."""
+"""Runs external programs: their output is shown only if they fail."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
 
 
 class ImageError(Exception):
-    """An image cannot be built; the message says why, and what to do."""
+    """An image cannot be built; the message names the reason and the remedy."""
 
 
 def run(command: Sequence[str], within: float, environment: Mapping[str, str] | None = None) -> str:
-    """Standard output of a command. Raises ImageError, with the end of what it said, where it fails or takes longer."""
+    """Standard output of a command. Raises ImageError, with the end of its output, if it fails or times out."""
     try:
         done = subprocess.run(
             command,
@@ -31,7 +31,7 @@ def run(command: Sequence[str], within: float, environment: Mapping[str, str] | 
 
 
 def succeeds(command: Sequence[str]) -> bool:
-    """Whether a command ends in time, and well."""
+    """Whether a command succeeds in time."""
     try:
         run(command, 30.0)
     except ImageError:

@@ -1,7 +1,7 @@
-"""What builds images here: Debian's buildah, or the podman or docker that the user has.
+"""The program that builds images: Debian's buildah, or the user's podman or docker.
 
-The three take nearly the same arguments. buildah comes first: it needs no daemon, no cgroups and no namespaces
-(`--isolation chroot`), so that it works within a container, too.
+The three accept nearly the same arguments. buildah comes first: it needs no daemon, no cgroups and no namespaces
+(`--isolation chroot`), so it also works within a container.
 """
 
 import os
@@ -21,7 +21,7 @@ PULLS_WITHIN = 600.0
 
 @dataclass(frozen=True)
 class ImageBuild:
-    """One image: its name, the platform it is for, and what the Dockerfile is given."""
+    """One image: its name, its platform, and the Dockerfile's arguments."""
 
     name: str
     platform: str
@@ -41,21 +41,21 @@ class ContainerEngine:
         return succeeds([self.program, *(() if self._buildah else ("image",)), "inspect", *self._only_images, image])
 
     def pull(self, image: str, platform_: str) -> None:
-        """Raises ImageError where the registry does not answer or has no such image."""
+        """Pull an image. Raises ImageError if the registry does not answer or has no such image."""
         run([self.program, "pull", "--quiet", "--platform", platform_, image], PULLS_WITHIN)
 
     def load(self, archive: Path) -> None:
-        """Take an archive of `docker save` into the local storage."""
+        """Load an archive of `docker save` into the local storage."""
         if self._buildah:
             run(["buildah", "pull", "--quiet", f"docker-archive:{archive}"], PULLS_WITHIN)
         else:
             run([self.program, "load", "--quiet", "--input", str(archive)], PULLS_WITHIN)
 
     def build(self, build: ImageBuild, context: Path) -> None:
-        """The image, in the local storage."""
+        """Build the image into the local storage."""
         command = [self.program, "build", "--tag", build.name, "--platform", build.platform]
         if self.program != "docker":
-            # All files and the image have that time, and it is one layer on top of the base.
+            # All files and the image have this time, and the image has one layer on top of the base.
             command += ["--isolation", "chroot", "--format", "oci", "--timestamp", str(build.epoch), "--layers=false"]
             command += ["--identity-label=false", "--pull=false"]
         for name, value in build.arguments.items():
@@ -65,7 +65,7 @@ class ContainerEngine:
         run([*command, str(context)], BUILDS_WITHIN)
 
     def export(self, image: str, archive: Path) -> None:
-        """The image as an OCI archive."""
+        """Export the image as an OCI archive."""
         archive.unlink(missing_ok=True)
         if self._buildah:
             run(
@@ -89,7 +89,7 @@ class ContainerEngine:
 
 
 def find() -> ContainerEngine:
-    """The first engine that works here; installs buildah where that is possible. Raises ImageError."""
+    """The first engine that works on this machine; installs buildah if possible. Raises ImageError."""
     named = os.environ.get("ENGINE", "")
     if named:
         if named not in _CHECKS or not succeeds(_CHECKS[named]):
@@ -114,7 +114,7 @@ def install(*packages: str) -> None:
 
 
 def native_platform() -> str:
-    """The platform of what runs here, as images name it. Raises ImageError."""
+    """The platform of this machine, in the notation of images. Raises ImageError."""
     machine = platform.machine()
     if machine not in PLATFORMS:
         raise ImageError(

@@ -1,6 +1,7 @@
-"""The bill of materials of an image, as CycloneDX: packages locked by hash, the project's own, and Debian's packages of the base.
+"""The bill of materials of an image, as CycloneDX: packages locked by hash, the project's own, and Debian's of the
+base.
 
-Created from files, not from the image: pip installed exactly the lock.
+Created from files, not from the image: pip installed exactly the locked packages.
 """
 
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 NAMESPACE = uuid.UUID("4f1d2f3e-6f0a-5d0c-9a63-1f4f6f0a2b11")
-"""Of the serial numbers: the same content has the same one."""
+"""Namespace of the serial numbers: equal content has an equal number."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Locked:
 
 
 def locked(requirements: str) -> Iterator[Locked]:
-    """Entries of a file as `uv export` writes it."""
+    """Entries of a file in the format of `uv export`."""
     for entry in requirements.replace("\\\n", " ").splitlines():
         match = re.match(
             r"(?P<name>[\w.-]+)(?:\[[^]]*\])?==(?P<version>[^\s;]+)\s*(?:;(?P<marker>.*?))?(?=\s--hash|$)", entry
@@ -49,8 +50,8 @@ def document(
 ) -> str:
     """CycloneDX 1.6 as JSON.
 
-    `environment` are the variables of markers (PEP 508) of the image's Python; `projects` our own pyproject.toml files;
-    `debian` lines of `dpkg-query --show`, empty where they are not known.
+    `environment`: variables of markers (PEP 508) of the image's Python; `projects`: this project's pyproject.toml
+    files; `debian`: lines of `dpkg-query --show`, empty if unknown.
     """
     # Only the environment of `make image` has these.
     from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415
@@ -74,7 +75,7 @@ def document(
     )
     for each in packages:
         if not each.marker or Marker(each.marker).evaluate(environment):
-            # Of all files that the lock allows: which one is taken depends on the platform.
+            # The hashes of all files that the lock allows: the platform determines which one is used.
             hashes = [HashType(alg=HashAlgorithm.SHA_256, content=value) for value in each.hashes]
             bom.components.add(component("pypi", each.name, each.version, hashes=hashes))
     for path in projects:

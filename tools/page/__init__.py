@@ -1,1 +1,1 @@
-"""Builds the page of dynadmin with a Node of its own."""
+"""Builds the page of dynadmin with a separate Node."""

@@ -1,6 +1,6 @@
-"""`python -m tools.page [build|check|test|obtain]`: builds the page, compares, or tests its logic.
+"""`python -m tools.page [build|check|test|obtain]`: builds the page, compares it, or tests its logic.
 
-`check` takes no Node: the built files say which sources they are of. `check --built` builds again and compares bytes.
+`check` needs no Node: the built files name the hash of their sources. `check --built` builds again and compares bytes.
 """
 
 import argparse
@@ -22,14 +22,14 @@ def build(node: Node, out: Path) -> None:
 
 
 def test(node: Node) -> None:
-    """Tests of the page's logic, in Node's own runner."""
+    """Run the tests of the page's logic, with Node's test runner."""
     with tempfile.TemporaryDirectory() as folder:
         node.run(str(SOURCES / "build.mjs"), str(node.modules), folder, "tests")
         node.run("--test", f"{folder}/tests.mjs")
 
 
 def same(node: Node) -> list[str]:
-    """Built files that differ from what the sources become here."""
+    """Built files that differ from a new build of the sources."""
     with tempfile.TemporaryDirectory() as folder:
         build(node, Path(folder))
         return [

@@ -1,4 +1,4 @@
-"""Node and the page's packages, in a folder of their own: installed once, and again when a lock changes."""
+"""Node and the page's packages, in a separate folder: installed once, and again when a lock file changes."""
 
 import hashlib
 import shutil
@@ -17,7 +17,7 @@ _WITHIN = 600
 
 
 class NoNode(Exception):
-    """Node or the packages cannot be had on this machine."""
+    """Node or the packages cannot be installed on this machine."""
 
 
 class Node:
@@ -55,12 +55,12 @@ class Node:
         stamp.write_text(locks)
 
     def run(self, *arguments: str, cwd: Path = SOURCES) -> None:
-        """Run Node; subprocess.CalledProcessError where it fails."""
+        """Run Node; subprocess.CalledProcessError if it fails."""
         subprocess.run([str(self.executable), *arguments], cwd=cwd, check=True, timeout=_WITHIN)
 
     @property
     def executable(self) -> Path:
-        """Node itself, once it is obtained."""
+        """The Node executable; exists after `obtain`."""
         return self._binaries / "bin/node"
 
 

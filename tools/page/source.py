@@ -1,4 +1,4 @@
-"""The sources of the page, and whether the built files are of them. Takes no Node."""
+"""The sources of the page, and whether the built files match them. Needs no Node."""
 
 import hashlib
 from pathlib import Path
@@ -12,7 +12,7 @@ _DIGEST = "sources.sha256"
 
 
 def digest() -> str:
-    """SHA-256 of everything that the built files depend on."""
+    """SHA-256 of all inputs of the built files."""
     total = hashlib.sha256()
     files = [each for each in sorted(SOURCES.rglob("*")) if each.is_file() and "tests" not in each.parts]
     for each in [*files, ROOT / "requirements/page.txt"]:
@@ -21,12 +21,12 @@ def digest() -> str:
 
 
 def record(folder: Path) -> None:
-    """Note in a folder of built files what they were built of."""
+    """Record the hash of the sources in a folder of built files."""
     (folder / _DIGEST).write_text(digest() + "\n")
 
 
 def problems() -> list[str]:
-    """What is wrong with the committed files of the page; nothing where they are of the sources."""
+    """Errors of the committed files of the page; empty if they match the sources."""
     results = [f"{BUILT / name} is missing" for name in FILES if not (BUILT / name).is_file()]
     noted = BUILT / _DIGEST
     if not noted.is_file() or noted.read_text().strip() != digest():

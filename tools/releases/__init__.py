@@ -1,7 +1,7 @@
-"""What each release promised, and whether today's checkout keeps it.
+"""The API surface of each release, and whether the checkout is compatible with it.
 
-`python -m tools.releases` shows what changed since the last release, `check` fails where something was
-changed against the deprecation policy (docs/policy.md), `freeze` writes the file of the release that is made.
+`python -m tools.releases` shows the changes since the last release, `check` fails if a change violates the deprecation
+policy (docs/policy.md), `freeze` writes the file of a new release.
 """
 
 from tools.releases.compare import Change, breaking, compare

@@ -1,5 +1,5 @@
-"""Command line: changes since the last release (`show`), whether they may be (`check`), a new release (`freeze`), and how
-far the API is on its way to v1 (`graduation`).
+"""Command line: changes since the last release (`show`), whether they are allowed (`check`), a new release (`freeze`),
+and the API's progress to v1 (`graduation`).
 """
 
 import argparse
@@ -16,7 +16,7 @@ _HERE = Path(__file__).resolve().parents[2]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit code: 1 where the policy is broken, or a release would be written over."""
+    """The exit code: 1 if the policy is violated, or a release would be overwritten."""
     parser = argparse.ArgumentParser(prog="python -m tools.releases", description=__doc__)
     parser.add_argument("--root", type=Path, default=_HERE, help="checkout (default: the one of this file)")
     commands = parser.add_subparsers(dest="command")

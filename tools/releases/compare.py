@@ -1,4 +1,4 @@
-"""What is different between two surfaces, and whether users of the older one notice."""
+"""The differences between two surfaces, and which of them break users of the older one."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from tools.releases.snapshot import Snapshot
 _NAMES = ("labels", "annotations", "environment")
 _DOCUMENTS = ("contracts", "events", "commands", "state", "envelope")
 SORTS = (*_NAMES, "ports", *_DOCUMENTS, "settings")
-"""What there is in addition to kinds."""
+"""Sections in addition to kinds."""
 
 _RAISED = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems"})
-#: Facts of which any change is felt, also that they are there now and were not.
+#: Facts of which any change is breaking, including a new fact.
 _FIXED = {
     "type": "type",
     "default": "default",
@@ -29,8 +29,9 @@ _FIXED = {
 class Change:
     """One difference.
 
-    `subject` is a kind, `version` its version, `path` a field. Of what else there is, `subject` is the sort: for labels,
-    annotations, environment, ports and settings `path` is the name; for contracts, events and commands `version` is.
+    `subject` is a kind, `version` its version, `path` a field. For other sections, `subject` is the section: for
+    labels, annotations, environment, ports and settings, `path` is the name; for contracts, events and commands,
+    `version` is.
     """
 
     subject: str
@@ -44,7 +45,7 @@ class Change:
 
 
 def compare(last: Snapshot, today: Snapshot) -> list[Change]:
-    """Every difference, in the order of the older surface; what is new comes last in each part."""
+    """Every difference, in the order of the older surface; additions come last in each part."""
     return [
         *_kinds(last["kinds"], today["kinds"]),
         *(change for section in _NAMES for change in _names(section, last, today)),
@@ -55,7 +56,7 @@ def compare(last: Snapshot, today: Snapshot) -> list[Change]:
 
 
 def breaking(changes: list[Change]) -> list[Change]:
-    """Those that users notice."""
+    """The breaking changes."""
     return [change for change in changes if change.breaking]
 
 
@@ -138,7 +139,7 @@ def _documents(section: str, last: Mapping[str, Any], today: Mapping[str, Any]) 
 
 
 def fields(subject: str, version: str, last: Mapping[str, Fact], today: Mapping[str, Fact]) -> Iterator[Change]:
-    """Differences between fields. A field that is new, or gone, speaks for those below it."""
+    """Differences between fields. A new or removed field also covers those below it."""
     for path, old in last.items():
         if path in today:
             yield from _field(subject, version, path, old, today[path])
@@ -157,7 +158,7 @@ def fields(subject: str, version: str, last: Mapping[str, Fact], today: Mapping[
 
 
 def _parent(path: str) -> str:
-    """The field that holds another one: `a.b[]` for `a.b[].c`, `a.b` for `a.b[]`, "" for `a`."""
+    """The parent of a field: `a.b[]` for `a.b[].c`, `a.b` for `a.b[]`, "" for `a`."""
     return path[:-2] if path.endswith(("[]", "{}")) else path.rpartition(".")[0]
 
 

@@ -1,4 +1,6 @@
-"""A field as a release remembers it: type, default, choices, bounds, rules, and no descriptions, which may change freely."""
+"""A field in a release's file: type, default, choices, bounds, rules. Descriptions are omitted, because they may change
+freely.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,12 +27,12 @@ _RENAMED = {
     "x-kubernetes-list-map-keys": "listKeys",
     "x-kubernetes-map-type": "mapType",
 }
-#: Kubernetes' own, and the same for every kind.
+#: Fields of Kubernetes, which are the same for every kind.
 _COMMON = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def facts(schema: Mapping[str, Any]) -> dict[str, Fact]:
-    """Every field of a schema by its path; the schema itself under "" where rules stand at it."""
+    """Every field of a schema by its path; the schema itself as "" if it has rules."""
     result = {"": {"rules": rules}} if (rules := _rules(schema)) else {}
     for each in fields(schema):
         if each.path not in _COMMON:
@@ -45,7 +47,7 @@ def _fact(field: SchemaField) -> Fact:
         fact["required"] = True
     if field.nullable:
         fact["nullable"] = True
-    # What a quantity looks like is Kubernetes' own.
+    # Kubernetes defines the format of quantities.
     kept = _KEPT if fact["type"] != "quantity" else ("default",)
     fact |= {key: schema[key] for key in kept if key in schema}
     fact |= {name: schema[key] for key, name in _RENAMED.items() if key in schema}
@@ -57,7 +59,7 @@ def _fact(field: SchemaField) -> Fact:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    # What a list or a map holds has a path of its own.
+    # Elements of a list or a map have their own path.
     if schema.get("type") == "array":
         return "list"
     if schema.get("type") == "object" and EMBEDDED not in schema:

@@ -1,4 +1,4 @@
-"""How far the API is on its way to v1: the criteria of the formalization proposal, each computed from the checkout."""
+"""The API's progress to v1: the criteria of the formalization proposal, each computed from the checkout."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from tools.releases.policy import violations
 from tools.releases.snapshot import Snapshot, today
 
 TO_BETA, TO_STABLE = "From v1alpha1 to v1beta1", "From v1beta1 to v1"
-#: Releases that must have gone by (formalization proposal, graduation criteria).
+#: Number of releases that must have passed (formalization proposal, graduation criteria).
 RELEASES_IN_USE, RELEASES_OF_POLICY, RELEASES_WITHOUT_BREAKING = 2, 2, 3
 UPGRADE_TEST = Path("tests") / "unit" / "upgrade" / "test_frozen_releases.py"
 
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One line of the proposal: the step it belongs to, whether it is met, and why."""
+    """One line of the proposal: its step, whether it is met, and why."""
 
     step: str
     text: str

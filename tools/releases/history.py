@@ -1,4 +1,4 @@
-"""The releases so far: one file each, next to this module, written when a release is made and never changed after it."""
+"""The past releases: one file each, next to this module, written with the release and never changed afterwards."""
 
 import json
 import tomllib
@@ -11,12 +11,12 @@ from dynamo_shared.api.semver import SemanticVersion, parse
 from tools.releases.snapshot import Snapshot
 
 FOLDER = Path("tools") / "releases"
-#: Below these keys stands one field, or one name, a line: a change then shows as one line.
+#: Below these keys, each field or name is on one line, so a change shows as one line.
 _FLAT = frozenset({"fields", "settings", "deprecations"})
 
 
 def releases(root: Path) -> list[Snapshot]:
-    """Snapshots of all releases, oldest first. ValueError for a file that is not of the release it is named by."""
+    """Snapshots of all releases, oldest first. ValueError if a file's release does not match its name."""
     release_files = [(_version(file.stem), file) for file in (root / FOLDER).glob("*.json")]
     snapshots = [json.loads(file.read_text(encoding="utf-8")) for _, file in sorted(release_files)]
     for (_, file), snapshot in zip(sorted(release_files), snapshots, strict=True):
@@ -37,7 +37,7 @@ def file_of(root: Path, release: str) -> Path:
 
 
 def text(snapshot: Snapshot) -> str:
-    """A snapshot as its file has it."""
+    """The content of a snapshot's file."""
     return _text(snapshot, 0, flat=False) + "\n"
 
 

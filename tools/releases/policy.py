@@ -1,4 +1,4 @@
-"""The deprecation policy: nothing that users rely on goes, or changes, without notice in two releases before."""
+"""The deprecation policy: no API is removed or changed without notice in two earlier releases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -21,9 +21,9 @@ def violations(
     version: str,
     registry: Sequence[Deprecation] = DEPRECATIONS,
 ) -> Iterator[str]:
-    """What is wrong with the breaking ones among changes, each as a sentence that says what to do.
+    """The policy violations among breaking changes, each as a sentence with the remedy.
 
-    `history` are the releases so far, oldest first; `version` is that of the checkout.
+    `history`: the past releases, oldest first; `version`: the version of the checkout.
     """
     for change in changes:
         if change.breaking and (problem := _problem(change, history, version, registry)):
@@ -60,11 +60,11 @@ def _is_announced(snapshot: Snapshot, change: Change) -> bool:
 
 
 def _matches(version: str, path: str, change: Change) -> bool:
-    """Whether an entry is about what changed: the very field, one that holds it, or the whole version."""
+    """Whether an entry covers the change: the same field, a parent of it, or the whole version."""
     below = change.path.startswith((f"{path}.", f"{path}[]", f"{path}{{}}"))
     return change.version == version and (not path or change.path == path or below)
 
 
 def _full(version: str) -> str:
-    """`v1.0` as a semantic version has it: v1.0.0."""
+    """`v1.0` as a semantic version: v1.0.0."""
     return version if version.count(".") > 1 else f"{version}.0"

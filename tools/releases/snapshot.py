@@ -1,7 +1,7 @@
-"""What of the platform others rely on, as it is now: the content of a release's file.
+"""The current public surface of the platform: the content of a release's file.
 
 Kinds, registries and contracts come from the types. Events, commands and settings belong to layers above the API, so
-they are read from what their generators publish below `proto/`, which `make verify` holds to the code.
+they are read from the files that their generators write below `proto/`, which `make verify` compares with the code.
 """
 
 import json
@@ -27,7 +27,7 @@ _PREFIXES = {"events": "dynamo.evt.", "commands": "dynamo.cmd.", "state": "dynam
 
 
 def today(root: Path, release: str) -> Snapshot:
-    """The surface as it is in a checkout. FileNotFoundError where generated files are missing: run `make generate`."""
+    """The surface of a checkout. FileNotFoundError if generated files are missing: run `make generate`."""
     return {
         "release": release,
         "kinds": {definition.kind: _kind(definition) for definition in DEFINITIONS},
@@ -77,7 +77,7 @@ def _names(catalog: Catalog) -> dict[str, str]:
 
 
 def _messages(proto: Path) -> Snapshot:
-    """Events and commands by their names, each with its subject and its data."""
+    """Events and commands by name, each with its subject and its data."""
     document = yaml.safe_load((proto / "asyncapi.yaml").read_text(encoding="utf-8"))
     result: Snapshot = {section: {} for section in _PREFIXES}
     for name, channel in document["channels"].items():

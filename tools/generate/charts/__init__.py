@@ -1,4 +1,4 @@
-"""Parts of the charts that are made of the code: rights, the schema of values, tables of values, dashboards."""
+"""Generated parts of the charts: rights, the schema of values, tables of values, dashboards."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ PLATFORM, DEFINITIONS = "dynamo-platform", "dynamo-crds"
 
 
 def outputs(root: Path) -> dict[Path, str]:
-    """Every generated file of the charts, with what should be in it."""
+    """Every generated file of the charts, with its content."""
     platform, definitions = root / CHARTS / PLATFORM, root / CHARTS / DEFINITIONS
     described = (platform / "values.yaml").read_text(encoding="utf-8")
     return {

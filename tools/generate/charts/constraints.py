@@ -1,4 +1,4 @@
-"""Which values the chart allows, by path, as JSON Schema. Entries of a service hold for each service."""
+"""Constraints on the chart's values, by path, as JSON Schema. Entries of a service apply to each service."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _AMOUNT: Schema = {
 }
 _SIZE: Schema = {"type": "string", "pattern": "^[0-9]+(Mi|Gi|Ti)$"}
 _PORT: Schema = {"type": "integer", "minimum": 1, "maximum": 65535}
-#: As in a reference of an image: no scheme, and no `/` at the end.
+#: As in an image reference: no scheme, and no trailing `/`.
 _PART = "[a-z0-9]+([._-]+[a-z0-9]+)*"
 _SERVER = "(\\[[0-9a-f:]+\\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?"
 _REGISTRY: Schema = {"type": "string", "pattern": f"^({_SERVER}(/{_PART})*)?$"}
@@ -24,7 +24,7 @@ _DIGEST: Schema = {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"}
 _POLICY: Schema = {"type": "string", "enum": ["Always", "IfNotPresent", "Never"]}
 _LABEL = "^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$"
 _LABELS: Schema = {"type": "object", "additionalProperties": {"type": "string", "pattern": _LABEL}}
-#: As the Prometheus operator takes it, without days.
+#: In the Prometheus operator's format, without days.
 _INTERVAL: Schema = {"type": "string", "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", "minLength": 1}
 _ENDPOINT: Schema = {
     "type": "object",

@@ -1,4 +1,4 @@
-"""Grafana dashboards: panels as one line each, out as Grafana's JSON."""
+"""Grafana dashboards: each panel is one line here; generates Grafana's JSON."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Panel(NamedTuple):
-    """One graph: a title, its unit in Grafana's words, and its queries with their legends."""
+    """One graph: a title, its unit as Grafana names it, and its queries with their legends."""
 
     title: str
     unit: str
@@ -18,7 +18,7 @@ def _p99(metric: str, by: str) -> str:
 
 
 def _of_graphs(metric: str) -> str:
-    """A metric of the graphs that are chosen: a large cluster has hundreds."""
+    """A metric, filtered by the selected graphs: a large cluster has hundreds."""
     return f'{metric}{{namespace=~"$namespace",graph=~"$graph"}}'
 
 
@@ -134,7 +134,8 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
 
 _WIDTH, _HEIGHT = 12, 8
 _PLANNED = "dynamo_planner_num_decode_replicas"
-#: What a dashboard can be narrowed to, next to the clusters of a Prometheus that has several: labels, and where they are from.
+#: Filters of a dashboard, in addition to the clusters of a Prometheus that has several: labels, and the metrics that
+#: have them.
 _CHOICES = {"planner": {"namespace": _PLANNED, "graph": f'{_PLANNED}{{namespace=~"$namespace"}}'}}
 _METRIC = re.compile(r"\b(dynamo_\w+)(\{?)")
 
@@ -168,7 +169,7 @@ _SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 
 def _variable(label: str, query: str) -> dict[str, Any]:
-    """A choice among the values of a label: all of them at first, and series without the label."""
+    """A selection of a label's values: initially all of them, and series without the label."""
     return {
         "name": label,
         "label": label.capitalize(),
@@ -186,7 +187,7 @@ def _variable(label: str, query: str) -> dict[str, Any]:
 
 
 def _of_clusters(query: str) -> str:
-    """The same of the clusters that are chosen."""
+    """The same query, filtered by the selected clusters."""
     return _METRIC.sub(lambda match: f'{match[1]}{{cluster=~"$cluster"{"," if match[2] else "}"}', query)
 
 

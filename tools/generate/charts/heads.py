@@ -1,4 +1,4 @@
-"""What the READMEs of the charts say above their tables of values."""
+"""The text above the tables of values in the charts' READMEs."""
 
 _MADE = "<!-- Made by `make generate` from values.yaml and tools.generate.charts; change it there. -->"
 

@@ -1,4 +1,4 @@
-"""`files/rights.yaml` of the chart: the RBAC rules of each service, by where they hold and what switches them off."""
+"""`files/rights.yaml` of the chart: the RBAC rules of each service, by scope and by the part that enables them."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -9,19 +9,19 @@ from dynamo_ctl.services import SERVICES
 from dynamo_shared.api.rights import Right, RightScope
 
 _HEAD = "# Made by `make generate` from the rights.py of each service; change it there.\n"
-#: Of what no service can do without.
+#: The part with rights that a service always needs.
 ALWAYS = "always"
 
 
 def of_service(service: str) -> tuple[Right, ...]:
-    """What a service may do."""
+    """The rights of a service."""
     package = SERVICES[service].partition(".")[0]
     rights: tuple[Right, ...] = import_module(f"{package}.rights").RIGHTS
     return rights
 
 
 def tree() -> dict[str, dict[str, dict[str, list[dict[str, Any]]]]]:
-    """Rules by service, place and part."""
+    """Rules by service, scope and part."""
     return {service: {place.value: _parts(service, place) for place in RightScope} for service in SERVICES}
 
 
@@ -37,7 +37,7 @@ def _parts(service: str, place: RightScope) -> dict[str, list[dict[str, Any]]]:
 
 
 def rules(rights: Iterable[Right]) -> list[dict[str, Any]]:
-    """RBAC rules of rights of one place and part: one for each API group, set of verbs and set of names."""
+    """RBAC rules for the rights of one scope and part: one for each API group, set of verbs and set of names."""
     verbs: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for right in rights:
         held = verbs.setdefault((right.resource.group, right.plural, right.names), [])

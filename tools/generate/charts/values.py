@@ -1,4 +1,4 @@
-"""The values of dynamo-platform: read from values.yaml with their comments, out as a JSON Schema and as a table."""
+"""The values of dynamo-platform: reads values.yaml with its comments; generates a JSON Schema and a table."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ def _documented(node: yaml.MappingNode, path: tuple[str, ...], lines: list[str],
 
 
 def _comment(lines: list[str], line: int) -> str:
-    """The comment above a line, from its mark on; empty where it has none."""
+    """The comment above a line, beginning at its `# --`; empty if there is none."""
     above: list[str] = []
     while line and lines[line - 1].strip().startswith("#"):
         line -= 1
@@ -56,7 +56,7 @@ def _comment(lines: list[str], line: int) -> str:
 
 
 def undocumented(text: str) -> list[str]:
-    """Paths of values that no comment describes."""
+    """Paths of values without a comment."""
     known = {value.path for value in documented(text)}
     return [
         ".".join(path)
@@ -83,7 +83,7 @@ def table(text: str) -> str:
 
 
 def schema(text: str) -> str:
-    """The JSON Schema of the values: nothing unknown, the settings' own schema for `config`."""
+    """The JSON Schema of the values: no unknown values, and the settings' own schema for `config`."""
     values = yaml.safe_load(text)
     described = {value.path: value.description for value in documented(text)}
     properties = {key: _schema((key,), value, described) for key, value in values.items()}
@@ -99,7 +99,7 @@ def schema(text: str) -> str:
             name: _moved(each) for name, each in settings["properties"].items() if name not in ("apiVersion", "kind")
         },
     }
-    # A chart that includes this one hands down both.
+    # A parent chart passes both.
     properties["enabled"] = {"type": "boolean", "description": "For charts that include this one; not read here."}
     properties["global"].pop("additionalProperties", None)
     document = {
@@ -144,7 +144,7 @@ def _moved(node: Any) -> Any:
 
 
 def readme(folder: Path, head: str) -> str:
-    """A chart's README: what is said about it, and the table of its values. ValueError where a value has no description."""
+    """A chart's README: its text, and the table of its values. ValueError if a value has no description."""
     values = (folder / "values.yaml").read_text(encoding="utf-8")
     if missing := undocumented(values):
         raise ValueError(

@@ -1,6 +1,6 @@
-"""Pages of docs/reference that are made from the API: kinds, registries, contracts, and the index.
+"""Pages of docs/reference that are generated from the API: kinds, registries, contracts, and the index.
 
-Those of what stands above the API (events, settings, metrics) are made by the generators of their layers.
+The generators of the layers above the API (events, settings, metrics) generate the pages of these layers.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ SCHEMAS = Path("proto") / "schemas" / "contracts"
 
 
 def outputs(root: Path) -> dict[Path, str]:
-    """Every page and every schema of a contract below the root of a checkout, with what should be in it."""
+    """Every page and every schema of a contract below the root of a checkout, with its content."""
     pages = {**index.pages(), **kinds.pages(), **ending.pages(), **registries.pages(), **contracts.pages()}
     return {root / FOLDER / name: content for name, content in pages.items()} | {
         root / SCHEMAS / file_name(each): text(document(each)) for each in CONTRACTS

@@ -1,4 +1,4 @@
-"""Page of the contracts: documents within our objects, with their fields and schemas."""
+"""Page of the contracts: documents within this project's objects, with their fields and schemas."""
 
 import json
 
@@ -17,7 +17,7 @@ def pages() -> dict[str, str]:
 
 
 def contracts_page() -> str:
-    """Every contract with its fields. One that stands within another one is described once."""
+    """Every contract with its fields. A contract within another one is described only once."""
     return page(
         "Contracts",
         SOURCE,
@@ -30,7 +30,7 @@ def contracts_page() -> str:
 
 def _contract(contract: Contract) -> list[str]:
     schema = document(contract)
-    # What is a contract itself has its own table.
+    # A contract within this one has its own table.
     nested = {"config": "profilingConfig.config", "planner": "features.planner"}
     inner = [name for name in nested if name in schema["properties"] and nested[name] != contract.name]
     rows = [

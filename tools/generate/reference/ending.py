@@ -1,4 +1,4 @@
-"""Page of the versions: which are served, stored and deprecated, and every field that goes away."""
+"""Page of the versions: the served, stored and deprecated ones, and every field that will be removed."""
 
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.deprecations import DEPRECATIONS, of

@@ -1,4 +1,4 @@
-"""The fields of a schema, one after the other, with their paths: `spec.components[].name`, `spec.services{}.replicas`."""
+"""The fields of a schema, in order, with their paths: `spec.components[].name`, `spec.services{}.replicas`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 @dataclass(frozen=True, slots=True)
 class SchemaField:
-    """One field: `schema` is its own, references put in place; `nullable` where null may stand for it."""
+    """One field: `schema` has its references resolved; `nullable`: null is also allowed."""
 
     path: str
     schema: Schema
@@ -21,7 +21,7 @@ class SchemaField:
 
     @property
     def is_element(self) -> bool:
-        """Whether this is what a list or a map holds, and has no name of its own."""
+        """Whether this is an element of a list or a map, which has no name of its own."""
         return self.path.endswith(("[]", "{}"))
 
 
@@ -42,13 +42,15 @@ def _below(node: Schema, path: str, definitions: Schema) -> Iterator[SchemaField
 def _field(node: Schema, path: str, required: bool, definitions: Schema) -> Iterator[SchemaField]:
     resolved, nullable = _resolved(node, definitions)
     yield SchemaField(path, resolved, required, nullable)
-    # What is below an older name is below today's, too.
+    # Fields below an older name also exist below the current name.
     if not resolved.get("deprecated"):
         yield from _below(resolved, path, definitions)
 
 
 def _resolved(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
-    """A node without reference and without null as a choice, and so what it holds; what stands next to them wins."""
+    """A node and its elements, with references resolved and null removed from the choices; keywords next to a reference
+    take precedence.
+    """
     node, nullable = _direct(node, definitions)
     held = {
         key: _direct(node[key], definitions)[0]
@@ -79,7 +81,9 @@ def _direct(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
 
 
 def type_of(schema: Schema) -> str:
-    """Type of a field for people: `string`, `integer (int32)`, `list of objects`, `map of string`, `PodTemplateSpec`."""
+    """Type of a field for readers: `string`, `integer (int32)`, `list of objects`, `map of string`,
+    `PodTemplateSpec`.
+    """
     if EMBEDDED in schema:
         return kubernetes_type(schema)
     if schema.get("x-kubernetes-int-or-string"):
@@ -102,7 +106,7 @@ def type_of(schema: Schema) -> str:
 
 
 def kubernetes_type(schema: Schema) -> str:
-    """Type of Kubernetes that is embedded in a field, with its group and version: `core/v1 PodTemplateSpec`."""
+    """The Kubernetes type that is embedded in a field, with its group and version: `core/v1 PodTemplateSpec`."""
     _, _, _, group, version, name = schema[EMBEDDED]["type"].split(".")
     return f"{group}/{version} {name}"
 
@@ -115,7 +119,7 @@ def _plural(schema: Schema) -> str:
 
 
 def limits_of(schema: Schema) -> list[str]:
-    """What a field's value is held to, in words: choices, bounds, lengths, pattern, list keys."""
+    """Limits of a field's value, in words: choices, bounds, lengths, pattern, list keys."""
     limits = []
     if "enum" in schema:
         limits.append("one of " + ", ".join(f"`{value}`" for value in schema["enum"]))

@@ -128,7 +128,7 @@ def _section(
 
 
 def _is_described(field: SchemaField) -> bool:
-    """Elements of lists and maps are described with their list or map, unless rules stand at them."""
+    """Elements of lists and maps are described with their list or map, unless they have rules."""
     return field.path not in ("apiVersion", "kind", "metadata") and (not field.is_element or bool(_rules(field)))
 
 

@@ -1,4 +1,4 @@
-"""Markdown of the generated pages: their first lines, and tables."""
+"""Markdown of the generated pages: page heads and tables."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ GENERATED = "<!-- Made by `make generate` from {source}; change it there. -->"
 
 
 def page(title: str, source: str, *parts: str) -> str:
-    """A page: title, where it comes from, and its parts, an empty line between them."""
+    """A page: title, source, and its parts, separated by empty lines."""
     return (
         "\n\n".join([f"# {title}", GENERATED.format(source=source), *(part.strip("\n") for part in parts if part)])
         + "\n"
@@ -24,11 +24,11 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """One line; what stands in angle brackets is a word to replace, not HTML, unless it breaks the line."""
+    """One line; text in angle brackets is a placeholder, not HTML, except `<br>`."""
     parts = " ".join(text.split()).replace("|", "\\|").split("`")
     return "`".join(re.sub(r"<(?!br>)", "&lt;", part) if index % 2 == 0 else part for index, part in enumerate(parts))
 
 
 def code(text: str) -> str:
-    """As code; nothing for nothing."""
+    """Text formatted as code; empty text stays empty."""
     return f"`{text}`" if text else ""

@@ -15,12 +15,12 @@ FILES = {
 
 
 def pages() -> dict[str, str]:
-    """One page a registry, by its path below docs/reference."""
+    """One page per registry, by its path below docs/reference."""
     return {FILES[catalog.title]: registry_page(catalog) for catalog in CATALOGS}
 
 
 def registry_page(catalog: Catalog) -> str:
-    """One registry: every name with what it is for, who sets it and who reads it."""
+    """One registry: every name with its purpose, who sets it and who reads it."""
     rows = [
         (code(each.name), each.purpose, each.values, each.where, each.set_by, each.read_by, each.stability.value)
         for each in catalog.entries

@@ -10,14 +10,16 @@ from tools.generate.files import yaml_text
 from tools.generate.wire import asyncapi, pages, samples, schemas
 
 VERSION = "1.0.0"
-"""Of the wire contract: the last number for texts, the middle one for additions, the first one for a v2 of the subjects."""
+"""Version of the wire contract: the last number changes with texts, the middle one with additions, the first one with a
+v2 of the subjects.
+"""
 
 _HEADER = "# Generated from dynamo_shared.wire by `make generate`. Do not edit.\n"
 FOLDERS = (("proto/schemas", "*.json"), ("proto/golden", "*.json"))
 
 
 def outputs(root: Path) -> dict[Path, str]:
-    """Every generated file below the root of a checkout, with what should be in it."""
+    """Every generated file below the root of a checkout, with its content."""
     proto = root / "proto"
     document = yaml_text(asyncapi.document(VERSION))
     texts = {proto / "asyncapi.yaml": _HEADER + document}

@@ -1,6 +1,6 @@
-"""The AsyncAPI 3.0 document, from the same tables that the code publishes by.
+"""The AsyncAPI 3.0 document, from the same tables that the code uses for publishing.
 
-AsyncAPI's NATS bindings know nothing of JetStream, so what a stream keeps stands under `x-jetstream`.
+AsyncAPI's NATS bindings do not cover JetStream, so the retention of a stream is under `x-jetstream`.
 """
 
 from typing import Any
@@ -121,7 +121,7 @@ def _state() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
 
 
 def where(spec: EventSpec | CommandSpec) -> tuple[StreamSpec, str]:
-    """Stream and subject of an event or a command, with names of its tokens in braces."""
+    """Stream and subject of an event or a command, with the names of its tokens in braces."""
     if isinstance(spec, CommandSpec):
         return streams.COMMANDS, f"{subjects.COMMAND_PREFIX}.{{cluster}}.{{namespace}}.{spec.service}.{spec.verb}"
     return streams.EVENTS, f"{subjects.EVENT_PREFIX}.{{cluster}}.{{namespace}}.{spec.kind}.{{name}}.{spec.event}"

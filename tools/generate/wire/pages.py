@@ -1,4 +1,4 @@
-"""docs/reference/events.md: every event and command, from the tables that the code publishes by."""
+"""docs/reference/events.md: every event and command, from the tables that the code uses for publishing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What golden messages say: the data of each kind, and what single events say otherwise."""
+"""Content of the golden messages: the data of each type, and the fields that differ in single events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ NAMESPACE = "team-a"
 NAME = "llama-3.1"
 _DIGEST = f"sha256:{'c4' * 32}"
 
-#: By the type of the data.
+#: By type of the data.
 DATA: dict[type[msgspec.Struct], msgspec.Struct] = {
     type(each): each
     for each in (
@@ -29,7 +29,7 @@ DATA: dict[type[msgspec.Struct], msgspec.Struct] = {
             state="pending",
             reason="some_resources_not_ready",
             message="Decode: 1 of 2 ready",
-            # Above 2^53: it survives JSON only as a string.
+            # Above 2^53: JSON preserves it only as a string.
             generation="9007199254740993",
             backend_framework="vllm",
             components={
@@ -125,7 +125,7 @@ DATA: dict[type[msgspec.Struct], msgspec.Struct] = {
         WorkerData(
             name="team-a-llama-3-1/backend/53da1fddc446718",
             namespace=NAMESPACE,
-            # Above 2^53: it survives JSON only as a string.
+            # Above 2^53: JSON preserves it only as a string.
             instance_id="377636055463257880",
             dynamo_namespace="team-a-llama-3-1",
             component="backend",
@@ -230,7 +230,7 @@ DATA: dict[type[msgspec.Struct], msgspec.Struct] = {
     )
 }
 
-#: Fields that the data of one event has otherwise, by family and verb.
+#: Fields of the data that differ in one event, by family and verb.
 CHANGED: Mapping[str, Mapping[str, Any]] = {
     "deployment.ready": {
         "state": "successful",

@@ -1,6 +1,7 @@
-"""Golden messages: one of each event and command, and of each STATE message, exactly as they stand on the wire.
+"""Golden messages: one of each event and command, and of each STATE message, exactly as they are on the wire.
 
-Written to `proto/golden/` for integrators in other languages to test against, and held to the schemas by our own tests.
+Written to `proto/golden/` for the tests of integrators in other languages, and checked with the schemas by this
+project's tests.
 """
 
 from datetime import UTC, datetime

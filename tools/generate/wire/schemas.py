@@ -1,4 +1,4 @@
-"""JSON Schemas of what is on the wire, from the Structs that write and read it."""
+"""JSON Schemas of the data on the wire, from the Structs that encode and decode it."""
 
 import ast
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from msgspec import inspect as types
 SPEC_MODULES = "dynamo_shared.wire.specifications."
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-#: What fields mean that have no text of their own, by the names that they have everywhere.
+#: Descriptions of fields without a text of their own, by names that mean the same everywhere.
 COMMON = {
     "name": "name of the object",
     "namespace": "namespace of the object",
@@ -33,7 +33,7 @@ COMMON = {
 def schemas() -> dict[str, dict[str, Any]]:
     """All schemas, by file name without its ending: the envelope, the marker, and the data of each event and command.
 
-    The names of the latter are the ends of the envelope's `dataschema`.
+    The names of the last group are the ends of the envelope's `dataschema`.
     """
     schemas = {"cloudevent": _schema(cloudevents.Event, "cloudevent", "CloudEvents 1.0 envelope")}
     schemas["state.synced"] = _schema(
@@ -65,7 +65,7 @@ def _schema(type_: Any, name: str, title: str) -> dict[str, Any]:
 
 
 def _structs(info: types.Type) -> Iterator[type[msgspec.Struct]]:
-    """The data that a type is made of; the envelope's attributes are those of CloudEvents, which says what they mean."""
+    """The Structs of this project in a type, without the envelope's attributes, which CloudEvents describes."""
     match info:
         case types.StructType(cls=cls) if cls.__module__.startswith(SPEC_MODULES):
             yield cls
@@ -76,7 +76,7 @@ def _structs(info: types.Type) -> Iterator[type[msgspec.Struct]]:
 
 
 def _meanings(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """What the text below a field says, or the common text, by the field's name on the wire."""
+    """The text below each field, or the common text, by the field's name on the wire."""
     names = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
     texts = {name: COMMON[name] for name in names if name in COMMON}
     (declared,) = ast.parse(getsource(struct)).body
@@ -89,5 +89,5 @@ def _meanings(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _unindented(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema whose description, a docstring, is as Python 3.13 has it: without the indentation of its source."""
+    """A schema whose description, a docstring, has no indentation, as in Python 3.13."""
     return {**schema, "description": cleandoc(schema["description"])} if "description" in schema else schema
