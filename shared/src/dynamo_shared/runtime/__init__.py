@@ -1,4 +1,4 @@
-"""What a service runs on: settings, life cycle, work queue, health, metrics, traces, logs."""
+"""The runtime of a service: settings, life cycle, work queue, health, metrics, traces, logs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Opening the connections that settings describe, and reporting their health."""
+"""Opens the connections that the settings describe, and reports their health."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,15 +10,15 @@ from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import Nats, Settings
 
-#: `/apis/<group>/<version>/namespaces/<ns>/<plural>/...` and `/api/v1/...`: how many parts stand before the resource.
+#: `/apis/<group>/<version>/namespaces/<ns>/<plural>/...` and `/api/v1/...`: number of parts before the resource.
 _GROUP_PREFIX, _CORE_PREFIX = 4, 3
-#: A NATS that is up answers in milliseconds; for one that is down the rest does not wait longer than this. Seconds.
+#: A running NATS answers in milliseconds; if it is down, the process does not wait longer than this. Seconds.
 FIRST_CONNECTION_WITHIN = 1.0
 
 
 @asynccontextmanager
 async def kubernetes(settings: Settings, metrics: Metrics) -> AsyncIterator[KubeClient]:
-    """A client for the configured cluster; its requests are counted."""
+    """A client for the configured cluster that counts its requests."""
 
     def observe(method: str, path: str, status: int, _: float) -> None:
         metrics.kube_request(method, resource_in(path), status)
@@ -33,7 +33,9 @@ async def kubernetes(settings: Settings, metrics: Metrics) -> AsyncIterator[Kube
 
 @asynccontextmanager
 async def nats(settings: Settings, name: str, health: Health) -> AsyncIterator[Bus]:
-    """The bus; while NATS is away services go on with what they have, so its loss degrades and does not fail."""
+    """The bus. While NATS is unavailable, services continue with what they have, so its loss is a degradation, not a
+    failure.
+    """
     bus = await NatsBus.connect(nats_options(settings.platform.nats, name), wait=FIRST_CONNECTION_WITHIN)
 
     def report(_: BusHealth) -> None:
@@ -71,7 +73,7 @@ def nats_options(settings: Nats, name: str) -> NatsOptions:
 
 
 def resource_in(path: str) -> str:
-    """The group resource that a request path is about, `deployments.apps`, with the subresource after a slash."""
+    """The group resource of a request path, such as `deployments.apps`, with the subresource after a slash."""
     parts = path.strip("/").split("/")
     if parts[0] == "apis" and len(parts) >= _GROUP_PREFIX:
         group, rest = parts[1], parts[3:]

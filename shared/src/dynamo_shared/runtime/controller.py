@@ -1,8 +1,8 @@
-"""The shell of every service that reconciles: it reads STATE, waits for the first full list, and reconciles what changed.
+"""The shell of every reconciling service: it reads STATE, waits for the first full list, and reconciles what changed.
 
-A service says what it reads, and wires tables: which tasks follow from a change, and what a task does. Everything else
-is here, once: the cache, the queue, partitions shared with other replicas, namespaces that another platform manages,
-traces, metrics.
+A service declares what it reads and wires tables: which tasks follow from a change, and what a task does. The shell
+provides everything else: the cache, the queue, partitions shared with other replicas, namespaces that another platform
+manages, traces, metrics.
 """
 
 import asyncio
@@ -38,27 +38,27 @@ from dynamo_shared.state.versions import resource_version
 T = TypeVar("T")
 
 Part: TypeAlias = Callable[[], Awaitable[object]]
-"""Begins a background part of a service; called again where it fails."""
+"""Starts a background part of a service; called again if the part fails."""
 
-#: How long news that is still on its way may hold up an orderly end. Seconds.
+#: How long unsent events may delay an orderly shutdown. Seconds.
 FLUSH_WITHIN = 5.0
-#: How long the objects of gained keys may take to be read before that is reported. Seconds.
+#: After this time it is reported that objects of gained keys are not read yet. Seconds.
 UNREAD_AFTER = 30.0
 #: How soon the end of another platform's claim on a namespace takes effect. Seconds.
 LEASE_INTERVAL = 5.0
-#: How long a namespace is still another platform's after its claim was deleted: its next leader writes it again. Longer than
-#: LEASE_INTERVAL. Seconds.
+#: For how long a namespace still belongs to another platform after its claim was deleted: that platform's next leader
+#: creates the claim again. Longer than LEASE_INTERVAL. Seconds.
 HANDOVER = 10.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
 COUNT_INTERVAL = 30.0
-#: The index of what is counted.
+#: Name of the index of states for the counts.
 _STATES = "states"
-#: Resources that a message names; of others it gives the number.
+#: Limit of resources that a message names; the message only counts further ones.
 NAMED = 3
 
 
 class Controller:
-    """A service's shell. `wire` says what it does, `serve` runs it; `kube` writes under the service's own field manager."""
+    """A service's shell. `wire` sets what it does, `serve` runs it; `kube` writes with the service's own field manager."""
 
     def __init__(
         self,
@@ -69,11 +69,12 @@ class Controller:
         of_share: Collection[Resource] = (),
         identity: str = "",
     ) -> None:
-        """What it reads, all objects of a resource or, of those also in `of_share`, only those of this replica's partitions.
+        """`reads`: the resources that it reads; of those that are also in `of_share`, only objects of this replica's
+        partitions.
 
-        What is in `of_share` is asked for by namespace alone, and no one but its owner reports its end: for other replicas
-        it is not there. `identity` is what the cluster knows the service by, where that is not its name: owner of keys,
-        writer, reporter.
+        Objects in `of_share` are indexed only by namespace, and only their owner reports their end: for other replicas
+        they do not exist. `identity`: the service's name in the cluster, if it differs from `name`: as owner of keys,
+        field manager and reporter.
         """
         platform = context.settings.platform
         identity = identity or name
@@ -97,11 +98,12 @@ class Controller:
         self.announcer = Announcer(self.recorder, self.publisher)
         self.supervisor = context.supervisor(name)
         self._queue: WorkQueue[Task] = context.queue(name, lambda task: _namespace(task.key), self._is_urgent)
-        #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.
+        #: The trace of the change that first requested a task; later changes join the waiting task. At most one per
+        #: queued key.
         self._causes: dict[Task, str] = {}
-        #: By namespace: until when the claim counts that another platform deleted there.
+        #: By namespace: until when a claim that another platform deleted there still counts.
         self._handed_over: dict[str, float] = {}
-        #: By namespace: until when the claim counts that another platform renewed, by this process's own clock.
+        #: By namespace: until when a claim that another platform renewed counts, by this process's own clock.
         self._renewed: dict[str, float] = {}
         self.wire({})
 
@@ -115,13 +117,13 @@ class Controller:
         background: Mapping[str, Part] | None = None,
         synced: Callable[[], None] = lambda: None,
     ) -> None:
-        """Say what there is to do.
+        """Set what the service does.
 
-        `reconcilers` are by concern. A change is routed by all `routes` of its resource, in their order; `effects` are
-        called after that, for what needs no task. `counted` gives an object's state for the metric: the objects of this
-        replica are counted by it, but for those whose state has no name. `background` runs next to the work, by name, from
-        when all is read; a part that fails is begun again. `synced` is called when all is read, before any task, and again
-        when a resource was listed again.
+        `reconcilers`, by concern. A change is routed by all `routes` of its resource, in their order; `effects` are
+        called afterwards, for work that needs no task. `counted` returns an object's state for the metric: this
+        replica's objects are counted by state, except for objects whose state is "". `background`: parts by name that
+        run once everything is read; a part that fails is started again. `synced` is called when everything is read,
+        before any task, and again when a resource was listed again.
         """
         self._reconcilers = reconcilers
         self._routes: defaultdict[Resource, list[TaskRoute]] = defaultdict(list)
@@ -144,7 +146,9 @@ class Controller:
         self.context.health.set(self.name, HealthState.FAILED, words)
 
     async def _report_unread(self) -> None:
-        """Keys that were gained stand still until their objects are read: that shows where it takes long."""
+        """Report gained keys whose objects are still not read after `UNREAD_AFTER`: until then these keys are not
+        reconciled.
+        """
         part, clock = f"{self.name}: share", self.context.clock
         last_covered = clock()
         while True:
@@ -158,7 +162,7 @@ class Controller:
             await asyncio.sleep(LEASE_INTERVAL)
 
     async def serve(self) -> None:
-        """Read, wait until all is read, then work."""
+        """Read, wait until everything is read, then work."""
         platform, health = self.context.settings.platform, self.context.health
         for resource in self.reader.resources:
             cached = self.context.metrics.cached_objects.labels(self.name, resource.id)
@@ -172,7 +176,7 @@ class Controller:
                 self.reader.on_quarantine(self._report_quarantine)
                 keep("events", self.publisher.run)
                 keep("state", self.reader.run)
-                # With half of the objects, a reconciler would take those not yet read for missing.
+                # With only a part of the objects, a reconciler would consider the others missing.
                 await self.reader.synced(self._report_waiting)
                 self._synced()
                 self.cache.on_change(self._changed)
@@ -192,21 +196,23 @@ class Controller:
             await self.publisher.flush(FLUSH_WITHIN)
 
     def enqueue(self, task: Task, after: float = 0.0) -> None:
-        """Ask for a task, some seconds from now; nothing happens where another replica has it."""
+        """Request a task in `after` seconds; ignored if another replica owns the key."""
         if self.ownership.owns(task.key):
             if cause := traceparent():
                 self._causes.setdefault(task, cause)
             self._queue.add(task, after)
 
     def enqueue_all(self, concerns: Callable[[ObjectKey], bool] = lambda _: True, *, within: float = 0.0) -> None:
-        """Ask for every task of this replica whose key is concerned, spread over so many seconds."""
+        """Request every task of this replica whose key is concerned, spread over `within` seconds."""
         for concern, reconciler in self._reconcilers.items():
             for key in filter(concerns, reconciler.every()):
                 after = spread(within, least=0.0, randomness=self.context.randomness) if within else 0.0
                 self.enqueue(Task(concern, key), after)
 
     def of_each(self, resource: Resource, keys: Callable[[KubeObject], Iterable[T]]) -> Iterator[T]:
-        """What a function has of every object of a resource; one that has no answer costs only its own."""
+        """What a function returns for every object of a resource; if it fails on an object, only that object is
+        skipped.
+        """
         for obj in self.cache.list(resource):
             with self.supervisor.isolated(resource, key_of(obj)):
                 yield from tuple(keys(obj))
@@ -216,7 +222,7 @@ class Controller:
         return {resource.plural: self._count_by(resource, state) for resource, state in self._counted.items()}
 
     def _count_by(self, resource: Resource, state: Callable[[KubeObject], str]) -> Counter[tuple[str, str]]:
-        """An index keeps the states: a function of the object alone."""
+        """Count by an index of the states, which depend only on the object."""
         if not self.cache.has_index(resource, _STATES):
 
             def states(obj: KubeObject) -> Iterable[str]:
@@ -238,12 +244,12 @@ class Controller:
         return self._is_live(lease)
 
     def _is_live(self, lease: KubeObject) -> bool:
-        """A claim counts by the time of day, and while it is renewed: clocks of two platforms may be apart."""
+        """A claim counts by its time of day, and while it is renewed: the clocks of two platforms may differ."""
         renewed = self._renewed.get(lease["metadata"]["namespace"], 0.0)
         return namespace_scope.is_live(lease, now()) or self.context.clock() < renewed
 
     def _share_with_other_replicas(self) -> None:
-        """Reconcile what is gained, end what is under way before giving keys away, and at once where they are lost."""
+        """Reconcile gained keys; before keys are released, finish their work; abort the work on lost keys at once."""
         self.ownership.on_gain(lambda gained: self.enqueue_all(lambda key: partition_of(key) in gained))
         self.ownership.before_release(self._give_away)
         self.ownership.on_loss(self._lose)
@@ -257,11 +263,11 @@ class Controller:
         self._forget_causes(lambda key: not self.ownership.owns(key))
 
     def _forget_causes(self, gone: Callable[[ObjectKey], bool]) -> None:
-        """The queue has forgotten these keys, and no reconcile will take their traces out."""
+        """Drop the traces of keys that the queue has dropped, because no reconcile will use them."""
         self._causes = {task: cause for task, cause in self._causes.items() if not gone(task.key)}
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        # A status that only this service writes may differ from what it wrote: it is new, whatever was known before.
+        # After a set-back, even a status that only this service writes may differ: treat the object as new.
         change = CacheChange(resource, key, None if _is_set_back(old, new) else old, new)
         for route in self._routes.get(resource, ()):
             try:
@@ -280,7 +286,7 @@ class Controller:
             self._renewed[key.namespace] = self.context.clock() + namespace_scope.duration_of(new)
         if new is None:
             if old is not None and self._is_live(old):
-                # Its leader has ended in order: `_sync_leases` finds out whether another one follows.
+                # Its leader has shut down normally: `_sync_leases` detects whether another one follows.
                 self._handed_over[key.namespace] = self.context.clock() + HANDOVER
             else:
                 self.enqueue_all(lambda each: _namespace(each) == key.namespace)
@@ -291,7 +297,7 @@ class Controller:
 
     async def _work(self) -> None:
         workers = self.context.settings.platform.workers
-        # One namespace may have all that are configured, and finds that there are more for the others.
+        # One namespace may use all configured workers; the spare ones remain for other namespaces.
         spare = max(1, workers // 4)
         urgent = sum(each.urgent_workers for each in self._reconcilers.values())
         await self._queue.run(workers + spare, self._reconcile, urgent_workers=urgent, reserved=spare)
@@ -314,10 +320,10 @@ class Controller:
         try:
             result = await self._reconcilers[task.concern].reconcile(task.key)
         except NamespaceTerminating:
-            # The object goes with its namespace: there is nothing to do any more, and nothing to try again.
+            # The object is deleted with its namespace: nothing remains to be done or retried.
             result = Result()
         except Conflict:
-            # Another writer was faster: with what that one wrote, the next attempt succeeds.
+            # Another writer was faster: the next attempt uses its version and succeeds.
             metrics.reconciled(kind, namespace, "conflict", time.perf_counter() - started)
             raise
         except Exception as error:
@@ -329,7 +335,7 @@ class Controller:
         return result
 
     async def _sync_leases(self) -> None:
-        """A lease that runs out sends no event: its namespace is this platform's again. One that was deleted may come back."""
+        """Reconcile a namespace when its claim expires, which causes no event. A deleted claim may be created again."""
         before: set[str] = set()
         while True:
             namespaces = {lease["metadata"]["namespace"] for lease in self.cache.list(LEASES)} | {*self._handed_over}
@@ -341,8 +347,8 @@ class Controller:
             await asyncio.sleep(LEASE_INTERVAL)
 
     async def _resync(self, every: float) -> None:
-        """Reconcile everything now and then, whatever was heard: level, not edge. Spread over the whole interval: all graphs at
-        once would hold up those that people wait for.
+        """Reconcile everything at intervals, whatever events came: level-triggered, not only edge-triggered. The keys
+        are spread over the whole interval: all graphs at once would delay the ones that users wait for.
         """
         while True:
             await asyncio.sleep(every)
@@ -362,7 +368,7 @@ def _named(resources: list[str]) -> str:
 
 
 def _is_set_back(old: KubeObject | None, new: KubeObject | None) -> bool:
-    """Whether the data store was set back: an object is at an older version than before."""
+    """Whether the data store was set back: the object has an older version than before."""
     if old is None or new is None:
         return False
     before, after = old["metadata"].get("resourceVersion"), new["metadata"].get("resourceVersion")
@@ -370,7 +376,7 @@ def _is_set_back(old: KubeObject | None, new: KubeObject | None) -> bool:
 
 
 def now() -> datetime:
-    """The time of day, for what is written into objects."""
+    """The time of day, for timestamps in objects."""
     return datetime.now(UTC)
 
 

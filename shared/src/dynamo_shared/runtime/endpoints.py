@@ -19,9 +19,9 @@ from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
 from dynamo_shared.runtime.sockets import listening_socket
 from dynamo_shared.runtime.tls import ServingTls, context_of_files
 
-#: For the next request of a connection, its headers included; aiohttp's own handler waits an hour. Seconds.
+#: How long a connection waits for its next request, including headers; aiohttp's own handler waits an hour. Seconds.
 KEPT_FOR = 75.0
-#: Connections that wait to be taken.
+#: Connections that wait to be accepted.
 BACKLOG = 128
 
 log = structlog.get_logger("dynamo.runtime")
@@ -41,9 +41,9 @@ async def serving(
     *,
     finish_within: float = 2.0,
 ) -> AsyncIterator[int]:
-    """Serve an application; yields the port, which was picked where 0 was asked for. OSError where it is taken.
+    """Serve an application; yields the port, which the system picks if `port` is 0. OSError if the port is taken.
 
-    At its end the listener closes, and requests under way have `finish_within` seconds.
+    At the end the listener closes, and requests under way have `finish_within` seconds to finish.
     """
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=finish_within)
     await runner.setup()
@@ -62,9 +62,9 @@ async def serving(
 
 
 def server_tls(folder: Path) -> ssl.SSLContext:
-    """TLS with the certificate of a folder (tls.crt, tls.key, as Secrets are mounted). OSError where it cannot be read.
+    """TLS with the certificate in a folder (tls.crt and tls.key, like a mounted Secret). OSError if it cannot be read.
 
-    Certificates are rotated while the process runs: each handshake checks whether the files are still those that were read.
+    Certificates are rotated at run time: each handshake checks whether the files have changed since they were read.
     """
     files = (folder / "tls.crt", folder / "tls.key")
 
@@ -87,7 +87,7 @@ def server_tls(folder: Path) -> ssl.SSLContext:
 
 
 def health_app(health: Health) -> web.Application:
-    """/healthz says that the process lives, /readyz whether it works, /readyz/PART whether one part does; all name the parts."""
+    """/healthz: the process lives; /readyz: all parts work; /readyz/PART: one part works. All of them list the parts."""
 
     async def healthz(_: web.Request) -> web.Response:
         return _json(health, 200)
@@ -105,7 +105,9 @@ def health_app(health: Health) -> web.Application:
 
 
 def metrics_app(*registries: CollectorRegistry, scrapers: Scrapers | None = None) -> web.Application:
-    """/metrics of all registries, in Prometheus' text format; for those whom `scrapers` lets in, else for all."""
+    """/metrics of all registries in Prometheus' text format; for callers that `scrapers` grants access, or else for
+    all.
+    """
 
     async def metrics(request: web.Request) -> web.Response:
         if scrapers is not None:

@@ -1,7 +1,7 @@
-"""Facts: what happened to an object, as users read it (a Kubernetes Event) and programs receive it (a CloudEvent).
+"""Facts: what happened to an object, for users (a Kubernetes Event) and for programs (a CloudEvent).
 
-A service declares its reasons and the functions that return facts in its `events.py`. docs/reference/reasons.md is made
-from these declarations. The announcer is the only one that writes facts.
+A service declares its reasons, and the functions that return facts, in its `events.py`. docs/reference/reasons.md is
+generated from these declarations. Only the announcer writes facts.
 """
 
 from dataclasses import dataclass, replace
@@ -27,11 +27,11 @@ class Fact:
     """event of the object's kind in `wire.specifications`"""
     data: msgspec.Struct | None = None
     identity: str = ""
-    """what makes the CloudEvent another one than the last of its type, in addition to its specification"""
+    """distinguishes the CloudEvent from the last one of its type, in addition to its specification"""
     causation_id: str = ""
 
     def __post_init__(self) -> None:
-        """An event without data would reach no program, and no one would notice."""
+        """Refuse an event without data: it would silently reach no program."""
         if self.event is not None and self.data is None:
             raise ValueError(f"the event {self.event!r} has no data")
 
@@ -44,7 +44,7 @@ NOTHING = Fact()
 class EventReason:
     """A reason of Kubernetes Events. A call with a message returns a fact.
 
-    `name` is CamelCase. It is empty where the Event repeats the reason of `condition`: `named` sets it.
+    `name` is CamelCase. It is empty if the Event repeats the reason of `condition`: `named` sets it.
     """
 
     name: str
@@ -54,7 +54,7 @@ class EventReason:
     condition: str = ""
 
     def named(self, name: str) -> Self:
-        """The same with the reason that the condition has."""
+        """The same with the condition's reason."""
         return replace(self, name=name)
 
     def __call__(
@@ -65,27 +65,27 @@ class EventReason:
         identity: str = "",
         causation_id: str = "",
     ) -> Fact:
-        """What happened; the arguments are fields of the fact."""
+        """A fact; the arguments are its fields."""
         return Fact(self.name, self.type, self.action, message, event, data, identity, causation_id)
 
 
 def record(recorder: EventRecorder, obj: KubeObject, fact: Fact) -> None:
-    """Writes the Kubernetes Event of a fact alone, for a service that has no CloudEvents about `obj`."""
+    """Write only the Kubernetes Event of a fact, for a service without CloudEvents about `obj`."""
     if fact.reason:
         recorder.record(obj, type_=fact.type, reason=fact.reason, message=fact.message, action=fact.action)
 
 
 class Announcer:
-    """Writes facts. It never waits: Events and CloudEvents are queued, and leave in the order of the calls."""
+    """Writes facts without waiting: Events and CloudEvents are queued, and are sent in the order of the calls."""
 
     def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
         self._recorder = recorder
         self._publisher = publisher
 
     def announce(self, obj: KubeObject, fact: Fact) -> None:
-        """Reports to users and programs what happened to `obj`, an object as read from the API server.
+        """Report a fact about `obj`, an object as read from the API server, to users and programs.
 
-        KeyError where its kind has no such event, msgspec.ValidationError for data that does not fit.
+        KeyError if its kind has no such event, msgspec.ValidationError for data that does not fit.
         """
         record(self._recorder, obj, fact)
         if fact.event is not None and fact.data is not None:

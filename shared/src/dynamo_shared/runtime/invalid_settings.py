@@ -1,8 +1,8 @@
-"""The error of settings, for those that explain it and have no use for settings."""
+"""The error for invalid settings, separate for modules that explain it and do not need the settings."""
 
 
 class InvalidSettings(Exception):
-    """The settings cannot be used; the message has a line for each mistake: where, what, what to write instead."""
+    """The settings cannot be used; the message has a line for each mistake: where, what, and what to write instead."""
 
     def __init__(self, source: str, mistakes: list[str]) -> None:
         super().__init__("\n".join(f"{source}: {mistake}" for mistake in mistakes))

@@ -1,4 +1,4 @@
-"""Ownership and leadership of this process's services: through etcd where it is configured, trivial where it is not."""
+"""Ownership and leadership of this process's services: through etcd if it is configured, otherwise trivial."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 COMPONENT = "etcd"
 STANDBY = "standby"
-#: How long the API server may take to say its version. Seconds.
+#: How long the API server may take to answer with its version. Seconds.
 PROBE_WITHIN = 15.0
-#: Where the platform runs if nothing says otherwise.
+#: Namespace of the platform by default.
 DEFAULT_NAMESPACE = "dynamo-system"
 
 
 class Leasing:
-    """Answers a service's questions about who works on what. This is a single replica's: it does everything."""
+    """Decides which keys a service works on. This class is for a single replica, which does everything."""
 
     def ownership(self, service: str) -> Ownership:
         """Which keys this replica of a service works on."""
@@ -51,7 +51,7 @@ class Leasing:
 
 
 class ManyReplicas(Leasing):
-    """Replicas share the work through etcd. What a service asks for is begun with the first question."""
+    """Replicas share the work through etcd. A service's registration or election starts with its first call."""
 
     def __init__(
         self, session: Session, tasks: asyncio.TaskGroup, metrics: Metrics, supervisor: Supervisor, version: str
@@ -69,7 +69,7 @@ class ManyReplicas(Leasing):
         self._elections: dict[str, Election] = {}
 
     def ownership(self, service: str) -> Ownership:
-        """The keys of the partitions that this replica holds. A service that was started again begins without listeners."""
+        """The keys of the partitions that this replica holds. A restarted service begins without listeners."""
         from dynamo_shared.leases.partitions import Partitions  # noqa: PLC0415 - see `leasing`
         from dynamo_shared.leases.registry import Registry  # noqa: PLC0415
 
@@ -86,7 +86,7 @@ class ManyReplicas(Leasing):
         return partitions
 
     def leadership(self, service: str) -> Leadership:
-        """The election of that service, for which this replica stands from now on."""
+        """The election of that service; this replica is a candidate from now on."""
         from dynamo_shared.leases.election import Election  # noqa: PLC0415 - see `leasing`
 
         election = self._elections.get(service)
@@ -96,17 +96,19 @@ class ManyReplicas(Leasing):
         return election
 
     def start(self, work: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run something for as long as the leases are needed."""
+        """Run a task for as long as the leases are needed."""
         self._running.append(self._tasks.create_task(self._supervisor.keep(name, work), name=name))
 
     def stop(self) -> None:
-        """End all that was started."""
+        """Cancel everything that was started."""
         for task in self._running:
             task.cancel()
 
 
 class StandbyReplicas(Leasing):
-    """One replica of each service works, by its Lease of Kubernetes. What a service asks for is begun with the question."""
+    """One replica of each service works: the holder of its Kubernetes Lease. A service's claim starts with its first
+    call.
+    """
 
     def __init__(
         self, kube: KubeClient, settings: Settings, tasks: asyncio.TaskGroup, health: Health, metrics: Metrics
@@ -121,7 +123,7 @@ class StandbyReplicas(Leasing):
         self._running: list[asyncio.Task[None]] = []
 
     def ownership(self, service: str) -> Ownership:
-        """Everything, or nothing. A service that was started again begins without listeners."""
+        """Owns everything or nothing. A restarted service begins without listeners."""
         claim = self._claim(service)
         claim.detach()
         return claim
@@ -146,7 +148,7 @@ class StandbyReplicas(Leasing):
         return claim
 
     def _report(self, service: str, claim: KubeClaim) -> None:
-        # One that stands by is ready: an upgrade waits for it.
+        # A replica that stands by is ready: an upgrade waits for it.
         part = f"{STANDBY}: {service}"
         if claim.trouble:
             self._health.set(part, HealthState.DEGRADED, f"Lease {claim.key}: {claim.trouble}")
@@ -156,13 +158,15 @@ class StandbyReplicas(Leasing):
             self._health.set(part, HealthState.OK, f"stands by; held by {claim.holder or 'no replica yet'}")
 
     async def close(self) -> None:
-        """Give everything back. The services have ended by now: nothing is under way."""
+        """Release all Leases. The services have ended by now: nothing is under way."""
         await ended(*self._running)
         await all_of(claim.close() for claim in self._claims.values())
 
 
 def stands_by(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether Leases of Kubernetes decide who works: where asked for, and in a pod, which a Deployment may double."""
+    """Whether Kubernetes Leases decide who works: if the settings say so, or in a pod, because a Deployment may
+    duplicate it.
+    """
     platform = settings.platform
     if settings.leader_election.enabled:
         return True
@@ -172,7 +176,7 @@ def stands_by(settings: Settings, environ: Mapping[str, str] = os.environ) -> bo
 
 
 def own_namespace() -> str:
-    """The namespace that the platform runs in."""
+    """The platform's namespace."""
     if name := os.environ.get("POD_NAMESPACE", ""):
         return name
     try:
@@ -191,10 +195,11 @@ async def leasing(
     kind: str = "platform",
     connected: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[Leasing]:
-    """What the settings ask for. At its end all that is held is given back, so that others need not wait.
+    """The leasing that the settings select. At the end everything held is released, so that other replicas need not
+    wait.
 
-    `kind` says what this process works on: others of the same take it over where the API server does not answer, or NATS is
-    not `connected`.
+    `kind`: what this process works on; other replicas of the same kind take over if the API server does not answer, or
+    NATS is not `connected`.
     """
     etcd = settings.platform.etcd
     if not settings.platform.shares_work:
@@ -208,7 +213,7 @@ async def leasing(
             finally:
                 await standby.close()
         return
-    # Imported here: gRPC takes 27 MiB, which a single replica need not spend.
+    # Imported here: gRPC takes 27 MiB, which a single replica does not need.
     from dynamo_shared.leases.channel import EtcdOptions  # noqa: PLC0415
     from dynamo_shared.leases.client import EtcdClient  # noqa: PLC0415
     from dynamo_shared.leases.reach import Reach  # noqa: PLC0415
@@ -259,14 +264,14 @@ async def leasing(
             try:
                 yield many
             finally:
-                # The services have ended by now: nothing is under way on what the lease holds.
+                # The services have ended by now: no work under the lease is under way.
                 many.stop()
                 had = False
                 await lease.close()
 
 
 async def answers(kube: KubeClient) -> bool:
-    """Whether the API server answers, whatever it says."""
+    """Whether the API server answers, with any status."""
     try:
         async with asyncio.timeout(PROBE_WITHIN):
             await kube.raw_get("/version")
@@ -276,11 +281,13 @@ async def answers(kube: KubeClient) -> bool:
 
 
 def default_replica_id() -> str:
-    """The pod's name, or the host's, and the process: the same container started again is the same replica."""
+    """The pod's or the host's name, and the process id: a restarted container is the same replica."""
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}-{os.getpid()}"
 
 
 def etcd_password(etcd: Etcd) -> str:
-    """The password of etcd's user. Read at each log-in, because it is rotated; an OSError then is a failure of etcd."""
+    """The password of etcd's user. It is read at each login, because it is rotated; an OSError then is a failure of
+    etcd.
+    """
     file = etcd.password_file
     return file.read_text().rstrip("\r\n") if file is not None else etcd.password.get_secret_value()

@@ -1,7 +1,8 @@
-"""The life of a process: connections, services side by side in one loop, endpoints, and an orderly end.
+"""The life of a process: connections, services in one event loop, endpoints, and an orderly shutdown.
 
-A service that fails is started again after a pause that grows; the others do not notice. What is away at the start
-(NATS, etcd, the API server) is waited for, with /readyz saying so, since in a cluster everything starts at once.
+A failed service is started again after a growing pause; other services are not affected. If NATS, etcd or the API
+server is unavailable at the start, the process waits for it and reports that at /readyz, because in a cluster
+everything starts at once.
 """
 
 import asyncio
@@ -28,9 +29,9 @@ from dynamo_shared.runtime.settings.operator import MetricsServer
 from dynamo_shared.runtime.supervision import kind_of
 from dynamo_shared.runtime.tracing import tracing
 
-#: Kubernetes kills after 30 s (the reference's grace period); ending in order must be over before. Seconds.
+#: Kubernetes kills a pod after 30 s (the reference's grace period); an orderly shutdown must be over before. Seconds.
 SHUTDOWN_WITHIN = 25.0
-#: A service that ran this long was well: its next failure is a first one again. Seconds.
+#: If a service ran this long, its next failure counts as a first one. Seconds.
 WELL_AFTER = 60.0
 
 log = structlog.get_logger("dynamo.runtime")
@@ -38,15 +39,15 @@ log = structlog.get_logger("dynamo.runtime")
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A platform, or a part of it, that is running in this process."""
+    """A platform, or a part of it, that runs in this process."""
 
     context: ServiceContext
     health_port: int
-    #: 0 where no metrics are served.
+    #: 0 if no metrics are served.
     metrics_port: int
 
     async def ready(self, timeout: float = 60.0) -> None:
-        """Return when everything works; TimeoutError, with what does not, after so many seconds."""
+        """Return when everything works; after `timeout` seconds TimeoutError, which names the failed parts."""
         try:
             async with asyncio.timeout(timeout):
                 await self.context.health.wait_ready()
@@ -56,10 +57,10 @@ class Running:
 
 @asynccontextmanager
 async def running(services: Sequence[Service], settings: Settings) -> AsyncIterator[Running]:
-    """Services that run while the block does.
+    """Run services while the block runs.
 
-    Raises what makes a start impossible: InvalidSettings, ConfigError (kubeconfig), OSError (a port is taken, a certificate
-    cannot be read).
+    Raises errors that prevent a start: InvalidSettings, ConfigError (kubeconfig), OSError (a port is taken, a
+    certificate cannot be read).
     """
     name = services[0].name if len(services) == 1 else "platform"
     open_files.allow_most()
@@ -68,7 +69,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
     for older in settings.older_names:
         log.warning("a setting has an older name", setting=older)
     health, metrics = Health(), Metrics()
-    # Before the first probe: a process that has yet to connect is not ready.
+    # Before the first probe: a process that has not connected yet is not ready.
     for service in services:
         health.expect(service.name)
     async with AsyncExitStack() as stack:
@@ -101,7 +102,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
 
 
 def _metrics(scrape: MetricsServer, metrics: Metrics, kube: KubeClient) -> AbstractAsyncContextManager[int]:
-    """Serve /metrics: with TLS for those whom the API server lets in, or plain for all. Yields the port."""
+    """Serve /metrics: with TLS for callers that the API server authorizes, or plain for all. Yields the port."""
     if not scrape.secure:
         app = endpoints.metrics_app(metrics.registry, REGISTRY)
         return endpoints.serving(app, scrape.bind_address, scrape.port)
@@ -112,13 +113,13 @@ def _metrics(scrape: MetricsServer, metrics: Metrics, kube: KubeClient) -> Abstr
 
 
 async def _keep(service: Service, context: ServiceContext) -> None:
-    """Run a service until cancelled; start it again whenever it fails. It reports its own health once it works again."""
+    """Run a service until cancelled; restart it whenever it fails. It reports its own health once it works again."""
     restarts = context.metrics.service_restarts.labels(service.name)
 
     def failed(error: Exception) -> None:
         log.error("service failed", service=service.name, exc_info=error)
         restarts.inc()
-        # The text of a group says only that it is one.
+        # The text of an exception group does not describe its errors.
         said = f"{kind_of(error)}; the log has the details" if isinstance(error, ExceptionGroup) else str(error)
         context.health.set(service.name, HealthState.FAILED, said or kind_of(error))
 

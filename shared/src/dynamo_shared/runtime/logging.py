@@ -1,7 +1,7 @@
-"""Structured log lines on standard error, JSON for programs or console for people, of our code and of libraries alike.
+"""Structured log lines on standard error, as JSON or for a console, from this project and from libraries.
 
-Lines carry what is bound (`key`, `service`) and the trace id. Values of fields that sound like secrets, and user names
-and passwords in URLs, are masked in every line.
+Lines have the bound values (`key`, `service`) and the trace id. Values of fields whose names suggest secrets, and user
+names and passwords in URLs, are masked in every line.
 """
 
 import io
@@ -24,14 +24,14 @@ _SECRET_FIELD = re.compile(
 
 
 class _StandardError(io.StringIO):
-    """Standard error as it is when a line is written: loggers live longer than what was there when they were made."""
+    """Standard error at the time of a write: loggers outlive the stream that existed when they were created."""
 
     def write(self, text: str) -> int:
-        """Write to whatever standard error is now."""
+        """Write to the current standard error."""
         return sys.stderr.write(text)
 
     def flush(self) -> None:
-        """Flush it."""
+        """Flush the current standard error."""
         sys.stderr.flush()
 
 
@@ -43,7 +43,7 @@ def configure_logging(*, level: str = "info", style: str = "json") -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _trace_id,
-        # Before masking, since errors quote addresses; plain, since the pretty form prints local variables.
+        # Before masking, because errors quote addresses; plain, because the pretty format prints local variables.
         structlog.processors.format_exc_info,
         mask_secrets,
     ]
@@ -65,19 +65,21 @@ def configure_logging(*, level: str = "info", style: str = "json") -> None:
             foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
         )
     )
-    # Libraries log each reconnect and retry in their own way; this project logs it once, so theirs start at warnings.
+    # Libraries log each reconnect and retry; this project logs them once, so libraries log only from warnings on.
     logging.basicConfig(handlers=[handler], level=max(threshold, logging.WARNING), force=True)
     logging.getLogger("aiohttp.server").addFilter(_is_own_fault)
 
 
 def _is_own_fault(record: logging.LogRecord) -> bool:
-    """Whether a server's error is a fault here. A body that cannot be decoded is its sender's, and anyone may send one."""
+    """Whether a server's error is a fault of this process. An undecodable body is its sender's fault, and anyone may
+    send one.
+    """
     error = record.exc_info[1] if record.exc_info else None
     return type(error).__name__ != "RequestPayloadError"
 
 
 def mask_secrets(_: WrappedLogger, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Processor: nothing secret reaches a line."""
+    """Processor: masks secrets in a line."""
     for name, value in fields.items():
         if _SECRET_FIELD.search(name):
             fields[name] = MASK
@@ -87,7 +89,7 @@ def mask_secrets(_: WrappedLogger, __: str, fields: MutableMapping[str, Any]) ->
 
 
 def escape_controls(_: WrappedLogger, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Processor of lines for people: no value makes a second line, or controls the terminal. Tracebacks keep their lines."""
+    """Processor for consoles: no value adds a line or controls the terminal. Tracebacks keep their lines."""
     for name, value in fields.items():
         if isinstance(value, str):
             fields[name] = escaped(value if name == "exception" else value.replace("\n", "\\n"))
