@@ -1,7 +1,7 @@
-"""Prometheus metrics of a process, under the reference operator's names where the meaning is the same.
+"""Prometheus metrics of a process, under the reference operator's names if the meaning is the same.
 
-There is no global registry: each part gets a `Metrics`, so that tests and several platforms in one process
-do not see each other's figures. Children of labels are bound once: an increment costs 0.3 us, a look-up far more.
+There is no global registry: each part gets a `Metrics`, so that tests and several platforms in one process do not share
+figures. Children of labels are bound once: an increment costs 0.3 us, a lookup much more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynamo_shared.kube.event_series import EventOutcome
 
 # Bounds of the reference operator (operator behaviour, section 10).
 RECONCILE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-#: A quantile is never above the last bound, and an alert asks whether one of waiting is above a minute.
+#: A quantile never exceeds the last bound, and an alert checks whether a quantile of waiting times is above a minute.
 WAIT_SECONDS = (*RECONCILE_SECONDS, 120, 300, 900)
 
 Outcome = Literal["success", "error", "requeue", "conflict"]
@@ -41,7 +41,7 @@ _ERROR_TYPES = {
 
 
 class QueueMetrics:
-    """Figures of one work queue, bound to its name."""
+    """Metrics of one work queue, bound to its name."""
 
     def __init__(self, metrics: Metrics, name: str) -> None:
         self.depth = metrics.queue_depth.labels(name)
@@ -52,20 +52,20 @@ class QueueMetrics:
 
 
 class ResourceCounts(Collector):
-    """Objects there are, by state: as they were counted last, so that no state keeps a figure when it has emptied.
+    """Number of objects by state, replaced at each count, so that an empty state loses its figure.
 
-    The reference sets gauges and never takes one back.
+    The reference sets gauges and never removes one.
     """
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[tuple[str, str], int]] = {}
 
     def replace(self, resource_type: str, counts: Mapping[tuple[str, str], int]) -> None:
-        """All objects of a type were counted again: how many there are by namespace and status."""
+        """Replace the counts of a type: number of objects by (namespace, status)."""
         self._counts[resource_type] = dict(counts)
 
     def collect(self) -> Iterable[Metric]:
-        """For the registry."""
+        """The metrics, for the registry."""
         family = GaugeMetricFamily(
             "dynamo_operator_resources_total",
             "Objects there are, by state.",
@@ -78,7 +78,7 @@ class ResourceCounts(Collector):
 
 
 class Metrics:
-    """All metrics that more than one service has. Services add their own to `registry`."""
+    """All metrics that several services have. Services add their own to `registry`."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -101,7 +101,7 @@ class Metrics:
             "Reconciles of objects that failed, by kind of error. Conflicts do not count.",
             ["resource_type", "namespace", "error_type"],
         )
-        #: By resource type: namespaces that have figures, and those of them that had no object any more at the last count.
+        #: By resource type: namespaces with figures, and those of them without an object at the last count.
         self._reported: defaultdict[str, set[str]] = defaultdict(set)
         self._empty: dict[str, set[str]] = {}
         self._of_namespaces: defaultdict[str, WeakSet[Counter]] = defaultdict(WeakSet)
@@ -150,7 +150,7 @@ class Metrics:
             "dynamo_platform_lease_alive",
             "Leases in etcd that this replica may trust: 1 or 0; NaN where it needs none.",
         )
-        # An alert is below 1, and NaN is not below.
+        # The alert fires below 1, and NaN is not below 1.
         self.lease_alive.set(math.nan)
         self.lease_losses = counter(
             "dynamo_platform_lease_losses", "Leases that were lost before they were given back."
@@ -169,31 +169,33 @@ class Metrics:
         )
 
     def queue(self, name: str) -> QueueMetrics:
-        """Figures of the work queue of that name."""
+        """Metrics of the work queue of that name."""
         return QueueMetrics(self, name)
 
     def events(self, reporter: str) -> Callable[[EventOutcome], None]:
-        """Counts what became of the Events of a reporter."""
+        """A function that counts the outcomes of a reporter's Events."""
         children = {each: self.kube_events.labels(reporter, each) for each in get_args(EventOutcome)}
         return lambda outcome: children[outcome].inc()
 
     def reconciled(self, resource_type: str, namespace: str, outcome: Outcome, seconds: float) -> None:
-        """One reconcile of an object ended."""
+        """Count a finished reconcile of an object."""
         self._reported[resource_type].add(namespace)
         self._reconcile_seconds.labels(resource_type, namespace, outcome).observe(seconds)
         self._reconciles.labels(resource_type, namespace, outcome).inc()
 
     def failed(self, resource_type: str, namespace: str, error: BaseException) -> None:
-        """One reconcile of an object raised."""
+        """Count a failed reconcile of an object."""
         self._reported[resource_type].add(namespace)
         self._errors.labels(resource_type, namespace, error_type(error)).inc()
 
     def of_namespaces(self, resource_type: str, *counters: Counter) -> None:
-        """A service's own, with a label `namespace`: figures of a namespace go with those of the reconciles of this type."""
+        """Register a service's own counters with a label `namespace`: they are removed with the reconcile figures of
+        this type.
+        """
         self._of_namespaces[resource_type].update(counters)
 
     def keep_namespaces(self, resource_types: Iterable[str], present: Collection[str]) -> None:
-        """Namespaces with objects were counted: figures of one that has none for the second time go."""
+        """Remove figures of namespaces that had no objects in two counts in a row; `present`: namespaces with objects."""
         for resource_type in resource_types:
             reported = self._reported[resource_type]
             empty = reported.difference(present)
@@ -206,12 +208,12 @@ class Metrics:
             self._empty[resource_type] = empty & reported
 
     def kube_request(self, method: str, resource: str, code: int) -> None:
-        """The API server answered a request; `code` 0 where it did not."""
+        """Count a request to the API server; `code` 0 if it did not answer."""
         self._request(method, resource, str(code)).inc()
 
 
 class ServiceMetrics:
-    """Base of the metrics of one service, which are its attributes."""
+    """Base class for the metrics of one service, which are its attributes."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -219,7 +221,7 @@ class ServiceMetrics:
         self._histogram = partial(Histogram, registry=registry)
 
     def close(self) -> None:
-        """Takes them out of the registry, so that a service that is started again can put its own in."""
+        """Remove them from the registry, so that a restarted service can register its own."""
         for each in vars(self).values():
             if isinstance(each, Counter | Gauge | Histogram):
                 self._registry.unregister(each)

@@ -1,20 +1,21 @@
-"""How many files and connections a process may have open at once: as many as the system lets it."""
+"""Sets how many files and connections a process may have open: as many as the system allows."""
 
 import resource
 
 import structlog
 
-#: Where the system lets a process have more, or names no limit.
+#: The limit if the system allows more, or has no limit.
 MOST = 1 << 20
 
 log = structlog.get_logger("dynamo.runtime")
 
 
 def allow_most() -> None:
-    """Raise the soft limit to the hard one, as programs in Go do.
+    """Raise the soft limit to the hard limit, like programs in Go.
 
-    The soft one is 1,024 for containers of containerd 2 and for services of systemd: for programs that use select(). The REST
-    API alone may have 2,000 streams; at the limit a process takes no probe, and reaches no API server.
+    The soft limit is 1,024 for containers of containerd 2 and for systemd services, because of programs that use
+    select(). The REST API alone may have 2,000 streams; at the limit a process accepts no probe and cannot connect to
+    the API server.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)

@@ -1,4 +1,4 @@
-"""Connections to servers that are not the platform's: what tenants name, and how much of an answer is read.
+"""Connections to servers that tenants name, which are not the platform's, and limits for reading their answers.
 
 A name is resolved once, and only a checked address is connected to.
 """
@@ -21,23 +21,23 @@ from dynamo_shared.aio import all_of
 from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
 from dynamo_shared.runtime.settings import Settings
 
-#: How long the addresses of the platform's own servers are remembered. Seconds.
+#: How long the addresses of the platform's own servers are cached. Seconds.
 REMEMBERED = 60.0
 _API_SERVER = ("kubernetes.default.svc", "kubernetes.default", "kubernetes.default.svc.cluster.local")
 
 
-#: Names of tenants that are looked up at once. They have threads of their own: the event loop looks up two names at a time, and
-#: one whose name servers are silent takes half a minute, in which NATS would not be connected to again.
+#: Names of tenants that are resolved at a time, in threads of their own: the event loop resolves two names at a time,
+#: and a name whose name servers do not answer takes half a minute, in which NATS could not be reconnected.
 LOOKUPS = 4
 _THREADS = ThreadPoolExecutor(LOOKUPS, "names-of-tenants")
 
 
 class RefusedAddressError(OSError):
-    """A name leads to an address that is not called on a tenant's word. The message names no address."""
+    """A name resolves to an address that must not be called for a tenant. The message names no address."""
 
 
 class _OwnThreads:
-    """Of an event loop only what `ThreadedResolver` asks of it."""
+    """The part of an event loop that `ThreadedResolver` uses."""
 
     async def getaddrinfo(self, *arguments: Any, **options: Any) -> Any:
         work = partial(socket.getaddrinfo, *arguments, **options)
@@ -48,7 +48,7 @@ class _OwnThreads:
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolves names of servers that tenants name. `forbidden` are hosts of the platform itself: names or addresses."""
+    """Resolves names of servers that tenants name. `forbidden`: names or addresses of the platform's own hosts."""
 
     def __init__(self, forbidden: Iterable[str] = (), names: AbstractResolver | None = None) -> None:
         self._forbidden = frozenset(host.lower().rstrip(".") for host in forbidden if host)
@@ -59,7 +59,7 @@ class CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """All addresses of a name; RefusedAddressError where one of them may not be called."""
+        """All addresses of a name; RefusedAddressError if one of them must not be called."""
         if host.lower().rstrip(".") in self._forbidden:
             raise RefusedAddressError("this is a server of the platform itself")
         resolved = await self._names.resolve(host, port, family)
@@ -69,7 +69,7 @@ class CheckedResolver(AbstractResolver):
         return resolved
 
     async def close(self) -> None:
-        """Close what resolves names."""
+        """Close the resolver."""
         await self._names.close()
 
     async def _own(self) -> frozenset[str]:
@@ -90,27 +90,27 @@ class CheckedResolver(AbstractResolver):
 
 
 def check(host: str, forbidden: frozenset[str] = frozenset()) -> None:
-    """RefusedAddressError where a literal address may not be called on a tenant's word; a name passes."""
+    """RefusedAddressError if a literal address must not be called for a tenant; names pass."""
     address = parsed(host)
     if address is not None and (str(address) in forbidden or not may_be_called(address)):
         raise RefusedAddressError("its address leads to this host, to a cloud's metadata or to the platform itself")
 
 
 def connector(limit: int, forbidden: Iterable[str] = ()) -> aiohttp.TCPConnector:
-    """A connector that connects only to addresses which may be called. Literal addresses of URLs are for `check`."""
-    # Without a cache of its own: what is connected to is what was checked for this very connection.
+    """A connector that connects only to allowed addresses. Literal addresses in URLs must go through `check`."""
+    # Without its own cache: the connected address is the one that was checked for this connection.
     return aiohttp.TCPConnector(
         limit=limit, keepalive_timeout=30, resolver=CheckedResolver(forbidden), use_dns_cache=False
     )
 
 
 async def read_at_most(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
-    """The body of an answer; None where it has more bytes than `limit`."""
+    """The body of an answer; None if it has more than `limit` bytes."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > limit:
-            # Not released but closed: what is still coming is not read.
+            # Close instead of release: the rest is not read.
             response.close()
             return None
     return bytes(body)

@@ -1,8 +1,8 @@
-"""A service's own writes, held against the API server where STATE does not confirm them.
+"""Compares a service's own writes with the API server if STATE does not confirm them.
 
-A store that is restored from a backup may lose a write that no watcher has heard of. STATE then has nothing to report, and
-the service alone believes in what it wrote: it would be refused (409) with each write that follows. Where the watcher is
-away, STATE is behind for as long, and has still what the service deleted.
+A data store that is restored from a backup may lose a write that no watcher has received. Then STATE has nothing to
+report, and only the service believes in its write: each of its next writes would be refused (409). If the watcher is
+unavailable, STATE is behind meanwhile, and still has objects that the service deleted.
 """
 
 import asyncio
@@ -13,14 +13,16 @@ from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.state.cache import ObjectCache
 
-#: How often overdue writes are looked for. Seconds.
+#: Interval of checks for overdue writes. Seconds.
 INTERVAL = 5.0
 
 log = structlog.get_logger("dynamo.own-writes")
 
 
 async def check(cache: ObjectCache, kube: KubeClient) -> None:
-    """Ask the API server once for all that is overdue, one after the other. Never raises KubeError: it is asked again later."""
+    """Ask the API server for all overdue writes, one after the other. Never raises KubeError: they are checked again
+    later.
+    """
     for key, write in cache.overdue():
         try:
             obj = await get_if_present(kube, write.resource, key)
@@ -31,7 +33,7 @@ async def check(cache: ObjectCache, kube: KubeClient) -> None:
 
 
 async def check_always(cache: ObjectCache, kube: KubeClient) -> None:
-    """Check without end."""
+    """Check until cancelled."""
     while True:
         await asyncio.sleep(INTERVAL)
         await check(cache, kube)

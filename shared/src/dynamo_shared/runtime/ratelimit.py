@@ -8,7 +8,7 @@ from dynamo_shared.aio.turns import Lane
 
 
 class RateLimit:
-    """`burst` times at once, and `rate` times a second from then on (a token bucket that may go into debt)."""
+    """`burst` times at once, then `rate` times per second (a token bucket that may go into debt)."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
@@ -18,23 +18,23 @@ class RateLimit:
         self._updated = clock()
 
     def is_full(self) -> bool:
-        """Whether it is as if nothing had ever been counted."""
+        """Whether all tokens are available, as if nothing had been counted."""
         return self._tokens + (self._clock() - self._updated) * self._rate >= self._burst
 
     def take(self) -> float:
-        """Count one more; returns how many seconds it has to wait for its turn, 0 within the limit."""
+        """Count one; returns how many seconds it must wait for its turn, 0 within the limit."""
         now = self._clock()
         self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._rate) - 1
         self._updated = now
         return max(0.0, -self._tokens / self._rate)
 
     def give_back(self) -> None:
-        """Take back the last count: what was refused does not delay what comes after it."""
+        """Undo the last count: a refused request does not delay later ones."""
         self._tokens += 1
 
 
 class Budgets:
-    """A rate limit for each lane, so that one lane's failures delay no other's. Lanes that are within it are forgotten."""
+    """A rate limit per lane, so that failures of one lane do not delay others. Lanes without recent counts are dropped."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
@@ -46,10 +46,10 @@ class Budgets:
         return len(self._limits)
 
     def take(self, lane: Lane) -> float:
-        """Count one more of a lane; returns how many seconds it has to wait for its turn."""
+        """Count one in a lane; returns how many seconds it must wait for its turn."""
         limit = self._limits.pop(lane, None) or RateLimit(self._rate, self._burst, self._clock)
         self._limits[lane] = limit
-        # The one that was used longest ago, so that what is kept stays as much as is in use.
+        # Check the least recently used one each time, so that only lanes in use are kept.
         oldest = next(iter(self._limits))
         if oldest != lane and self._limits[oldest].is_full():
             del self._limits[oldest]

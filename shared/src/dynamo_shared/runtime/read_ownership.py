@@ -1,4 +1,4 @@
-"""Ownership of keys whose objects have been read: with half of them, a reconciler takes the others for missing."""
+"""Ownership of keys whose objects have been read: with a part of them, a reconciler would consider the others missing."""
 
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases import Drainer, GainListener, Listener, Ownership
@@ -6,7 +6,7 @@ from dynamo_shared.state import StateReader
 
 
 class ReadOwnership(Ownership):
-    """What `ownership` says, from when `reader` has read what belongs to it."""
+    """Like `ownership`, but keys are owned only after `reader` has read their objects."""
 
     def __init__(self, ownership: Ownership, reader: StateReader) -> None:
         self._ownership = ownership
@@ -18,21 +18,21 @@ class ReadOwnership(Ownership):
         return self._ownership.owns(key) and self._reader.covers(key)
 
     def keeps(self) -> frozenset[int]:
-        """Partitions whose objects this replica has to know."""
+        """Partitions whose objects this replica must know."""
         return self._ownership.keeps()
 
     def may_write(self) -> bool:
-        """Whether what this replica works on can still be its own."""
+        """Whether this replica may still own its keys."""
         return self._ownership.may_write()
 
     def on_gain(self, listener: GainListener) -> None:
-        """Call back with partitions that were gained, once the objects of their keys have been read."""
+        """Register a listener for gained partitions, called once the objects of their keys have been read."""
         self._reader.on_covered(listener)
 
     def on_loss(self, listener: Listener) -> None:
-        """Call back when keys were lost at once."""
+        """Register a listener for the immediate loss of keys."""
         self._ownership.on_loss(listener)
 
     def before_release(self, drainer: Drainer) -> None:
-        """Await this before keys are given away."""
+        """Register a drainer that is awaited before keys are released."""
         self._ownership.before_release(drainer)

@@ -1,4 +1,4 @@
-"""What a controller is wired with: which tasks a change asks for, how soon, and what reconciles them."""
+"""The tables of a controller: which tasks follow from a change, after which delay, and what reconciles them."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ class CacheChange(NamedTuple):
 
     @property
     def obj(self) -> KubeObject:
-        """The object, as it was last where it is deleted."""
+        """The object; after a deletion, its last version."""
         return self.new or self.old or {}
 
     @property
     def gone(self) -> KubeObject | None:
-        """The object that is deleted."""
+        """The deleted object, or None."""
         return self.old if self.new is None else None
 
     @property
     def alters(self) -> bool:
-        """Whether the object was there before, and is there now."""
+        """Whether the object existed before and still exists."""
         return self.old is not None and self.new is not None
 
 
@@ -47,7 +47,7 @@ class TaskRoute:
     to: Callable[[CacheChange], Iterable[Task]] = itself
     when: Callable[[CacheChange], bool] = lambda _: True
     after: float | Callable[[CacheChange], float] = 0.0
-    """Seconds that a task waits for others that come together with it; asked once for a change that has tasks."""
+    """Seconds for which a task waits for others of the same burst; evaluated once per change with tasks"""
 
     def tasks(self, change: CacheChange) -> Iterable[tuple[Task, float]]:
         """The tasks of a change, each with its delay in seconds."""
@@ -63,6 +63,6 @@ class Reconciler:
 
     reconcile: Callable[[ObjectKey], Awaitable[Result]]
     every: Callable[[], Iterable[ObjectKey]]
-    """All keys there are: at the start, on a gained partition, and now and then."""
+    """all keys: used at the start, for a gained partition, and at the resync interval"""
     urgent_workers: int = 0
-    """Workers of its own, next to those that do all; with any, its tasks go before those of others."""
+    """Workers reserved for it, in addition to the shared ones; if there are any, its tasks precede those of others."""

@@ -1,8 +1,9 @@
-"""Who may read /metrics: the API server says whose bearer token it is, and whether that user may `get` the path.
+"""Access to /metrics: the API server identifies the user of a bearer token, and decides whether the user may `get` the
+path.
 
-As Kubernetes' own components do it (TokenReview, SubjectAccessReview of a non-resource URL). Answers are remembered for a
-bounded time and in a bounded number, few questions are asked at once, and few wait: who sends made-up tokens keeps others
-from reading metrics for a moment at worst, and costs the API server little.
+Kubernetes' own components use the same requests (TokenReview, SubjectAccessReview of a non-resource URL). Answers are
+cached for a limited time and in a limited number, few requests run at once, and few wait: a client that sends invented
+tokens blocks other scrapers for a moment at most, and costs the API server little.
 """
 
 import asyncio
@@ -17,15 +18,15 @@ from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.kube.reviews import plausible, review_access, review_token
 from dynamo_shared.newest import Newest
 
-#: How long an answer counts: a right that was taken back, or one that was given, shows after this. Seconds.
+#: How long an answer counts: a change of the user's rights takes effect after this time. Seconds.
 ALLOWED_FOR = 60.0
 REFUSED_FOR = 10.0
-#: Answers that are remembered; the oldest goes first.
+#: Limit of cached answers; the oldest is dropped first.
 ENTRIES = 1024
-#: Tokens that are asked about at once, and scrapers that wait for it.
+#: Limits of tokens being checked and of scrapers that wait for it.
 AT_ONCE = 2
 WAITING = 16
-#: For both questions. Seconds.
+#: Limit for both requests together. Seconds.
 ANSWERED_WITHIN = 5.0
 PATH = "/metrics"
 
@@ -33,7 +34,7 @@ log = structlog.get_logger("dynamo.runtime")
 
 
 class ScraperVerdict(NamedTuple):
-    """An HTTP status, and a sentence for the caller where it is not 200."""
+    """An HTTP status, and a sentence for the caller if it is not 200."""
 
     status: int
     sentence: str = ""
@@ -50,7 +51,7 @@ _BUSY = ScraperVerdict(503, "too many unknown tokens are being checked; retry la
 
 
 class Scrapers:
-    """Decides about requests of one process. `clock` is monotonic seconds."""
+    """Decides about the requests to one process. `clock`: monotonic, in seconds."""
 
     def __init__(self, kube: KubeClient, clock: Callable[[], float] = time.monotonic) -> None:
         self._kube = kube
@@ -60,7 +61,7 @@ class Scrapers:
         self._waiting = 0
 
     async def verdict(self, authorization: str) -> ScraperVerdict:
-        """What the value of an Authorization header allows."""
+        """The verdict for the value of an Authorization header."""
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not plausible(token):
@@ -73,7 +74,7 @@ class Scrapers:
         self._waiting += 1
         try:
             async with self._asking:
-                # Asked by another request of the same scraper meanwhile.
+                # Another request of the same scraper may have been answered meanwhile.
                 if (known := self._remembered(digest)) is not None:
                     return known
                 return await self._ask(token, digest)
@@ -89,7 +90,7 @@ class Scrapers:
             async with asyncio.timeout(ANSWERED_WITHIN):
                 verdict = await self._reviewed(token)
         except (KubeError, TimeoutError) as error:
-            # Never the token: an error of the client names the request, and not its body.
+            # The log must not have the token: an error of the client names the request, but not its body.
             log.warning(
                 "access to /metrics cannot be checked: every scrape is refused",
                 error=str(error) or type(error).__name__,

@@ -1,7 +1,7 @@
-"""TLS without a given certificate: a self-signed one, created at the start and renewed before it ends.
+"""TLS without a given certificate: a self-signed one, created at the start and renewed before it expires.
 
-It keeps what is read from being read on the way, and vouches for nothing: a client that wants to know whom it asks needs a
-certificate that it can verify.
+It encrypts the traffic, but identifies no server: clients that verify the server need a certificate that they can
+verify.
 """
 
 import socket
@@ -10,13 +10,13 @@ import time
 
 from dynamo_shared.runtime.tls import ServingTls, context_of
 
-#: How long one is valid, and how long it is served: the next is made at a handshake. Seconds.
+#: Validity of a certificate, and the time after which a handshake creates the next one. Seconds.
 VALID_FOR = 90 * 86400.0
 RENEWED_AFTER = VALID_FOR / 2
 
 
 def self_signed_tls() -> ssl.SSLContext:
-    """TLS with a certificate of our own, for the host's name."""
+    """TLS with a self-signed certificate for the host's name."""
     made = time.time()
 
     def renew() -> None:
@@ -30,7 +30,7 @@ def self_signed_tls() -> ssl.SSLContext:
 
 
 def _pair(now: float) -> tuple[bytes, bytes]:
-    # Imported here: it takes some MiB, which a process with a given certificate need not spend.
+    # Imported here: it takes some MiB, which a process with a given certificate does not need.
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What a service is, and what it is given to work with."""
+"""The interface of a service, and what it gets to work with."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dynamo_shared.runtime.workqueue import WorkQueue
 
 @runtime_checkable
 class Service(Protocol):
-    """One service. `run` ends only by cancellation or with an error, after which it is started again."""
+    """One service. `run` ends only when cancelled or with an error, after which it is started again."""
 
     @property
     def name(self) -> str:
-        """The name that `dynamoctl run` knows it by."""
+        """The name for `dynamoctl run`."""
         ...
 
     async def run(self, context: ServiceContext) -> None:
@@ -34,9 +34,9 @@ class Service(Protocol):
 
 
 def needs_api_server_alone(service: Service) -> bool:
-    """Whether a service works without NATS and etcd; it says so by an attribute `api_server_alone`.
+    """Whether a service works without NATS and etcd, declared by an attribute `api_server_alone`.
 
-    A process of only such services opens no connection to either, so that it cannot miss them.
+    A process with only such services opens no connection to either, so their failures do not affect it.
     """
     return bool(getattr(service, "api_server_alone", False))
 
@@ -55,16 +55,16 @@ class ServiceContext:
     #: Whether this replica is the active one, by the service's name.
     leadership: Callable[[str], Leadership]
     clock: Callable[[], float] = time.monotonic
-    #: Spreads what would come at once.
+    #: Spreads work that would otherwise come at once.
     randomness: Randomness = random.random
 
     def supervisor(self, service: str) -> Supervisor:
-        """Supervises the parts of a service."""
+        """A supervisor for the parts of a service."""
         return Supervisor(service, self.health, self.metrics)
 
     def queue(
         self, name: str, lane: Callable[[Any], str], urgent: Callable[[Any], bool] = lambda _: False
     ) -> WorkQueue[Any]:
-        """A work queue under a name for its metrics. Lanes (namespaces) are taken in turn, `urgent` keys before others."""
+        """A work queue; `name` is for its metrics. Lanes (namespaces) take turns, and `urgent` keys precede others."""
         metrics = self.metrics.queue(name)
         return WorkQueue(metrics=metrics, clock=self.clock, jitter=self.randomness, urgent=urgent, lane=lane)

@@ -1,7 +1,8 @@
-"""One owner without etcd: a service's Lease in the platform's namespace is held by one replica, the others stand by.
+"""One owner without etcd: one replica holds a service's Lease in the platform's namespace, the others stand by.
 
-The holder works on everything, for as long as its own clock says that no other can have taken the Lease. So a replica that
-was stopped for a while (SIGSTOP, a paused machine) holds nothing when it goes on, before any message reaches it.
+The holder works on everything for as long as its own clock guarantees that no other replica can have taken the Lease.
+So a replica that was stopped for a while (SIGSTOP, a paused machine) no longer holds the Lease when it continues,
+before any message arrives.
 """
 
 import asyncio
@@ -21,19 +22,21 @@ from dynamo_shared.leases.candidate import LeaseCandidate, LeaseRecord
 from dynamo_shared.leases.rendezvous import ALL
 from dynamo_shared.leases.term import Term, lease_clock
 
-#: How often replicas that stand by check whether the Lease is free, in seconds, with jitter.
+#: Interval at which standby replicas check whether the Lease is free, in seconds, with jitter.
 CHECK_EVERY = 2.0
-#: Pause after the API server did not answer or another replica was faster, in seconds: the first, and the longest.
+#: Pauses after the API server did not answer or another replica was faster, in seconds: the first and the longest.
 FIRST_RETRY = 0.2
 LAST_RETRY = 2.0
-#: How long an orderly end waits for the Lease to be given back, in seconds.
+#: How long an orderly shutdown waits for the release of the Lease, in seconds.
 RELEASE_WITHIN = 2.0
 
 log = structlog.get_logger("dynamo.leases")
 
 
 class KubeClaim(Ownership):
-    """Ownership and leadership of one service through one Lease. `run` must run; all methods belong to its event loop."""
+    """Ownership and leadership of one service by one Lease. `run` must be running; all methods belong to its event
+    loop.
+    """
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class KubeClaim(Ownership):
         *,
         clock: Callable[[], float] = lease_clock,
     ) -> None:
-        """`clock` says how long this replica holds the Lease, in seconds."""
+        """`clock`: measures how long this replica holds the Lease, in seconds."""
         super().__init__()
         self._kube = kube
         self._key = key
@@ -58,16 +61,16 @@ class KubeClaim(Ownership):
         self._elected, self._lost = asyncio.Event(), asyncio.Event()
         self._lost.set()
         self.trouble = ""
-        """Why the Lease cannot be read or written; empty while it can."""
+        """Why the Lease cannot be read or written; "" if it can"""
 
     @property
     def key(self) -> ObjectKey:
-        """Where the Lease is."""
+        """Namespace and name of the Lease."""
         return self._key
 
     @property
     def holder(self) -> str:
-        """The replica that holds the Lease as last read, empty where none does."""
+        """The holder of the Lease as last read; "" if there is none."""
         return self._replica if self.may_write() else self._candidate.holder
 
     def may_write(self) -> bool:
@@ -75,11 +78,11 @@ class KubeClaim(Ownership):
         return self._term is not None and self._term.alive(self._clock())
 
     def owns(self, _: ObjectKey) -> bool:
-        """Whether this replica may work on a key now: on all, or on none."""
+        """Whether this replica may work on a key now: on all keys or on none."""
         return self.may_write()
 
     def keeps(self) -> frozenset[int]:
-        """All partitions: a replica that stands by takes over at once."""
+        """All partitions: a standby replica takes over at once."""
         return ALL
 
     async def wait_elected(self) -> None:
@@ -90,16 +93,18 @@ class KubeClaim(Ownership):
                 self._step_down("its time is over")
 
     async def wait_lost(self) -> None:
-        """Return as soon as this replica holds it no longer."""
+        """Return as soon as this replica no longer holds the Lease."""
         while self.may_write():
             await self._lost.wait()
 
     def on_change(self, listener: Listener) -> None:
-        """Call back when the Lease was taken or lost, changed hands, or requests for it begin or cease to fail."""
+        """Register a listener: the Lease was taken or lost, its holder changed, or requests for it start or stop
+        failing.
+        """
         self._listeners.append(listener)
 
     async def run(self) -> None:
-        """Hold the Lease, or stand by for it, until cancelled."""
+        """Hold the Lease or stand by for it, until cancelled."""
         backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         while True:
             holder, pause = self._candidate.holder, 0.0
@@ -111,7 +116,7 @@ class KubeClaim(Ownership):
             except (Conflict, AlreadyExists, NotFound) as error:
                 # Another replica was faster, or the Lease was changed or deleted: read it again.
                 if isinstance(error, NotFound) and self._written is None:
-                    # No Lease of this replica can have been deleted: its namespace is not there.
+                    # No Lease of this replica existed, so its namespace is missing.
                     self._note(str(error))
                 self._written = None
                 pause = backoff.next()
@@ -120,7 +125,7 @@ class KubeClaim(Ownership):
                 self._note(str(error) or "no answer in time")
                 pause = backoff.next()
             except Exception:
-                # `run` is begun again after a pause, in which no one would notice that the time is over.
+                # `run` is restarted after a pause, during which the end of the Lease would go unnoticed.
                 self._step_down("it failed")
                 raise
             if self._candidate.holder != holder:
@@ -128,11 +133,13 @@ class KubeClaim(Ownership):
             await self._wait(pause)
 
     async def close(self) -> None:
-        """Give the Lease back, so that the next need not wait; call after the services have ended and `run` was cancelled."""
+        """Release the Lease, so that the next holder need not wait; call it after the services have ended and `run` was
+        cancelled.
+        """
         self._step_down("this replica ends")
         try:
             async with asyncio.timeout(RELEASE_WITHIN):
-                # Read once more: a write that was cut off, or had no answer, may have been done.
+                # Read again: a write that was interrupted or had no answer may have been stored.
                 observed = await get_if_present(self._kube, LEASES, self._key)
                 if observed is not None and LeaseRecord.of(observed).holder == self._replica:
                     await self._kube.replace(LEASES, self._lease(observed, holder=""))
@@ -140,16 +147,16 @@ class KubeClaim(Ownership):
             log.info("the Lease was not given back and will expire", lease=str(self._key), error=str(error))
 
     async def _round(self) -> float:
-        """Read where that is necessary, decide, write; returns the seconds until the next round."""
+        """Read if necessary, decide, write; returns the seconds until the next round."""
         observed = self._written
         if observed is None or not self.may_write():
             observed = await get_if_present(self._kube, LEASES, self._key)
             record = LeaseRecord.of(observed) if observed is not None else None
-            # A time of day that is set right may end what this replica holds too early, and not what another one does.
+            # Monotonic: a corrected time of day may end this replica's hold early, but not another replica's.
             if not self._candidate.may_take(record, time.monotonic()):
                 self._step_down("another replica holds it")
                 return spread(CHECK_EVERY)
-        # Before it is sent: the others count from when they see it, which is later.
+        # The time before sending: other replicas count from when they read the Lease, which is later.
         sent = self._clock()
         lease = self._lease(observed, holder=self._replica)
         if observed is None:
@@ -160,7 +167,9 @@ class KubeClaim(Ownership):
         return self._ttl / 3
 
     def _longest_round(self) -> float:
-        """Seconds that a round may take: where the Lease is held, it ends with it, so that parts under it learn in time."""
+        """Limit of a round, in seconds: a round ends at the latest with the Lease, so that dependent parts are notified
+        in time.
+        """
         term, longest = self._term, self._ttl / 3
         left = term.deadline - self._clock() if term is not None else 0.0
         return min(longest, left) if left > 0 else longest
@@ -169,7 +178,7 @@ class KubeClaim(Ownership):
         before = self._term
         held = before is not None and before.alive(self._clock())
         if before is not None and not held:
-            # It ran out, and no other replica took it meanwhile; what was under way was cut off all the same.
+            # It expired, and no other replica took it meanwhile; work under way was aborted all the same.
             self._step_down("it was renewed too late")
         self._term = Term.granted(0, self._ttl, sent) if before is None or not held else before.renewed(self._ttl, sent)
         self._candidate.may_take(LeaseRecord.of(self._written or {}), time.monotonic())
@@ -181,7 +190,7 @@ class KubeClaim(Ownership):
             self._notify()
 
     def _lease(self, observed: KubeObject | None, *, holder: str) -> KubeObject:
-        """The Lease as it is to be written; what was read (None: nothing) is the precondition."""
+        """The Lease to write; the version read (None: none exists) is the precondition."""
         spec = dict(observed.get("spec") or {}) if observed is not None else {}
         transitions = spec.get("leaseTransitions")
         transitions = transitions if type(transitions) is int and 0 <= transitions < 2**31 - 1 else 0
@@ -189,7 +198,7 @@ class KubeClaim(Ownership):
         taken = spec.get("holderIdentity") != holder
         metadata = dict(observed["metadata"]) if observed is not None else {}
         metadata.pop("managedFields", None)
-        # It outlives the release, and those who remove all of it find it by this.
+        # The Lease outlives its release; uninstalling finds it by this label.
         marked = {**(metadata.get("labels") or {}), labels.APP_PART_OF: PLATFORM}
         return {
             **LEASES.type_meta,
@@ -214,12 +223,12 @@ class KubeClaim(Ownership):
         self._notify()
 
     async def _wait(self, pause: float) -> None:
-        """Wait, and step down where the time ends meanwhile: parts that work under the claim must learn of it."""
+        """Wait, and step down if the Lease expires meanwhile: parts that work under the claim must be notified."""
         due = self._clock() + pause
         while True:
             term, now = self._term, self._clock()
             if term is not None and not term.alive(now):
-                # Also where no time is left to wait: the next round may last.
+                # Also if no time is left to wait: the next round may take long.
                 self._step_down("it could not be renewed in time")
                 return
             if now >= due:

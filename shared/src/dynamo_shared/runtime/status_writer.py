@@ -1,4 +1,4 @@
-"""Writing status: only what changed, at once where it matters, otherwise a little later so that counts settle into one write."""
+"""Writes status: only changes; important ones at once, others a little later so that counts settle into one write."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ from dynamo_shared.state.cache import ObjectCache
 
 log = structlog.get_logger("dynamo.runtime")
 
-#: How long a status that only reports progress may wait for more of it. Seconds.
+#: How long a status that only reports progress may wait for further progress. Seconds.
 SETTLE = 0.3
 
 
 @dataclass(slots=True)
 class StatusWriter:
-    """Server-side apply of `/status`, at most one a `SETTLE` an object for news that can wait."""
+    """Server-side apply of `/status`; for changes that can wait, at most one per object and `SETTLE`."""
 
     kube: KubeClient
     cache: ObjectCache
@@ -28,22 +28,23 @@ class StatusWriter:
     others: frozenset[str] = frozenset()
     """types of conditions that other services write into the same statuses"""
     _waiting: dict[str, float] = field(init=False)
-    """by uid of an object: when what a reconcile had to report is to be written"""
+    """by uid of an object: when to write what a reconcile reported"""
     _observed: dict[str, float] = field(init=False)
-    """by uid of an object: when progress that was observed is to be written"""
+    """by uid of an object: when to write observed progress"""
     _reduced: dict[str, tuple[KubeObject, KubeObject]] = field(init=False)
-    """by uid of an object: a status that an older definition does not take, and what it takes of it"""
+    """by uid of an object: a status that an older CRD refuses, and the part of it that the CRD accepts"""
     _outdated: set[str] = field(init=False, default_factory=set)
-    """resources with such a definition"""
+    """resources with such a CRD"""
 
     def __post_init__(self) -> None:
         self._reduced = self.cache.memory()
         self._waiting, self._observed = self.cache.memory(), self.cache.memory()
 
     def progress(self, resource: Resource, key: ObjectKey) -> float:
-        """Something was observed that an object's status only reports: seconds to wait for more before a reconcile.
+        """Record progress that an object's status only reports; returns the seconds to wait for more before a
+        reconcile.
 
-        The wait counts from here, so that this reconcile writes, and needs no second one.
+        The wait counts from here, so that this reconcile writes the status, and no second one is needed.
         """
         obj = self.cache.get(resource, key)
         return SETTLE if obj is None else self._until(self._observed, obj["metadata"]["uid"], SETTLE)
@@ -59,18 +60,18 @@ class StatusWriter:
         heeds_progress: bool = True,
         report: Callable[[], None] = lambda: None,
     ) -> float | None:
-        """Make the object's status `status`, or wait `settle` seconds at most for more where it only reports progress.
+        """Set the object's status to `status`; if it only reports progress, wait at most `settle` seconds for more.
 
-        Where `heeds_progress`, progress that was observed is not held back any longer than it has waited already.
-
-        `report` is called right before it is written: a stop in between repeats the events, under the same id, instead of
-        losing it. Returns None where the status is so now, otherwise the seconds to wait before the next reconcile.
+        If `heeds_progress`, observed progress is not delayed beyond the time that it has already waited.
+        `report` is called right before the write: if the process stops in between, the events are repeated under the
+        same id instead of being lost. Returns None if the status is up to date, otherwise the seconds until the next
+        reconcile.
         """
         metadata = obj["metadata"]
         uid = metadata["uid"]
         known = self.cache.get(resource, key_of(obj))
         if known is None or known["metadata"]["uid"] != uid:
-            # Its end was reported while this reconcile was under way, and nothing of it is reported after that.
+            # The object's deletion was reported during this reconcile; nothing may be reported about it afterwards.
             return None
         full, reduced = self._reduced.get(uid, ({}, {}))
         if self._own_part(obj.get("status")) == (reduced if full == status else status):
@@ -87,16 +88,18 @@ class StatusWriter:
         try:
             written = await self._apply(resource, obj, status)
         except NotFound:
-            # It is gone, and the news of it is still on its way.
+            # It was deleted, and the event has not arrived yet.
             self.cache.remove(resource, key_of(obj), uid)
             return None
         self.cache.put(resource, written)
         return None
 
     async def _apply(self, resource: Resource, obj: KubeObject, status: KubeObject) -> KubeObject:
-        """The object with its status, as far as the cluster's definition has it: it may be older than this release.
+        """Apply the status as far as the cluster's CRD supports it, which may be older than this release; returns the
+        object.
 
-        An apply is refused as a whole for one field. A merge leaves out what the definition lacks, as a trial shows.
+        The API server refuses a whole apply because of one unknown field. A dry run of a merge shows which fields the
+        CRD lacks.
         """
         try:
             return await self.kube.apply_status(resource, _patch(resource, obj, status))
@@ -111,7 +114,7 @@ class StatusWriter:
         return await self.kube.apply_status(resource, _patch(resource, obj, reduced))
 
     def _until(self, dues: dict[str, float], uid: str, settle: float) -> float:
-        """Seconds until the progress of an object is to be written; of several waits the one that ends first counts."""
+        """Seconds until an object's progress must be written; of several waits the one that ends first counts."""
         now = self.clock()
         due = dues[uid] = min(dues.get(uid, now + settle), now + settle)
         return max(0.0, due - now)
@@ -121,7 +124,7 @@ class StatusWriter:
         self._observed.pop(uid, None)
 
     def _own_part(self, status: KubeObject | None) -> KubeObject | None:
-        """A status without what others say in it."""
+        """A status without the conditions of other services."""
         if not status or not self.others:
             return status
         kept = [entry for entry in status.get("conditions", ()) if entry["type"] not in self.others]
@@ -129,7 +132,7 @@ class StatusWriter:
 
 
 def _turned(old: KubeObject, new: KubeObject) -> bool:
-    """Whether readiness or the state turned to or from something that people wait for."""
+    """Whether readiness or the state changed to or from a value that users wait for."""
     return _outlook(old) != _outlook(new)
 
 
@@ -140,14 +143,14 @@ def _outlook(status: KubeObject) -> tuple[object, ...]:
 
 
 def _patch(resource: Resource, obj: KubeObject, status: KubeObject) -> KubeObject:
-    # What is written was concluded from this version. The uid alone would not do: of custom resources the API server
-    # ignores it here, and a successor of the same name would get its predecessor's status.
+    # The status was derived from this version. The uid is not enough: the API server ignores it here for custom
+    # resources, and a successor of the same name would get its predecessor's status.
     kept = {name: obj["metadata"][name] for name in ("name", "namespace", "resourceVersion")}
     return {**resource.type_meta, "metadata": kept, "status": status}
 
 
 def _common(desired: Any, stored: Any) -> Any:
-    """The fields of `desired` that `stored`, which was made of it, has, too."""
+    """The fields of `desired` that `stored`, which was derived from it, also has."""
     if isinstance(desired, dict):
         return {name: _common(value, stored[name]) for name, value in desired.items() if name in stored}
     if isinstance(desired, list):

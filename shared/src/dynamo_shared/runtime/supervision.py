@@ -1,7 +1,7 @@
-"""Failures of a service's parts and objects: reported and counted where they happen, so that nothing else stops.
+"""Failures of a service's parts and objects: reported and counted where they happen, so that everything else continues.
 
-A part is a background coroutine. It is started again when it fails; meanwhile `/readyz` reports it as degraded, or as
-failed where the service cannot do its work without it. An object that cannot be handled costs a log line and a count.
+A part is a background coroutine. It is restarted when it fails; meanwhile `/readyz` reports it as degraded, or as
+failed if the service cannot work without it. An object that cannot be handled causes a log line and a count.
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,13 +27,16 @@ class Supervisor:
     metrics: Metrics
 
     async def keep(self, part: str, work: Callable[[], Awaitable[object]], *, essential: bool = False) -> None:
-        """Run a part until cancelled; begin it again whenever it fails. Without an `essential` part nothing is ready."""
+        """Run a part until cancelled; restart it whenever it fails. If an `essential` part fails, the service is not
+        ready.
+        """
         failures, health_part = self.metrics.part_failures.labels(self.service, part), self.health_part(part)
 
         def failed(error: Exception) -> None:
             log.error("part failed, started again", service=self.service, part=part, exc_info=error)
             failures.inc()
-            # The kind of error: its text may quote what a tenant wrote, and `/readyz` is read by anyone who can reach it.
+            # Only the kind of error: its text may quote a tenant's input, and anyone who can connect may read
+            # `/readyz`.
             words = f"{kind_of(error)}; the log has the details; it is started again"
             self.health.set(health_part, HealthState.FAILED if essential else HealthState.DEGRADED, words)
 
@@ -47,11 +50,11 @@ class Supervisor:
             self.health.forget(health_part)
 
     def isolated(self, resource: Resource, key: ObjectKey) -> "Isolation":
-        """Keep an error about one object to this object: a block that ends with an error, which is logged, ends there."""
+        """A context that limits an error to one object: an error ends the block, is logged and does not propagate."""
         return Isolation(self, resource, key)
 
     def failed(self, resource: Resource, key: ObjectKey, error: Exception) -> None:
-        """An object could not be handled."""
+        """Log and count an object that could not be handled."""
         log.error("object not handled", service=self.service, resource=resource.id, key=str(key), exc_info=error)
         self.metrics.object_failures.labels(self.service, resource.id).inc()
 
@@ -61,7 +64,9 @@ class Supervisor:
 
 
 class Isolation:
-    """The context of `Supervisor.isolated`. Not a generator: each change of an object has several."""
+    """The context of `Supervisor.isolated`. A class, which is faster than a generator: each change of an object uses
+    several.
+    """
 
     __slots__ = ("_key", "_resource", "_supervisor")
 
@@ -81,7 +86,7 @@ class Isolation:
 
 
 def kind_of(error: BaseException) -> str:
-    """The kind of an error; of a group, as tasks raise it, the kinds of what is in it."""
+    """The class name of an error; of an exception group, the names of its errors."""
     if isinstance(error, BaseExceptionGroup):
         return ", ".join(sorted({kind_of(each) for each in error.exceptions}))
     return type(error).__name__

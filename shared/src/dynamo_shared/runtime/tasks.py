@@ -1,4 +1,4 @@
-"""What a controller works on."""
+"""The unit of work of a controller."""
 
 from typing import NamedTuple, Self
 
@@ -9,9 +9,9 @@ class Task(NamedTuple):
     """One key of one reconciler. Replicas share tasks by their key."""
 
     concern: str
-    """Names the reconciler; the label of its metrics."""
+    """name of the reconciler; the label of its metrics"""
     key: ObjectKey
-    """The object; of one without a namespace, the name is that of a namespace."""
+    """the object; without a namespace, the name is a namespace's"""
 
     def __str__(self) -> str:
         return f"{self.concern} {self.key}"

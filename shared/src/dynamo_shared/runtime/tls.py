@@ -1,8 +1,8 @@
 """TLS of listening sockets whose certificate changes while they listen.
 
-A listening socket keeps the context it was opened with. So that context only hands each handshake on to the one that
-holds the certificate of now; loading another certificate into it instead would leave the old one in place wherever the
-kind of key differs.
+A listening socket keeps the context with which it was opened. So that context only redirects each handshake to the
+context with the current certificate. If another certificate were loaded into the first context instead, the old one
+would stay wherever the kind of key differs.
 """
 
 import os
@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# What TLS 1.2 may use: forward secrecy and authenticated encryption. TLS 1.3 knows nothing else.
+# Ciphers for TLS 1.2: forward secrecy and authenticated encryption. TLS 1.3 has no others.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 class ServingTls:
     """One context for a listening socket; `exchange` changes what it serves from the next handshake on.
 
-    `before_handshake` is called first in each handshake and may call `exchange`; it must be quick and not raise. With
-    `client_authorities` (PEM) clients are asked for a certificate of theirs: one that these authorities did not sign ends
-    the handshake, and none at all does not. ssl.SSLError where they cannot be read.
+    `before_handshake` is called first in each handshake and may call `exchange`; it must be quick and must not raise.
+    With `client_authorities` (PEM) clients are asked for a certificate: a certificate that these CAs did not sign ends
+    the handshake, but a missing one does not. ssl.SSLError if the CAs cannot be read.
     """
 
     def __init__(
@@ -35,14 +35,14 @@ class ServingTls:
         self._client_authorities = client_authorities
         self.context = _bare()
         self.context.sni_callback = self._begin
-        # Whether a client is asked is the first context's to say, and whom to trust that of the handshake.
+        # The first context decides whether a client is asked, the handshake's context decides whom to trust.
         self._ask_clients(self.context)
         self.exchange(current)
 
     def exchange(self, current: ssl.SSLContext, client_authorities: str = "") -> None:
-        """Serve what this context holds, and trust clients of other authorities where these are given.
+        """Serve this context's certificate, and trust clients of other CAs if these are given.
 
-        Connections that are open go on with what they began with.
+        Open connections keep what they began with.
         """
         self._client_authorities = client_authorities or self._client_authorities
         self._ask_clients(current)
@@ -54,20 +54,20 @@ class ServingTls:
             context.verify_mode = ssl.CERT_OPTIONAL
 
     def _begin(self, connection: ssl.SSLObject, _: str | None, __: ssl.SSLContext) -> None:
-        # Called for clients that name no server, too (they connect to an IP address).
+        # It is also called for clients that name no server (they connect to an IP address).
         self._before_handshake()
         connection.context = self._current
 
 
 def context_of_files(certificate: Path, key: Path) -> ssl.SSLContext:
-    """What serves the chain and the key of two files. OSError (also ssl.SSLError) where they cannot be used."""
+    """A context with the chain and the key from two files. OSError (also ssl.SSLError) if they cannot be used."""
     context = _bare()
     context.load_cert_chain(certificate, key, password=_no_password)
     return context
 
 
 def context_of(chain: bytes, key: bytes) -> ssl.SSLContext:
-    """What serves a chain and its key (both PEM). ssl.SSLError where they do not belong together."""
+    """A context with a chain and its key (both PEM). ssl.SSLError if they do not belong together."""
     context = _bare()
     with _readable(chain + b"\n" + key) as path:
         context.load_cert_chain(path, password=_no_password)
@@ -83,7 +83,9 @@ def _bare() -> ssl.SSLContext:
 
 @contextmanager
 def _readable(content: bytes) -> Iterator[str]:
-    """A path that only this process can read: OpenSSL takes keys from files alone. In memory where the system can."""
+    """A path that only this process can read, because OpenSSL reads keys only from files. In memory if the system
+    supports it.
+    """
     if not hasattr(os, "memfd_create"):
         with tempfile.TemporaryDirectory(prefix="dynamo-tls-") as folder:  # 0700
             path = Path(folder) / "pair.pem"
@@ -99,5 +101,5 @@ def _readable(content: bytes) -> Iterator[str]:
 
 
 def _no_password() -> str:
-    # Without it OpenSSL would ask on the terminal.
+    # Otherwise OpenSSL would ask on the terminal.
     raise ssl.SSLError("the key is encrypted; give it without a password")

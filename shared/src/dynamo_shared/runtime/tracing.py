@@ -1,4 +1,4 @@
-"""OpenTelemetry traces. Off unless an OTLP endpoint is configured: then a span costs 32 us and the exporter 18 MiB."""
+"""OpenTelemetry traces. Off unless an OTLP endpoint is configured: a span then costs 32 us, and the exporter 18 MiB."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from opentelemetry import trace
 
 from dynamo_shared.runtime.settings import Platform
 
-#: What is left at the end has so long to be sent, where the collector answers slowly or not. Seconds.
+#: Limit for sending the remaining spans at the end if the collector answers slowly or not at all. Seconds.
 LAST_EXPORT_WITHIN = 3.0
 
 tracer = trace.get_tracer("dynamo_platform")
@@ -16,11 +16,11 @@ tracer = trace.get_tracer("dynamo_platform")
 
 @asynccontextmanager
 async def tracing(service: str, settings: Platform) -> AsyncIterator[None]:
-    """Export spans while the block runs, where an endpoint is configured; what is left is sent at its end."""
+    """Export spans while the block runs, if an endpoint is configured; the remaining ones are sent at its end."""
     if not settings.tracing.otlp_endpoint:
         yield
         return
-    # Imported here: who does not trace does not pay for it.
+    # Imported here: without tracing it costs nothing.
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
@@ -38,10 +38,10 @@ async def tracing(service: str, settings: Platform) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        # In a thread: it waits for the collector, and others may still use the loop.
+        # In a thread: it waits for the collector, and other tasks may still use the loop.
         ending = asyncio.create_task(asyncio.to_thread(provider.shutdown))
         await asyncio.wait({ending}, timeout=LAST_EXPORT_WITHIN)
         if not ending.done():
-            # The request that is under way is the last one: its own time-out ends it.
+            # The current request is the last one: its own timeout ends it.
             exporter.shutdown()  # type: ignore[no-untyped-call]
         await ending

@@ -1,7 +1,7 @@
-"""What no one foresaw: an object on which a reconcile fails says so in its status, and does not just wait.
+"""Unexpected failures: if a reconcile of an object fails, the object's status says so.
 
-Schemas and admission check what is stored. But a schema leaves parts open, admission may be off, and what other controllers and
-pods write is theirs to get right. The work queue logs such a failure and tries again, later each time.
+Schemas and admission check stored objects. But schemas leave parts open, admission may be off, and the data of other
+controllers and pods may be wrong. The work queue logs such a failure and retries with growing delays.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,13 +19,13 @@ from dynamo_shared.runtime.workqueue import Result
 from dynamo_shared.state.cache import ObjectCache
 
 Reconcile: TypeAlias = Callable[[ObjectKey], Awaitable[Result]]
-#: An object, why its reconcile failed, and now -> its status that says so, and what users and programs are sent.
+#: An object, why its reconcile failed, and the time -> the status that reports it, and the fact for users and programs.
 Report: TypeAlias = Callable[[KubeObject, str, datetime], tuple[KubeObject, Fact]]
 
 
 @dataclass(frozen=True, slots=True)
 class UnexpectedFailures:
-    """Reports what reconciles raise, but for answers of the API server: these are over when they are tried again."""
+    """Reports exceptions of reconciles, except answers of the API server: these end with a retry."""
 
     service: str
     cache: ObjectCache
@@ -35,7 +35,7 @@ class UnexpectedFailures:
     reports: Mapping[Resource, Report]
 
     def reported(self, resource: Resource, reconcile: Reconcile) -> Reconcile:
-        """The same reconcile, which reports what it raises before it does."""
+        """The reconcile, extended: it reports an exception before raising it."""
 
         async def reporting(key: ObjectKey) -> Result:
             try:

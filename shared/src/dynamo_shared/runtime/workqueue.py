@@ -1,12 +1,12 @@
 """The work queue of a reconciler: keys to reconcile, each at most once at a time.
 
-A key stands for "reconcile this", never for what has happened, so that adding it twice is adding it once. A key that is
-added while it is being worked on is worked on again afterwards: the newest state wins. A key whose work fails comes
-back after a delay that doubles each time, with jitter, so that what fails together does not come back together.
+A key means "reconcile this", never what has happened, so adding it twice is the same as adding it once. A key that is
+added during its reconcile is reconciled again afterwards: the newest state wins. A key whose reconcile fails comes back
+after a delay that doubles each time, with jitter, so that keys that fail together do not come back together.
 
-Keys wait in lanes, one for each namespace, and lanes are taken in turn. Urgent keys come first: they hold up the rest of
-their own lane, and that of others by no more than every second turn. A lane's failures use up its own retries only, and
-part of the workers is reserved, so that work of one lane that hangs does not hold up the others.
+Keys wait in lanes, one per namespace, and lanes take turns. Urgent keys come first: they hold up the other keys of
+their own lane, and take at most every second turn from other lanes. Failures of a lane use up only its own retries, and
+part of the workers is reserved, so that hanging work of one lane does not block the others.
 """
 
 import asyncio
@@ -29,16 +29,17 @@ K = TypeVar("K", bound=Hashable)
 
 #: Delay after the first failure, in seconds: a write conflict is over within milliseconds.
 FIRST_RETRY = 0.005
-#: Longest delay, in seconds: what fails for long is not worth more than one reconcile a minute.
+#: Longest delay, in seconds: a key that fails for long gets one reconcile a minute.
 LAST_RETRY = 60.0
-#: Failures of one lane that come back at once, and a second: more of them are trouble that more attempts do not end.
+#: Failures of one lane that may come back at once, and per second: more of them are a problem that more attempts do not
+#: solve.
 RETRIES_AT_ONCE = 200
 RETRIES_PER_SECOND = 100.0
-#: How long work that is under way may take when the queue is to end, in seconds.
+#: How long work under way may take after the cancellation of the queue, in seconds.
 FINISH_WITHIN = 10.0
-#: How long urgent work may hold up the rest of its lane, in seconds: so long it may take when very much of it comes at once.
+#: How long urgent work may hold up the other keys of its lane, in seconds, if very much of it comes at once.
 HOLD_WITHIN = 2.0
-#: Keys that wait at the end and that the log names; of more it has the number.
+#: Limit of waiting keys that the log names at the end; it only counts further ones.
 NAMED = 5
 
 log = structlog.get_logger("dynamo.runtime.workqueue")
@@ -46,13 +47,13 @@ log = structlog.get_logger("dynamo.runtime.workqueue")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a reconcile of a key led to; `requeue_after` asks for another one after so many seconds."""
+    """Result of a reconcile; `requeue_after`: reconcile again after this many seconds."""
 
     requeue_after: float | None = None
 
 
 class WorkQueue(Generic[K]):
-    """Keys waiting to be worked on. All methods belong to one event loop."""
+    """Keys that wait to be reconciled. All methods belong to one event loop."""
 
     def __init__(
         self,
@@ -99,18 +100,18 @@ class WorkQueue(Generic[K]):
 
     @property
     def working(self) -> frozenset[K]:
-        """Keys that are being worked on."""
+        """Keys that are being reconciled."""
         return frozenset(self._working)
 
     def add(self, key: K, after: float = 0.0) -> None:
-        """Ask for a reconcile of a key, `after` seconds from now; of several requests the earliest counts."""
+        """Request a reconcile of a key in `after` seconds; of several requests the earliest counts."""
         if after > 0:
             due = self._clock() + after
             if key not in self._ready and key not in self._first and due < self._due.get(key, float("inf")):
                 self._due[key] = due
                 heapq.heappush(self._later, (due, next(self._order), key))
                 if len(self._later) > 2 * len(self._due) + 64:
-                    # Requests that were replaced or fulfilled must not pile up until their time comes.
+                    # Replaced or fulfilled requests must not pile up until they are due.
                     self._later = [entry for entry in self._later if self._due.get(entry[2]) == entry[0]]
                     heapq.heapify(self._later)
                 if (self._waiting or self._waiting_for_urgent) and self._later[0][2] == key:
@@ -129,14 +130,14 @@ class WorkQueue(Generic[K]):
             if urgent or self._ready.available:
                 self._wake_one(urgent=urgent)
             elif self._waiting:
-                # It is held up, and no other key may come that would wake a worker when it no longer is.
+                # The key is held up, and no other key may come that would wake a worker at the end of the hold.
                 self._set_timer()
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
-        """Ask for another reconcile after a failure, not before `at_least` seconds; returns the delay in seconds."""
+        """Request another reconcile after a failure, after at least `at_least` seconds; returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         pause = delay(failures, FIRST_RETRY, LAST_RETRY, self._jitter)
-        # What the server refused together it asked to wait for as long: it must not come back together either.
+        # The server gave the same delay to all that it refused together: spread them.
         wait = spread(at_least, least=1.0, most=1.5, randomness=self._jitter) if at_least else 0.0
         pause = max(pause, wait) + self._retries.take(self._lane(key))
         self._metrics.retries.inc()
@@ -144,11 +145,11 @@ class WorkQueue(Generic[K]):
         return pause
 
     def forget(self, key: K) -> None:
-        """The key's work succeeded: its next failure is a first one again."""
+        """The key's reconcile succeeded: its next failure counts as a first one."""
         self._failures.pop(key, None)
 
     async def get(self, *, urgent: bool = False) -> K:
-        """The next key; `done` must be called with it. Waits until there is one; with `urgent`, until one of these."""
+        """Wait for the next key (with `urgent`: the next urgent key); the caller must pass it to `done`."""
         while True:
             self._mature()
             if (waiting := self._next(urgent=urgent)) is not None:
@@ -170,19 +171,19 @@ class WorkQueue(Generic[K]):
             try:
                 await waiter
             except asyncio.CancelledError:
-                # The key that it was woken for is another's now.
+                # Another worker must handle the key for which this one was woken.
                 if waiter.done() and not waiter.cancelled():
                     if self._first:
                         self._wake_one(urgent=True)
                     if self._ready.available:
                         self._wake_one()
                 elif waiter in idle:
-                    # A key that came right after the cancellation has passed it over, and taken it out.
+                    # A key that was added right after the cancellation has already removed the waiter.
                     idle.remove(waiter)
                 raise
 
     def done(self, key: K) -> None:
-        """The work on a key has ended, well or not."""
+        """The reconcile of a key has ended, with or without success."""
         if key not in self._working:
             return
         del self._working[key]
@@ -199,7 +200,7 @@ class WorkQueue(Generic[K]):
             self.add(key)
 
     async def drain(self, concerns: Callable[[K], bool]) -> None:
-        """Forget the keys concerned and return when none of them is being worked on; new ones must not be added."""
+        """Drop the concerned keys and return when none of them is being reconciled; new ones must not be added."""
         self._drop(concerns)
         while any(concerns(key) for key in self._working):
             self._ended.clear()
@@ -207,7 +208,7 @@ class WorkQueue(Generic[K]):
             self._drop(concerns)
 
     def abort(self, concerns: Callable[[K], bool]) -> None:
-        """End the work on the keys concerned now, and forget them: another replica may be working on them."""
+        """Abort the work on the concerned keys and drop them: another replica may be working on them."""
         self._drop(concerns)
         for key, work in self._works.items():
             if concerns(key) and not work.cancelling():
@@ -222,13 +223,11 @@ class WorkQueue(Generic[K]):
         reserved: int = 0,
         finish_within: float = FINISH_WITHIN,
     ) -> None:
-        """Work with so many workers until cancelled, and some more for urgent keys alone.
+        """Reconcile with `workers` workers until cancelled, plus `urgent_workers` for only urgent keys.
 
-        One lane never has more than `workers` less `reserved` of them, so that other lanes find one that is free.
-
-        A handler's exception is logged and brings its key back.
-
-        When cancelled, no work begins any more, and what is under way may take `finish_within` seconds to end.
+        One lane never uses more than `workers` minus `reserved` of them, so that a free worker remains for other lanes.
+        A handler's exception is logged, and its key comes back.
+        After cancellation no work begins, and work under way has `finish_within` seconds to end.
         """
         self._closing = False
         self._most_of_lane = workers - reserved if reserved else 0
@@ -251,7 +250,7 @@ class WorkQueue(Generic[K]):
             self._report_left(cut_off)
 
     async def _work_always(self, handler: Callable[[K], Awaitable[Result]], *, urgent: bool) -> None:
-        """One worker. Each key has a task of its own: what cancels it, or is left in its context, ends with it."""
+        """One worker. Each key has its own task: a cancellation of it, or changes of its context, end with it."""
         while True:
             key = await self.get(urgent=urgent)
             work = self._start(key, handler)
@@ -263,7 +262,7 @@ class WorkQueue(Generic[K]):
 
     def _start(self, key: K, handler: Callable[[K], Awaitable[Result]]) -> asyncio.Task[None]:
         work = self._works[key] = asyncio.create_task(self._work(key, handler), name=f"work on {key}")
-        # Whatever ends it, and also where it is cancelled before its first step.
+        # However the task ends, even if it is cancelled before its first step.
         work.add_done_callback(lambda _: self.done(key))
         return work
 
@@ -272,7 +271,7 @@ class WorkQueue(Generic[K]):
         try:
             result = await handler(key)
         except KubeError as error:
-            # The API server's answer, not a mistake of this process: it is away, or another writer was faster.
+            # An answer of the API server, not a bug: it is unavailable, or another writer was faster.
             pause = self.retry(key, at_least=error.retry_after or 0.0)
             log.info("again later", reason=error.reason, error=str(error), delay=round(pause, 3))
         except asyncio.CancelledError:
@@ -288,7 +287,7 @@ class WorkQueue(Generic[K]):
                 self.add(key, max(result.requeue_after, 0.001))
 
     def _report_left(self, cut_off: list[str]) -> None:
-        """What is left is read again from STATE, by this replica or the next: the log says why something is late."""
+        """Log the remaining keys, which explains delays: this replica or the next one reads them again from STATE."""
         if not (cut_off or len(self)):
             return
         first = [str(key) for key in itertools.islice(itertools.chain(self._first, self._ready), NAMED)]
@@ -296,7 +295,7 @@ class WorkQueue(Generic[K]):
         say("keys are left at the end", cut_off=cut_off, waiting=len(self), first=first, later=len(self._due))
 
     def _longest(self) -> float:
-        """For how long the work that is under way longest has been."""
+        """Duration of the longest-running work, in seconds."""
         since = next(iter(self._working.values()), None)
         return self._clock() - since if since is not None else 0.0
 
@@ -311,7 +310,7 @@ class WorkQueue(Generic[K]):
             self._again.discard(key)
 
     def _next(self, *, urgent: bool) -> Turns[K] | None:
-        """Where the next key is taken from; None where nothing can be taken, as at the end."""
+        """The queue of the next key; None if no key can be taken, for example at the end."""
         if self._closing:
             return None
         rest = not urgent and self._ready.available
@@ -320,14 +319,14 @@ class WorkQueue(Generic[K]):
         return self._ready if rest else None
 
     def _press(self, lane: str) -> None:
-        """One more urgent key of a lane: the first one makes the rest of the lane wait."""
+        """Count one more urgent key of a lane: the first one holds up the other keys of the lane."""
         self._urgent_of[lane] = count = self._urgent_of.get(lane, 0) + 1
         if count == 1:
             self._holds[lane] = self._clock() + HOLD_WITHIN
             self._park(lane)
 
     def _relax(self, lane: str) -> None:
-        """One urgent key of a lane less: with the last one the rest of the lane goes on."""
+        """Count one urgent key of a lane less: after the last one the other keys of the lane continue."""
         self._urgent_of[lane] -= 1
         if not self._urgent_of[lane]:
             del self._urgent_of[lane]
@@ -348,7 +347,7 @@ class WorkQueue(Generic[K]):
             self._wake_one()
 
     def _park(self, lane: str) -> None:
-        """Pass over a lane while it is held up, or has as many workers as it may have."""
+        """Skip a lane while it is held up or uses as many workers as it may."""
         full = self._most_of_lane and self._busy.get(lane, 0) >= self._most_of_lane
         self._ready.park(lane, bool(lane in self._holds or full))
 
@@ -358,7 +357,7 @@ class WorkQueue(Generic[K]):
                 self._wake_one()
 
     def _wake_one(self, *, urgent: bool = False) -> None:
-        """Wake a worker for a key: for an urgent one rather one that does nothing else."""
+        """Wake a worker for a key; for an urgent key preferably one that handles only urgent keys."""
         for idle in (self._waiting_for_urgent, self._waiting) if urgent else (self._waiting,):
             while idle:
                 waiter = idle.popleft()
@@ -367,7 +366,7 @@ class WorkQueue(Generic[K]):
                     return
 
     def _mature(self) -> None:
-        """Move what is due to the ready keys, and hold up nothing any longer than it may be."""
+        """Move due keys to the ready ones, and end expired holds."""
         now = self._clock()
         while self._holds and next(iter(self._holds.values())) <= now:
             lane, _ = self._holds.popitem(last=False)
@@ -382,7 +381,7 @@ class WorkQueue(Generic[K]):
             heapq.heappop(self._later)
 
     def _set_timer(self) -> None:
-        """Wake up when the next key is due, and when what is held up is held no longer."""
+        """Set the timer for the next due key or the end of the next hold."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
