@@ -300,7 +300,7 @@ class KubeClient:
     async def replace(
         self, resource: Resource, obj: KubeObject, *, subresource: str = "", dry_run: bool = False
     ) -> KubeObject:
-        """Update the whole object; its `metadata.resourceVersion` is the precondition (Conflict)."""
+        """Replace the whole object; its `metadata.resourceVersion` is the precondition (Conflict)."""
         key = key_of(obj)
         path = resource.path(key.namespace, key.name, subresource)
         query = self._query(dry_run=dry_run)

@@ -69,9 +69,9 @@ def missing(desired: KubeObject, observed: KubeObject) -> str:
 def drop_foreign(desired: KubeObject, observed: KubeObject) -> KubeObject:
     """A copy of `observed` without the undesired entries of lists that `desired` has.
 
-    For a replace after an apply: another manager's entries stay after an apply, also in a list that we own,
-    because an apply removes only what we added. What is missing is not added, nothing else is changed, and shared
-    lists (finalizers, owner references) are left alone.
+    For a replace after an apply: an apply removes only entries that this manager added, so entries of another manager
+    stay, even in a list that this manager owns. Missing entries are not added, nothing else changes, and shared lists
+    (finalizers, owner references) stay as they are.
     """
     result: KubeObject = _drop(desired, observed, "")
     return result
@@ -89,7 +89,7 @@ def _missing_in_object(desired: dict[str, Any], observed: dict[str, Any], path: 
     for key, value in desired.items():
         there = observed.get(key)
         if value is None or (type(there) is type(value) and there == value):
-            # So most parts come back. As in lists: 1 and true within them are equal in Python alone.
+            # Usual case. As in lists: only Python considers 1 and true in them equal.
             continue
         inner = f"{path}.{key}" if path else key
         if there is None:
@@ -102,7 +102,7 @@ def _missing_in_object(desired: dict[str, Any], observed: dict[str, Any], path: 
 
 def _missing_in_list(desired: list[Any], observed: list[Any], path: str, key: str, *, amounts: bool) -> str:
     if desired == observed:
-        # So most lists come back; 1 and true are equal in Python alone: no field of Kubernetes takes both.
+        # Usual case. Only Python considers 1 and true equal: no field of Kubernetes accepts both.
         return ""
     shared = _is_shared(path, key)
     if not shared and len(desired) != len(observed):
