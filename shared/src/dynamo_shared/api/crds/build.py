@@ -1,4 +1,4 @@
-"""Definitions of kinds, and the structural schemas of their types, by name."""
+"""Definitions of kinds by name, and the structural schemas of their types."""
 
 import re
 from functools import cache
@@ -13,22 +13,22 @@ _BY_KIND: dict[str, Definition] = {definition.kind: definition for definition in
 
 
 def definition_of(kind: str) -> Definition:
-    """Definition of a kind; KeyError where the platform defines none of that name."""
+    """Definition of a kind; KeyError if the platform does not define the kind."""
     return _BY_KIND[kind]
 
 
 @cache
 def schema_of(resource: Resource) -> Schema:
-    """Structural schema of a kind in one version. It is shared: read it, never change it.
+    """Structural schema of a kind in one version. The result is shared: do not change it.
 
-    Where it embeds a type of Kubernetes, `x-dynamo-embedded` names it: {"type": its name in the cluster's OpenAPI
-    document, "optional": paths below it whose `required` does not hold here}. KeyError for an unknown resource.
+    If it embeds a type of Kubernetes, `x-dynamo-embedded` names it: {"type": its name in the cluster's OpenAPI
+    document, "optional": paths below it whose `required` does not apply here}. KeyError for an unknown resource.
     """
     definition = definition_of(resource.kind).at(resource.version)
     if definition.resource != resource:
         raise KeyError(resource)
     schema = structural_schema(definition.model)
-    # The API server checks these three itself, and wants to see no more of them.
+    # The API server validates these three itself, and accepts no further schema for them.
     schema["properties"] |= {
         "apiVersion": {"type": "string", "description": f"{resource.api_version}."},
         "kind": {"type": "string", "description": f"{resource.kind}."},
@@ -44,7 +44,9 @@ def schema_of(resource: Resource) -> Schema:
 
 
 def at(schema: Schema, path: str) -> Schema:
-    """The part of a schema at a path in inventory form, such as `spec.services{}.envs[].name`; KeyError where none is."""
+    """The part of a schema at a path in inventory form, such as `spec.services{}.envs[].name`; KeyError if there is
+    none.
+    """
     for step in re.findall(r"[^.{}\[\]]+|\{\}|\[\]", path):
         match step:
             case "{}":

@@ -1,4 +1,4 @@
-"""Rules of a schema as one function over a value, which visits only what has rules."""
+"""All rules of a schema as one function of a value, which visits only parts with rules."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -7,11 +7,11 @@ from dynamo_shared.api.crds.structural import Schema
 from dynamo_shared.api.rules import Location, twin
 
 Check = Callable[[Any, Location], Iterator[tuple[Location, str]]]
-"""From a value and where it is to the rules that it breaks: where, and what is wrong."""
+"""Takes a value and its location, and yields its violations: the location and the message."""
 
 
 def checks(schema: Schema) -> Check | None:
-    """Python twins of the rules in a schema; None where it has none. A value of a wrong type has no rules."""
+    """Python equivalents of the rules in a schema; None if it has none. Values of a wrong type are skipped."""
     match schema.get("type"):
         case "array":
             return _of_list(schema)

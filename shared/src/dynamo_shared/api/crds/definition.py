@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition is made of: names, and for each version its type and how kubectl shows it."""
+"""Content of a CustomResourceDefinition: names, and for each version its type and its columns in kubectl."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -20,7 +20,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Paths of desired and of present replicas and of the pods' selector, for `kubectl scale` and autoscalers."""
+    """Paths of the desired replicas, the current replicas and the pods' selector, for `kubectl scale` and autoscalers."""
 
     desired: str
     present: str
@@ -34,14 +34,14 @@ class VersionDefinition:
     resource: Resource
     model: type[BaseModel]
     columns: tuple[Column, ...]
-    #: Whether objects are stored in this version; one version of a kind is.
+    #: Whether objects are stored in this version; exactly one version of a kind is stored.
     storage: bool = True
     scale: Scale | None = None
-    #: Whether the status is written apart from the spec.
+    #: Whether the status is a subresource.
     status: bool = True
 
     def unchanged_in(self, version: str) -> Self:
-        """The same under the name of another version, in which objects are not stored."""
+        """The same with the name of another version, in which objects are not stored."""
         resource = self.resource.at(version)
         only: Any = Literal[resource.api_version]
         model = create_model(
@@ -52,19 +52,19 @@ class VersionDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A kind: how it is called for short, and its versions, the newest last."""
+    """A kind: its short names, and its versions, the newest last."""
 
     short_names: tuple[str, ...]
     versions: tuple[VersionDefinition, ...]
 
     @property
     def resource(self) -> Resource:
-        """The kind in the version that is stored."""
+        """The kind in its stored version."""
         return next(version.resource for version in self.versions if version.storage)
 
     @property
     def is_converted(self) -> bool:
-        """Whether its versions differ in more than their name, so that a webhook converts them."""
+        """Whether its versions differ in more than their names, so that a webhook converts them."""
         return len(self.versions) > 1 and self.resource not in UNCHANGED_IN_V1BETA1
 
     @property
@@ -73,7 +73,7 @@ class Definition:
         return self.resource.kind
 
     def at(self, version: str) -> VersionDefinition:
-        """One version by its name; KeyError where the kind has none of it."""
+        """One version by its name; KeyError if the kind does not have it."""
         for each in self.versions:
             if each.resource.version == version:
                 return each

@@ -1,4 +1,4 @@
-"""Every kind of the platform with its versions, and what `kubectl get` shows of it."""
+"""All kinds of the platform with their versions, and their columns in `kubectl get`."""
 
 from dynamo_shared.api import legacy, resources, v1alpha1, v1beta1
 from dynamo_shared.api.crds.definition import Column, Definition, Scale, VersionDefinition
@@ -15,8 +15,8 @@ _BACKEND = Column("Backend", ".spec.backendFramework", "Inference engine of the 
 _MODEL = Column("Model", ".spec.model", "Model to serve")
 _AGE = Column("Age", ".metadata.creationTimestamp", "Time since creation", type="date")
 
-# No field is behind these paths. They make `kubectl scale dgd` a request that reaches admission, which refuses it and
-# says what to scale instead; without them the answer would be that there is no such resource.
+# These paths have no fields. They make `kubectl scale dgd` a request that reaches admission, which refuses it and names
+# the object to scale instead; without the paths the API server would answer that there is no such resource.
 _REFUSED_SCALE = Scale(".spec.replicas", ".status.replicas")
 GRAPH = Definition(
     ("dgd",),
@@ -49,7 +49,7 @@ COMPONENT = Definition(
                 _AGE,
             ),
             storage=False,
-            # Beyond the reference: a component that stands alone is scaled like a Deployment.
+            # The reference does not have this: a component deployment without a graph is scaled like a Deployment.
             scale=Scale(".spec.replicas", ".status.service.replicas"),
         ),
         VersionDefinition(
@@ -124,7 +124,9 @@ REQUEST = Definition(
 
 
 def _of_both_versions(short_names: tuple[str, ...], stored: VersionDefinition) -> Definition:
-    """A kind whose v1beta1 has the shape of v1alpha1, which stays the stored one: workers and older releases write it."""
+    """A kind whose v1beta1 has the same fields as v1alpha1. v1alpha1 stays the stored version, because workers and
+    older releases write it.
+    """
     return Definition(short_names, (stored, stored.unchanged_in("v1beta1")))
 
 

@@ -1,4 +1,4 @@
-"""What the API server drops of an object because the definition of its kind does not have it."""
+"""Fields that the API server removes from an object because its CRD does not define them."""
 
 from typing import Any
 
@@ -8,9 +8,10 @@ from dynamo_shared.api.rules import Location
 
 
 def pruned(value: Any, schema: Schema) -> tuple[Any, list[Location]]:
-    """The value as the API server stores it by a structural schema, and the places of what it drops, in document order.
+    """The value as the API server stores it with a structural schema, and the locations of removed fields, in document
+    order.
 
-    A null says nothing, so that it is not a loss. What is not of the schema's type stays: that is for validation.
+    A removed null is not reported. Values of a wrong type stay: validation reports them.
     """
     lost: list[Location] = []
     return _pruned(value, schema, (), lost), lost

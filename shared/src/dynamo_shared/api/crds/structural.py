@@ -1,7 +1,7 @@
-"""From a pydantic model to a structural schema, the form of OpenAPI v3 that CustomResourceDefinitions demand.
+"""Converts a pydantic model to a structural schema, the form of OpenAPI v3 that CustomResourceDefinitions require.
 
-References are put in place, a field that may be None simply is optional (the API server prunes nulls), and what
-pydantic says that has no place in a structural schema is dropped or, where it would change the meaning, refused.
+References are inlined, and a field that may be None is optional (the API server prunes nulls). Keywords of pydantic
+that a structural schema cannot have are dropped, or refused if the meaning would change.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ _KEPT = (
     "required",
 )
 _DROPPED = frozenset({"title", "$defs"})
-#: Bounds that a format has anyway.
+#: Bounds that a format implies.
 _BOUNDS = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (32, 64)}
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
@@ -49,7 +49,7 @@ def _convert(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
         if key.startswith("x-kubernetes-") or key == EMBEDDED:
             result[key] = value
         elif key == "properties":
-            # The server drops an empty one, and every `kubectl apply` would then find a change.
+            # The API server drops an empty value, and every `kubectl apply` would then detect a change.
             if value:
                 result[key] = {name: _convert(each, definitions, f"{path}.{name}") for name, each in value.items()}
         elif key == "items":
@@ -75,7 +75,7 @@ def _goes_without_saying(key: str, node: Schema) -> bool:
 
 
 def _resolve(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
-    """Put a reference in place and take null out of a choice; what stands next to them wins, such as the description."""
+    """Inline a reference and remove null from a choice; keys next to them, such as the description, take precedence."""
     while "$ref" in node or ("anyOf" in node and not node.get(_INT_OR_STRING)):
         siblings = dict(node)
         if "$ref" in siblings:

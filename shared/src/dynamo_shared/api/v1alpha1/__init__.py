@@ -1,4 +1,4 @@
-"""API version v1alpha1: services in a map. v1beta1 is what services work with; this is read, and converted."""
+"""API version v1alpha1: services in a map. It is read and converted; services work with v1beta1."""
 
 from dynamo_shared.api.v1alpha1.checkpoint import DynamoCheckpoint, DynamoCheckpointSpec, identity_of, parse_checkpoint
 from dynamo_shared.api.v1alpha1.component_deployment import DynamoComponentDeployment

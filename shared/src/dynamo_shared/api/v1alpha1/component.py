@@ -1,4 +1,4 @@
-"""A service of a graph in v1alpha1: what DGD services and DCD specs have in common."""
+"""A service of a graph in v1alpha1: the fields that services of DGDs and specs of DCDs share."""
 
 from pydantic import ConfigDict, Field
 
@@ -24,9 +24,9 @@ from dynamo_shared.api.v1beta1.provider_override import ProviderOverride
 
 
 class Multinode(ApiModel):
-    """Spreads each replica over several nodes."""
+    """Runs each replica on several nodes."""
 
-    # Required although it has a default, as the API server fills it in before it checks.
+    # Required although it has a default: the API server sets it before it validates.
     model_config = ConfigDict(json_schema_extra={"required": ["nodeCount"]})
 
     node_count: Int32 = Field(default=2, ge=2)
@@ -43,33 +43,33 @@ class ModelReference(ApiModel):
 
 
 class EppConfig(ApiModel):
-    """Configuration of the endpoint picker: in a ConfigMap of the user's, or in place."""
+    """Configuration of the endpoint picker: in a ConfigMap of the user, or inline."""
 
     config_map_ref: ConfigMapKey | None = None
-    """ConfigMap that holds the configuration."""
+    """ConfigMap with the configuration."""
     config: InlinePickerConfig | None = None
-    """The configuration itself; a ConfigMap is made of it."""
+    """The inline configuration; the platform creates a ConfigMap from it."""
 
 
 class ServiceSpec(ApiModel):
     """A service of a graph."""
 
     component_type: str | None = None
-    """frontend, worker, prefill, decode, planner or epp: decides ports, probes and variables; others run as they are."""
+    """frontend, worker, prefill, decode, planner or epp: sets ports, probes and variables; others run unchanged."""
     sub_component_type: str | None = None
-    """prefill or decode, for a worker that does one of these only."""
+    """prefill or decode, for a worker that does only one of them."""
     service_name: str | None = None
-    """Name of the service in its graph; the key in spec.services decides."""
+    """Name of the service in its graph; the key in spec.services takes precedence."""
     runtime_version_override: RuntimeVersionOverride | None = None
-    """Version of the Dynamo runtime in the service's image, such as 1.5.0, where its tag does not say it; the image stays."""
+    """Version of the Dynamo runtime in the service's image, such as 1.5.0, if its tag does not state it."""
     replicas: Int32 | None = Field(default=None, ge=0)
-    """Desired replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
+    """Desired replicas; 1 if nothing else sets them. A multi-node replica is a group of pods."""
     min_available: Int32 | None = Field(default=None, ge=1)
-    """Replicas that Grove starts together, and replaces together where fewer are left; 1 by default. It cannot be changed."""
+    """Replicas that Grove starts together, and replaces together if fewer are left; 1 by default. It is immutable."""
     multinode: Multinode | None = None
-    """Spreads each replica over several nodes."""
+    """Runs each replica on several nodes."""
     roles: list[ComponentRole] | None = Field(default=None, json_schema_extra={**ROLES_BY_NAME})
-    """Leader and worker of a replica that spans nodes, where its author names them; both, or leave it out."""
+    """Leader and worker of a replica that spans nodes, if the user describes them; either both or none."""
     resources: ServiceResources | None = None
     """Resources of the engine's container."""
     envs: list[EnvVar] | None = None
@@ -91,27 +91,27 @@ class ServiceSpec(ApiModel):
     frontend_sidecar: FrontendSidecar | None = None
     """A frontend that runs next to the engine in each pod."""
     annotations: StringMap | None = None
-    """Annotations of the service's objects; those of the pods are in extraPodMetadata."""
+    """Annotations of the service's objects; extraPodMetadata has those of the pods."""
     labels: StringMap | None = None
-    """Labels of the service's objects; those of the pods are in extraPodMetadata."""
+    """Labels of the service's objects; extraPodMetadata has those of the pods."""
     ingress: IngressSpec | None = None
-    """How the service is reached from outside the cluster."""
+    """Exposes the service outside the cluster."""
     model_ref: ModelReference | None = None
-    """Model that the service serves; makes it reachable for DynamoModels."""
+    """Model that the service serves; DynamoModels select the service by it."""
     epp_config: EppConfig | None = None
     """Configuration of the endpoint picker; required with componentType epp."""
     scaling_adapter: ScalingAdapter | None = None
     """Whether an autoscaler or the planner owns the replicas, through an adapter."""
     autoscaling: ServiceAutoscaling | None = None
-    """An autoscaler that writes to the service's adapter; ignored where it has none."""
+    """An autoscaler that writes to the service's adapter; ignored without an adapter."""
     dynamo_namespace: str | None = None
-    """Requested Dynamo namespace; ignored, as it follows from namespace and graph."""
+    """Requested Dynamo namespace; ignored, because it follows from the namespace and the graph."""
     global_dynamo_namespace: Bool | None = None
     """Puts the service into the Dynamo namespace that all graphs share."""
     topology_constraint: ComponentTopologyConstraint | None = None
-    """Keeps the service's pods close together; narrower than the graph's constraint."""
+    """Places the service's pods close together; not wider than the graph's constraint."""
     provider_override: ProviderOverride | None = None
-    """Topology constraint of the service's pods, in the words of Grove; only in a graph."""
+    """Topology constraint of the service's pods, in Grove's own fields; only in a graph."""
     gpu_memory_service: ServiceGpuMemory | None = None
     """Weights in GPU memory that engines share. Experimental."""
     failover: Failover | None = None

@@ -17,11 +17,11 @@ class DynamoComponentDeploymentSpec(ServiceSpec):
     service_name: str | None = None
     """Name of the component in its graph; metadata.name by default."""
     backend_framework: BackendFramework | None = None
-    """Inference engine; detected from the command where absent. It cannot be changed later."""
+    """Inference engine; by default detected from the command. It cannot be changed later."""
 
 
 class DynamoComponentDeployment(ApiModel):
-    """One component of a graph: a frontend, a kind of worker, a planner or an endpoint picker."""
+    """One component of a graph: a frontend, workers of one type, a planner or an endpoint picker."""
 
     api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
     kind: Literal["DynamoComponentDeployment"] = "DynamoComponentDeployment"

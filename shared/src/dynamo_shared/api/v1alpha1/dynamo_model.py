@@ -8,23 +8,23 @@ from dynamo_shared.api.v1alpha1.enums import ModelType
 
 
 class ModelSource(ApiModel):
-    """Where an adapter comes from."""
+    """Source of an adapter."""
 
     uri: str
-    """s3://bucket/path, hf://organization/name for Hugging Face, or file:///path that the workers have."""
+    """s3://bucket/path, hf://organization/name for Hugging Face, or file:///path in the workers' pods."""
 
 
 class DynamoModelSpec(ApiModel):
-    """The model, and what it belongs to."""
+    """The model and its base model."""
 
     model_name: str
-    """Name that clients ask for."""
+    """Model name that clients request."""
     base_model_name: str
-    """Base model, as modelRef of components names it; it finds the endpoints, and cannot be changed later."""
+    """Base model, as in modelRef of components; endpoints are selected by it. It cannot be changed later."""
     model_type: ModelType = ModelType.BASE
-    """base, lora or adapter; lora is loaded into the workers. It cannot be changed later."""
+    """base, lora or adapter; workers load lora. It cannot be changed later."""
     source: ModelSource | None = None
-    """Where an adapter comes from; required for lora."""
+    """Source of an adapter; required for lora."""
 
 
 class ModelEndpoint(ApiModel):
@@ -35,18 +35,18 @@ class ModelEndpoint(ApiModel):
     pod_name: str | None = None
     """Pod of the worker."""
     ready: Bool
-    """Whether it serves the model: always of a base model, of an adapter once it has said that it is loaded."""
+    """Whether it serves the model: a base model always, an adapter after the worker has reported that it is loaded."""
 
 
 class DynamoModelStatus(ApiModel):
-    """Where a model is served."""
+    """Endpoints of a model."""
 
     endpoints: list[ModelEndpoint] | None = None
     """Workers that serve the base model and are ready."""
     ready_endpoints: Int
-    """Workers that serve the model: of an adapter, those that have it loaded."""
+    """Number of workers that serve the model; for an adapter, of workers that have loaded it."""
     total_endpoints: Int
-    """Workers that serve the base model and are ready, counted."""
+    """Number of workers that serve the base model and are ready."""
     conditions: list[StatusCondition] | None = None
     """Aspects of the state: EndpointsReady, ServicesFound."""
 
@@ -58,6 +58,6 @@ class DynamoModel(ApiModel):
     kind: Literal["DynamoModel"] = "DynamoModel"
     metadata: ObjectMeta
     spec: DynamoModelSpec | None = None
-    """The model, and what it belongs to."""
+    """The model and its base model."""
     status: DynamoModelStatus | None = None
-    """Where the model is served, written by the platform."""
+    """Endpoints of the model, written by the platform."""

@@ -1,17 +1,17 @@
-"""Closed sets of words in v1alpha1; those that v1beta1 shares stand there."""
+"""Enums of v1alpha1; v1beta1 defines the shared ones."""
 
 from enum import StrEnum
 
 
 class SharingMode(StrEnum):
-    """Whether engines that share GPU memory live in one pod or in several."""
+    """Whether engines that share GPU memory are in one pod or in several."""
 
     INTRA_POD = "intraPod"
     INTER_POD = "interPod"
 
 
 class RequestBackend(StrEnum):
-    """Inference engine that a request asks for; auto leaves the choice to profiling."""
+    """Inference engine of a request; with auto, profiling selects it."""
 
     AUTO = "auto"
     VLLM = "vllm"
@@ -20,7 +20,7 @@ class RequestBackend(StrEnum):
 
 
 class RequestState(StrEnum):
-    """How far a request is."""
+    """Progress of a request."""
 
     INITIALIZING = "Initializing"
     PENDING = "Pending"
@@ -32,7 +32,7 @@ class RequestState(StrEnum):
 
 
 class ModelType(StrEnum):
-    """What a DynamoModel names: weights of their own, or an adapter of a base model."""
+    """What a DynamoModel names: a base model, or an adapter of one."""
 
     BASE = "base"
     LORA = "lora"
@@ -40,7 +40,7 @@ class ModelType(StrEnum):
 
 
 class CheckpointPhase(StrEnum):
-    """How far a checkpoint is."""
+    """Progress of a checkpoint."""
 
     PENDING = "Pending"
     CREATING = "Creating"
@@ -49,7 +49,7 @@ class CheckpointPhase(StrEnum):
 
 
 class StorageType(StrEnum):
-    """Where the bytes of a checkpoint are."""
+    """Type of storage of a checkpoint."""
 
     PVC = "pvc"
     S3 = "s3"

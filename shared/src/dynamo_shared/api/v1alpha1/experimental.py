@@ -9,21 +9,21 @@ from dynamo_shared.api.v1beta1.experimental import CheckpointPolicies, ClientCon
 
 
 class CheckpointIdentity(v1beta1.CheckpointIdentity):
-    """What makes two checkpoints the same."""
+    """Properties that identify a checkpoint."""
 
     model: str
-    """Model that is loaded."""
+    """Model that the engine loads."""
 
 
 class ComponentCheckpoint(CheckpointPolicies):
     """Checkpoint that pods of a service start from."""
 
     enabled: Bool = False
-    """Starts pods from the checkpoint; alone it has one taken of the component itself."""
+    """Starts pods from the checkpoint; without checkpointRef and identity, takes one of the component itself."""
     mode: v1beta1.CheckpointMode = v1beta1.CheckpointMode.AUTO
-    """Auto makes a missing DynamoCheckpoint, Manual waits for one."""
+    """Auto creates a missing DynamoCheckpoint, Manual waits for one."""
     checkpoint_ref: str | None = None
-    """Name of a DynamoCheckpoint or a PodSnapshot in the same namespace; wins over identity."""
+    """Name of a DynamoCheckpoint or a PodSnapshot in the same namespace; takes precedence over identity."""
     identity: CheckpointIdentity | None = None
     """Identity of a DynamoCheckpoint."""
 
@@ -36,22 +36,22 @@ class GpuMemoryService(ApiModel):
     mode: SharingMode = SharingMode.INTRA_POD
     """intraPod runs it next to the engine, interPod in a pod of its own."""
     device_class_name: str = "gpu.nvidia.com"
-    """DeviceClass that the GPUs are claimed from."""
+    """DeviceClass of the claims for the GPUs."""
 
 
 class ServiceGpuMemory(GpuMemoryService):
     """Keeps model weights in GPU memory outside the engine, so that an engine restarts without loading them."""
 
     extra_client_containers: ClientContainers | None = None
-    """Other containers of the pod that use it, and share its GPUs; with intraPod only."""
+    """Other containers of the pod that use it, and share its GPUs; only with intraPod."""
 
 
 class Failover(ApiModel):
     """Keeps further engines ready to take over."""
 
     enabled: Bool
-    """Runs them; needs gpuMemoryService of the same mode."""
+    """Runs them; needs gpuMemoryService with the same mode."""
     mode: SharingMode = SharingMode.INTRA_POD
-    """intraPod keeps them in the same pod, interPod in others."""
+    """intraPod runs them in the same pod, interPod in other pods."""
     num_shadows: Int32 = Field(default=1, ge=1)
-    """Engines that wait."""
+    """Number of standby engines."""

@@ -19,37 +19,37 @@ MAX_CLAIMS = 100
 
 
 class GraphTopologyConstraint(ApiModel):
-    """Keeps the pods of a graph close together."""
+    """Places the pods of a graph close together."""
 
     topology_profile: str = Field(min_length=1)
-    """ClusterTopologyBinding that defines the domains; with Grove before 0.1.0-alpha.11 ClusterTopology."""
+    """ClusterTopologyBinding that defines the domains; before Grove 0.1.0-alpha.11 the ClusterTopology."""
     pack_domain: PackDomain | None = None
-    """Topology domain that all pods must share; absent, each service names its own."""
+    """Topology domain that all pods must share; if absent, each service sets its own."""
 
 
 class DynamoGraphDeploymentSpec(ApiModel):
     """Desired graph."""
 
     backend_framework: BackendFramework | None = None
-    """Inference engine of the workers; detected from their commands where absent. It cannot be changed later."""
+    """Inference engine of the workers; by default detected from their commands. It cannot be changed later."""
     services: Annotated[dict[str, ServiceSpec], Field(max_length=MAX_COMPONENTS)] | None = None
     """Services of the graph by name, at most 25. Their names cannot be changed later."""
     envs: list[EnvVar] | None = None
-    """Environment variables for the engine's containers of all services and for frontend sidecars; their own win."""
+    """Environment variables for engine containers of all services and frontend sidecars; their own take precedence."""
     labels: StringMap | None = None
-    """Labels for the pods of all services; a service's own win."""
+    """Labels for the pods of all services; a service's own take precedence."""
     annotations: StringMap | None = None
-    """Annotations for the pods of all services; a service's own win."""
+    """Annotations for the pods of all services; a service's own take precedence."""
     priority_class_name: str | None = None
-    """PriorityClass of the graph's pods; a pod template's own wins. With Grove, of the gangs that its pods are placed in."""
+    """PriorityClass of the graph's pods, unless a pod template sets another; with Grove, of its gangs of pods."""
     pvcs: Annotated[list[VolumeClaim], Field(max_length=MAX_CLAIMS)] | None = None
     """PersistentVolumeClaims of the graph, at most 100; volumeMounts of services refer to them."""
     restart: Restart | None = None
     """Restarts the pods when its id changes."""
     topology_constraint: GraphTopologyConstraint | None = None
-    """Keeps the graph's pods close together."""
+    """Places the graph's pods close together."""
     provider_override: ProviderOverride | None = None
-    """Topology constraint of the graph's pods, in the words of Grove."""
+    """Topology constraint of the graph's pods, in Grove's own fields."""
     experimental: GraphExperimental | None = None
     """Features of the graph that may change without notice."""
 

@@ -1,4 +1,4 @@
-"""Where v1alpha1 has what v1beta1, or an early release, calls otherwise: for people whose manifest is half of each."""
+"""The v1alpha1 equivalents of fields of v1beta1 and early releases, for messages about manifests that mix versions."""
 
 MOVED = {
     "components": "v1alpha1 has a map, services, whose keys are the names",
@@ -10,11 +10,11 @@ MOVED = {
     "compilationCache": "v1alpha1 has it in volumeMounts, with useAsCompilationCache: true",
     "experimental": "v1alpha1 has its fields on the service itself, each with enabled: true",
     "clusterTopologyName": "v1alpha1 calls it topologyProfile",
-    # Of Dynamo 0.3, and of 0.3 to 0.5.
+    # From Dynamo 0.3, and from 0.3 to 0.5.
     "nvidia.com/gpu": "v1alpha1 calls it gpu",
     "pvc": "v1alpha1 has name and create in pvcs of the graph, and name and mountPoint in volumeMounts of the service",
 }
-"""Other name to what to write instead, in graphs and components."""
+"""What to write instead of another name, in graphs and components."""
 
 MOVED_IN_REQUESTS = {
     "sla": "v1alpha1 has it in profilingConfig.config",
@@ -26,7 +26,7 @@ MOVED_IN_REQUESTS = {
     "image": "v1alpha1 calls it profilingConfig.profilerImage",
     "searchStrategy": "v1alpha1 has none",
 }
-"""Newer name to what to write instead, in requests."""
+"""What to write instead of a newer name, in requests."""
 
 MOVED_IN_ADAPTERS = {"componentName": "v1alpha1 calls it serviceName"}
-"""Newer name to what to write instead, in scaling adapters."""
+"""What to write instead of a newer name, in scaling adapters."""

@@ -1,4 +1,4 @@
-"""Parts of a v1alpha1 service that say something about its pods, which v1beta1 has in one pod template."""
+"""Parts of a v1alpha1 service for its pods; v1beta1 has them in one pod template."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class ResourceAmounts(ApiModel):
     gpu: str | None = None
     """Number of GPUs, such as "1"."""
     gpu_type: str | None = None
-    """Resource name that the GPUs are asked for by; nvidia.com/gpu by default."""
+    """Resource name of the GPUs; nvidia.com/gpu by default."""
     custom: StringMap | None = None
     """Amounts of other resources by name, such as rdma/ib."""
 
@@ -29,9 +29,9 @@ class ServiceResources(ApiModel):
     """Resources of the engine's container."""
 
     limits: ResourceAmounts | None = None
-    """What the container may use at most."""
+    """Limits of the container."""
     requests: ResourceAmounts | None = None
-    """What the container is sure to get, and scheduled by."""
+    """Requests of the container, which the scheduler reserves."""
     claims: list[ResourceClaim] | None = None
     """Claims of dynamic resource allocation that the container uses."""
 
@@ -51,7 +51,7 @@ class FrontendSidecar(ApiModel):
     image: str
     """Image of the frontend."""
     args: list[str] | None = None
-    """Arguments of the frontend, instead of the default ones."""
+    """Arguments of the frontend, instead of the default arguments."""
     envs: list[EnvVar] | None = None
     """Environment variables of the frontend."""
     env_from_secret: str | None = None
@@ -63,7 +63,7 @@ class FrontendSidecar(ApiModel):
     "size must be set and above 0, unless disabled is true",
 )
 def shared_memory_has_a_size(value: dict[str, Any]) -> Violations:
-    """Shared memory is switched off, or has some size. The server reads a size of quotation marks only."""
+    """Shared memory is disabled, or has a size above zero. The API server reads only sizes in quotation marks."""
     if value.get("disabled") is True:
         return
     size = value.get("size")
@@ -81,20 +81,20 @@ class SharedMemory(ApiModel):
     model_config = ConfigDict(json_schema_extra=validations(shared_memory_has_a_size))
 
     disabled: Bool | None = None
-    """Leaves the pods without shared memory of their own."""
+    """Disables the platform's shared memory for the pods."""
     size: Quantity | None = None
-    """Size of it, such as 16Gi; required unless disabled."""
+    """Size, such as 16Gi; required unless disabled."""
 
 
 class VolumeMount(ApiModel):
-    """Where a volume is mounted in the engine's container."""
+    """Mount of a volume in the engine's container."""
 
     name: str
     """PersistentVolumeClaim in the same namespace, such as one of spec.pvcs."""
     mount_point: str | None = None
-    """Path in the container; for a compilation cache the engine's own by default."""
+    """Path in the container; by default, the engine's own path for a compilation cache."""
     use_as_compilation_cache: Bool = False
-    """Keeps compiled kernels there from one start to the next."""
+    """Caches compiled kernels there between starts."""
 
 
 @rule(
@@ -103,7 +103,7 @@ class VolumeMount(ApiModel):
     "create needs size, storageClass and volumeAccessMode",
 )
 def created_claims_are_complete(value: dict[str, Any]) -> Violations:
-    """A claim that the platform makes is described in full."""
+    """A claim that the platform creates needs all these fields."""
     if value.get("create") is True:
         missing = [name for name in ("size", "storageClass", "volumeAccessMode") if name not in value]
         if missing:
@@ -118,10 +118,10 @@ class VolumeClaim(ApiModel):
     name: str
     """Name of the claim."""
     create: Bool | None = None
-    """Makes the claim where it does not exist; needs size, storageClass and volumeAccessMode."""
+    """Creates the claim if it does not exist; needs size, storageClass and volumeAccessMode."""
     size: Quantity | None = None
-    """Size of a claim to make."""
+    """Size of a claim to create."""
     storage_class: str | None = None
-    """StorageClass of a claim to make."""
+    """StorageClass of a claim to create."""
     volume_access_mode: str | None = None
-    """Access mode of a claim to make, such as ReadWriteMany."""
+    """Access mode of a claim to create, such as ReadWriteMany."""

@@ -1,4 +1,4 @@
-"""DynamoGraphDeploymentRequest in v1alpha1: sizing and times are in a free-form profiling configuration."""
+"""DynamoGraphDeploymentRequest in v1alpha1: hardware and latency targets are in a free-form profiling configuration."""
 
 from typing import Annotated, Literal
 
@@ -23,9 +23,9 @@ class JobResources(ApiModel):
     """Resources of the profiler's container."""
 
     limits: dict[str, Quantity] | None = None
-    """What the container may use at most, by resource."""
+    """Limits of the container, by resource."""
     requests: dict[str, Quantity] | None = None
-    """What the container is sure to get, by resource."""
+    """Requests of the container, by resource."""
     claims: (
         Annotated[
             list[NamedResourceClaim],
@@ -40,23 +40,23 @@ class ProfilingConfigSpec(ApiModel):
     """How to profile."""
 
     profiler_image: str
-    """Image of the profiling job."""
+    """Image of the profiling Job."""
     config: FreeForm | None = None
     """Configuration of the profiler: sla, hardware, deployment, engine, planner."""
     config_map_ref: ConfigReference | None = None
     """ConfigMap with a graph to start from."""
     output_pvc: str | None = Field(default=None, alias="outputPVC")
-    """PersistentVolumeClaim that keeps the profiler's files."""
+    """PersistentVolumeClaim for the profiler's files."""
     resources: JobResources | None = None
     """Resources of the profiler's container."""
     tolerations: list[Toleration] | None = None
-    """Tolerations of the profiling job's pod."""
+    """Tolerations of the profiling Job's pod."""
     node_selector: StringMap | None = None
-    """Labels of nodes that may run the profiling job."""
+    """Node labels that the profiling Job's pod requires."""
 
 
 class DeploymentOverrides(ApiModel):
-    """Metadata and images of the graph that profiling finds."""
+    """Metadata and images of the generated graph."""
 
     name: str | None = None
     """Name of the graph."""
@@ -71,7 +71,7 @@ class DeploymentOverrides(ApiModel):
 
 
 class DynamoGraphDeploymentRequestSpec(ApiModel):
-    """What to serve, and how to find the graph for it. It cannot be changed from the start of profiling on."""
+    """Model, and how to profile it. It cannot be changed after profiling starts."""
 
     model: str
     """Model to serve: its name on Hugging Face, or its path."""
@@ -80,11 +80,11 @@ class DynamoGraphDeploymentRequestSpec(ApiModel):
     profiling_config: ProfilingConfigSpec
     """How to profile."""
     auto_apply: Bool = False
-    """Deploys the graph once it is generated; otherwise it waits in status.generatedDeployment."""
+    """Deploys the graph when it is generated; if false, the graph waits in status.generatedDeployment."""
     deployment_overrides: DeploymentOverrides | None = None
     """Metadata and images of the graph."""
     enable_gpu_discovery: Bool = True
-    """Finds out about the cluster's GPUs."""
+    """Discovers the cluster's GPUs."""
     use_mocker: Bool = False
     """Deploys simulated engines, which need no GPU."""
 
@@ -101,13 +101,13 @@ class DeploymentStatus(ApiModel):
     namespace: str | None = None
     """Namespace of the graph."""
     created: Bool | None = None
-    """Whether the graph was made already."""
+    """Whether the graph has been created."""
 
 
 class DynamoGraphDeploymentRequestStatus(ApiModel):
     """State of a request."""
 
-    # Required although it has a default, as the API server fills it in for a status that comes without.
+    # Required although it has a default: the API server sets it in a status without it.
     model_config = ConfigDict(json_schema_extra={"required": ["state"]})
 
     state: RequestState = RequestState.INITIALIZING
@@ -115,24 +115,24 @@ class DynamoGraphDeploymentRequestStatus(ApiModel):
     backend: str | None = None
     """Inference engine of the result."""
     observed_generation: Int64 | None = None
-    """metadata.generation that this status is about."""
+    """metadata.generation that this status describes."""
     conditions: list[StatusCondition] | None = None
     """Aspects of the state."""
     profiling_results: str | None = None
-    """Where the results of profiling are, such as configmap/name."""
+    """Location of the profiling results, such as configmap/name."""
     generated_deployment: FreeForm | None = None
     """The graph that profiling generated."""
     deployment: DeploymentStatus | None = None
-    """The graph as it is deployed."""
+    """The deployed graph."""
 
 
 class DynamoGraphDeploymentRequest(ApiModel):
-    """Asks for a graph that serves a model within given times; profiling finds it."""
+    """Requests a graph that serves a model within latency targets; profiling generates the graph."""
 
     api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
     kind: Literal["DynamoGraphDeploymentRequest"] = "DynamoGraphDeploymentRequest"
     metadata: ObjectMeta
     spec: DynamoGraphDeploymentRequestSpec | None = None
-    """What to serve, and how to find the graph for it."""
+    """Model, and how to profile it."""
     status: DynamoGraphDeploymentRequestStatus | None = None
     """State of the request, written by the platform."""

@@ -21,7 +21,7 @@ class ScalingAdapterSpec(ApiModel):
     """Desired replicas."""
 
     dgd_ref: ServiceReference
-    """Service whose replicas these are."""
+    """Service that the adapter scales."""
     replicas: Int32 = Field(ge=0)
     """Desired replicas of the service; kubectl scale, an autoscaler or the planner writes them."""
 
@@ -30,13 +30,13 @@ class ScalingAdapterStatus(ApiModel):
     """Replicas as autoscalers read them."""
 
     replicas: Int32 | None = None
-    """Replicas that there are: pods, or groups of them where a replica has several."""
+    """Current replicas: pods, or groups of pods if a replica has several."""
     selector: str | None = None
-    """Label selector of the service's pods, in the form of a query."""
+    """Label selector of the service's pods, as a query string."""
     last_scale_time: Timestamp | None = None
-    """When the adapter changed the graph last."""
+    """Time of the adapter's last change of the graph."""
     conditions: list[StatusCondition] | None = None
-    """Synced: the graph has the adapter's number. Conflict: another writer sets it, too. Autoscaling: where it is asked for."""
+    """Synced: the graph has the adapter's number. Conflict: another writer sets it, too. Autoscaling: if requested."""
 
 
 class DynamoGraphDeploymentScalingAdapter(ApiModel):

@@ -1,4 +1,4 @@
-"""What the platform reports about graphs and components in v1alpha1."""
+"""Status of graphs and components in v1alpha1, written by the platform."""
 
 from pydantic import ConfigDict
 
@@ -8,21 +8,21 @@ from dynamo_shared.api.model import ApiModel, Int64, StringMap, Timestamp
 
 
 class ServiceReplicas(v1beta1.ComponentReplicas):
-    """Pods of a service, counted."""
+    """Numbers of a service's replicas."""
 
     component_name: str
-    """Name of the object that runs the pods; the newest, where componentNames has several."""
+    """Name of the object that runs the pods; the newest if componentNames has several."""
 
 
 class RollingUpdateStatus(ApiModel):
-    """How far the exchange of a graph's workers is."""
+    """Progress of the replacement of a graph's workers."""
 
     phase: v1beta1.RollingUpdatePhase | None = None
     """Pending, InProgress, Completed or Failed; empty before the first."""
     start_time: Timestamp | None = None
-    """When it began."""
+    """Time of its start."""
     end_time: Timestamp | None = None
-    """When it was over."""
+    """Time of its end."""
     updated_services: list[str] | None = None
     """Services that run the new workers."""
 
@@ -30,21 +30,21 @@ class RollingUpdateStatus(ApiModel):
 class GraphStatus(ApiModel):
     """State of a graph."""
 
-    # Required although it has a default, as the API server fills it in for a status that comes without.
+    # Required although it has a default: the API server sets it in a status without it.
     model_config = ConfigDict(json_schema_extra={"required": ["state"]})
 
     state: v1beta1.GraphState = v1beta1.GraphState.INITIALIZING
     """initializing, pending, successful or failed."""
     observed_generation: Int64 | None = None
-    """metadata.generation that this status is about."""
+    """metadata.generation that this status describes."""
     conditions: list[StatusCondition] | None = None
-    """Aspects of the state; Ready sums them up."""
+    """Aspects of the state; Ready summarizes them."""
     services: dict[str, ServiceReplicas] | None = None
     """Replicas by service."""
     rolling_update: RollingUpdateStatus | None = None
-    """Exchange of workers, while and after it happens."""
+    """Replacement of workers, in progress or complete."""
     restart: v1beta1.RestartStatus | None = None
-    """Restart asked for in spec.restart."""
+    """Restart that spec.restart requests."""
     checkpoints: dict[str, v1beta1.CheckpointStatus] | None = None
     """Checkpoints by service."""
 
@@ -53,10 +53,10 @@ class ComponentStatus(ApiModel):
     """State of a DynamoComponentDeployment."""
 
     observed_generation: Int64 | None = None
-    """metadata.generation that this status is about."""
+    """metadata.generation that this status describes."""
     conditions: list[StatusCondition]
-    """Aspects of the state; Available says whether the component serves."""
+    """Aspects of the state; Available states whether the component serves."""
     service: ServiceReplicas | None = None
     """Replicas of the component."""
     pod_selector: StringMap | None = None
-    """Labels that the component's pods have."""
+    """Labels of the component's pods."""

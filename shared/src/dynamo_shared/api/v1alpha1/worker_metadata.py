@@ -1,4 +1,4 @@
-"""DynamoWorkerMetadata: how a worker is discovered, where Kubernetes itself is the service discovery."""
+"""DynamoWorkerMetadata: registration of a worker, if Kubernetes is the service discovery."""
 
 from typing import Literal
 
@@ -10,11 +10,11 @@ class DynamoWorkerMetadataSpec(ApiModel):
     """What a worker reports about itself."""
 
     data: FreeForm
-    """Endpoints, model cards and whatever else the runtime registers."""
+    """Endpoints, model cards and other data that the runtime registers."""
 
 
 class DynamoWorkerMetadata(ApiModel):
-    """What a worker's pod reports about itself; the pod writes it, and it goes with the pod."""
+    """Data that a worker's pod reports about itself; the pod writes it, and Kubernetes deletes it with the pod."""
 
     api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
     kind: Literal["DynamoWorkerMetadata"] = "DynamoWorkerMetadata"

@@ -1,4 +1,4 @@
-"""API version v1beta1, the hub: what services work with and what is stored."""
+"""API version v1beta1, the hub: services work with it, and objects are stored in it."""
 
 from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.v1beta1.component import Component, ComponentSpec

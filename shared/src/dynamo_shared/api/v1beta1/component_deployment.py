@@ -1,4 +1,4 @@
-"""DynamoComponentDeployment: one component of a graph on its own, made for a graph or by a user."""
+"""DynamoComponentDeployment: one component, created for a graph or by a user."""
 
 from functools import partial
 from typing import Literal
@@ -19,11 +19,11 @@ class DynamoComponentDeploymentSpec(ComponentSpec):
     name: ComponentName | None = None
     """Name of the component in its graph; metadata.name by default."""
     backend_framework: BackendFramework | None = None
-    """Inference engine; detected from the command where absent. It cannot be changed later."""
+    """Inference engine; by default detected from the command. It cannot be changed later."""
 
 
 class DynamoComponentDeployment(ApiModel):
-    """One component of a graph: a frontend, a kind of worker, a planner or an endpoint picker."""
+    """One component of a graph: a frontend, workers of one type, a planner or an endpoint picker."""
 
     api_version: Literal["nvidia.com/v1beta1"] = "nvidia.com/v1beta1"
     kind: Literal["DynamoComponentDeployment"] = "DynamoComponentDeployment"

@@ -1,4 +1,4 @@
-"""Closed sets of words in v1beta1."""
+"""Enums of v1beta1."""
 
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ class BackendFramework(StrEnum):
 
 
 class ComponentType(StrEnum):
-    """What a component does in the graph."""
+    """Function of a component in the graph."""
 
     FRONTEND = "frontend"
     WORKER = "worker"
@@ -30,21 +30,21 @@ class RestartStrategyType(StrEnum):
 
 
 class SharingMode(StrEnum):
-    """Whether engines that share GPU memory live in one pod or in several."""
+    """Whether engines that share GPU memory are in one pod or in several."""
 
     INTRA_POD = "IntraPod"
     INTER_POD = "InterPod"
 
 
 class KvTransferEnforcement(StrEnum):
-    """Whether a KV cache must stay in its domain, or had better."""
+    """Whether KV caches must stay in their domain, or preferably stay there."""
 
     REQUIRED = "required"
     PREFERRED = "preferred"
 
 
 class CheckpointMode(StrEnum):
-    """Whether a missing checkpoint is made or waited for."""
+    """Whether a missing checkpoint is created or waited for."""
 
     AUTO = "Auto"
     MANUAL = "Manual"
@@ -58,14 +58,14 @@ class CheckpointStartupPolicy(StrEnum):
 
 
 class CheckpointDeletionPolicy(StrEnum):
-    """Whether a checkpoint that the platform created goes with its graph."""
+    """Whether a checkpoint that the platform created is deleted with its graph."""
 
     DELETE = "Delete"
     RETAIN = "Retain"
 
 
 class GraphState(StrEnum):
-    """How far a graph is."""
+    """Progress of a graph."""
 
     INITIALIZING = "initializing"
     PENDING = "pending"
@@ -83,7 +83,7 @@ class ComponentKind(StrEnum):
 
 
 class RollingUpdatePhase(StrEnum):
-    """How far the exchange of a graph's workers is."""
+    """Progress of the replacement of a graph's workers."""
 
     NONE = ""
     PENDING = "Pending"
@@ -93,7 +93,7 @@ class RollingUpdatePhase(StrEnum):
 
 
 class RestartPhase(StrEnum):
-    """How far a restart is; the CRD leaves the word open."""
+    """Progress of a restart; the CRD declares it as a string."""
 
     PENDING = "Pending"
     RESTARTING = "Restarting"

@@ -1,4 +1,4 @@
-"""Endpoint picker: how the gateway chooses among the workers of a graph."""
+"""Endpoint picker: how the gateway selects among the workers of a graph."""
 
 from __future__ import annotations
 
@@ -31,49 +31,49 @@ class PickerPlugin(ApiModel):
     name: str | None = None
     """Name that profiles refer to; the type by default."""
     parameters: Annotated[Any, WithJsonSchema({PRESERVE_UNKNOWN: True})] = None
-    """Parameters of the plugin, in its own form."""
+    """Parameters of the plugin, in the plugin's own form."""
 
 
 class ProfilePlugin(ApiModel):
     """Use of a plugin in a scheduling profile."""
 
     plugin_ref: str
-    """Name of a plugin of the list above."""
+    """Name of a plugin in the list above."""
     weight: Int | None = None
-    """Weight of the plugin, where it is a scorer."""
+    """Weight of the plugin, if it is a scorer."""
 
 
 class SchedulingProfile(ApiModel):
-    """A way of choosing an endpoint."""
+    """Plugins that select an endpoint together."""
 
     name: str
     """Name of the profile."""
     plugins: list[ProfilePlugin]
-    """Plugins in the order in which they are asked."""
+    """Plugins in the order of their calls."""
 
 
 class SaturationDetector(ApiModel):
     """When endpoints count as saturated."""
 
     queue_depth_threshold: Int | None = None
-    """Waiting requests from which on an endpoint is saturated."""
+    """Number of waiting requests at which an endpoint is saturated."""
     kv_cache_util_threshold: Number | None = None
-    """Used part of the KV cache, 0 to 1, from which on an endpoint is saturated."""
+    """Used part of the KV cache, 0 to 1, at which an endpoint is saturated."""
     metrics_staleness_threshold: str | None = None
-    """Age from which on metrics no longer count, such as 200ms."""
+    """Age at which metrics are ignored, such as 200ms."""
 
 
 class EndpointPickerConfig(ApiModel):
-    """EndpointPickerConfig of the Gateway API inference extension; fields not listed here pass as they are."""
+    """EndpointPickerConfig of the Gateway API inference extension; fields not listed here are passed on unchanged."""
 
     model_config = ConfigDict(extra="ignore", json_schema_extra={PRESERVE_UNKNOWN: True})
 
     api_version: str | None = None
-    """API version of the configuration; filled in when absent."""
+    """API version of the configuration; set by default."""
     kind: str | None = None
-    """EndpointPickerConfig; filled in when absent."""
+    """EndpointPickerConfig; set by default."""
     feature_gates: list[str] | None = None
-    """Experimental features to switch on."""
+    """Experimental features to enable."""
     plugins: list[PickerPlugin]
     """Plugins with their parameters."""
     scheduling_profiles: list[SchedulingProfile]
@@ -97,11 +97,11 @@ def exactly_one_source(value: dict[str, Any]) -> Violations:
 
 
 class EppConfig(ApiModel):
-    """Configuration of the endpoint picker: in a ConfigMap of the user's, or in place."""
+    """Configuration of the endpoint picker: in a ConfigMap of the user, or inline."""
 
     model_config = ConfigDict(json_schema_extra=validations(exactly_one_source))
 
     config_map_ref: ConfigMapKey | None = None
-    """ConfigMap that holds the configuration."""
+    """ConfigMap with the configuration."""
     config: InlinePickerConfig | None = Field(default=None)
-    """The configuration itself; a ConfigMap is made of it."""
+    """The inline configuration; the platform creates a ConfigMap from it."""

@@ -20,7 +20,7 @@ MAX_COMPONENTS = 25
 
 @rule("self.filter(c, has(c.type) && c.type == 'epp').size() <= 1", "a graph has at most one component of type epp")
 def at_most_one_epp(value: list[Any]) -> Violations:
-    """A graph has one pool of workers, so one picker."""
+    """A graph has one pool of workers, so it has one picker."""
     pickers = [i for i, each in enumerate(value) if isinstance(each, dict) and each.get("type") == "epp"]
     for index in pickers[1:]:
         yield (index, "type"), f"a graph has at most one component of type epp; [{pickers[0]}] is one already"
@@ -32,7 +32,7 @@ def at_most_one_epp(value: list[Any]) -> Violations:
     "component names must be unique, without regard to case",
 )
 def names_are_unique(value: list[Any]) -> Violations:
-    """Names of children are lower case, so names that differ in case only would meet there."""
+    """Names of child objects are lower case, so two names that differ only in case would conflict."""
     known: dict[str, int] = {}
     for index, each in enumerate(value):
         name = each.get("name") if isinstance(each, dict) else None
@@ -48,32 +48,32 @@ class RestartStrategy(ApiModel):
     type: RestartStrategyType = RestartStrategyType.SEQUENTIAL
     """Sequential restarts one component after the other, Parallel all at once."""
     order: list[str] | None = None
-    """Every component once, first to last; alphabetical where absent. Only with Sequential."""
+    """Every component once, first to last; alphabetical by default. Only with Sequential."""
 
 
 class Restart(ApiModel):
     """A restart of the graph's pods."""
 
     id: str = Field(min_length=1)
-    """Any text; a new one restarts the pods."""
+    """Any text; a new value restarts the pods."""
     strategy: RestartStrategy | None = None
     """Order of the restart."""
 
 
 class GraphTopologyConstraint(ApiModel):
-    """Keeps the pods of a graph close together."""
+    """Places the pods of a graph close together."""
 
     cluster_topology_name: str = Field(min_length=1)
-    """ClusterTopologyBinding that defines the domains; with Grove before 0.1.0-alpha.11 ClusterTopology."""
+    """ClusterTopologyBinding that defines the domains; before Grove 0.1.0-alpha.11 the ClusterTopology."""
     pack_domain: PackDomain | None = None
-    """Topology domain that all pods must share; absent, each component names its own."""
+    """Topology domain that all pods must share; if absent, each component sets its own."""
 
 
 class DynamoGraphDeploymentSpec(ApiModel):
     """Desired graph."""
 
     backend_framework: BackendFramework | None = None
-    """Inference engine of the workers; detected from their commands where absent. It cannot be changed later."""
+    """Inference engine of the workers; by default detected from their commands. It cannot be changed later."""
     components: Annotated[list[Component], Field(max_length=MAX_COMPONENTS)] = Field(
         default_factory=list,
         exclude_if=is_empty,
@@ -85,19 +85,19 @@ class DynamoGraphDeploymentSpec(ApiModel):
     )
     """Components of the graph, at most 25."""
     env: list[EnvVar] = Field(default_factory=list, exclude_if=is_empty)
-    """Environment variables for the main containers of all components and for frontend sidecars; a container's own win."""
+    """Environment variables for main containers of all components and frontend sidecars; their own take precedence."""
     labels: StringMap = Field(default_factory=dict, exclude_if=is_empty)
-    """Labels for the pods of all components; a pod template's own win."""
+    """Labels for the pods of all components; those of a pod template take precedence."""
     annotations: StringMap = Field(default_factory=dict, exclude_if=is_empty)
-    """Annotations for the pods of all components; a pod template's own win."""
+    """Annotations for the pods of all components; those of a pod template take precedence."""
     priority_class_name: str | None = None
-    """PriorityClass of the graph's pods; a pod template's own wins. With Grove, of the gangs that its pods are placed in."""
+    """PriorityClass of the graph's pods, unless a pod template sets another; with Grove, of its gangs of pods."""
     restart: Restart | None = None
     """Restarts the pods when its id changes."""
     topology_constraint: GraphTopologyConstraint | None = None
-    """Keeps the graph's pods close together."""
+    """Places the graph's pods close together."""
     provider_override: ProviderOverride | None = None
-    """Topology constraint of the graph's pods, in the words of Grove."""
+    """Topology constraint of the graph's pods, in Grove's own fields."""
     experimental: GraphExperimental | None = None
     """Features of the graph that may change without notice."""
 

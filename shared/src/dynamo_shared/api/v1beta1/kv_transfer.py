@@ -1,4 +1,4 @@
-"""Where a KV cache may go from a prefill worker: to decode workers of the same zone, or of another domain of the topology."""
+"""Where KV caches may move from a prefill worker: to decode workers of the same zone, or of another topology domain."""
 
 from pydantic import Field
 
@@ -8,22 +8,22 @@ from dynamo_shared.api.v1beta1.enums import KvTransferEnforcement
 
 
 class KvTransferPolicy(ApiModel):
-    """Keeps transfers of KV caches within a domain of the topology. It cannot be changed later."""
+    """Limits transfers of KV caches to a topology domain. It cannot be changed later."""
 
     label_key: str | None = Field(default=None, min_length=1)
-    """Label of nodes whose value is their domain, such as topology.kubernetes.io/zone; pods of workers get it of their node."""
+    """Node label with the domain, such as topology.kubernetes.io/zone; pods of workers get the value of their node."""
     cluster_topology_name: str | None = Field(default=None, min_length=1)
-    """Refused: write labelKey, the label that the ClusterTopology has for the domain."""
+    """Refused: set labelKey to the label that the ClusterTopology has for the domain."""
     domain: PackDomain
-    """Name of the kind of domain, such as zone or rack."""
+    """Kind of domain, such as zone or rack."""
     enforcement: KvTransferEnforcement = KvTransferEnforcement.REQUIRED
-    """required allows decode workers of the same domain only, preferred favours them."""
+    """required allows only decode workers of the same domain; preferred prefers them."""
     preferred_weight: float | None = Field(default=None, ge=0, le=1)
-    """How much preferred favours them, from 0 to 1; required with it."""
+    """Weight of the preference, from 0 to 1; required with preferred."""
 
 
 class GraphExperimental(ApiModel):
     """Features of a graph that may change without notice."""
 
     kv_transfer_policy: KvTransferPolicy | None = None
-    """Where KV caches may go from prefill to decode workers."""
+    """Where KV caches may move from prefill to decode workers."""

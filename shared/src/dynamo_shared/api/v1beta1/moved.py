@@ -1,4 +1,4 @@
-"""Where v1beta1 has what v1alpha1 called otherwise, for people whose manifest is half of each."""
+"""The v1beta1 equivalents of v1alpha1 fields, for messages about manifests that mix both versions."""
 
 MOVED = {
     "services": "v1beta1 has a list, components, each item with its name",
@@ -25,7 +25,7 @@ MOVED = {
     "ingress": "gone: create an Ingress, or a route of a Gateway, to the Service of the component",
     "dynamoNamespace": "gone: it follows from the namespace and the name of the graph",
 }
-"""Old name to what to write instead, in graphs and components."""
+"""What to write instead of an old name, in graphs and components."""
 
 MOVED_IN_REQUESTS = {
     "profilingConfig": "v1beta1 has sla, workload, hardware, modelCache and image instead, and overrides.profilingJob",
@@ -33,7 +33,7 @@ MOVED_IN_REQUESTS = {
     "enableGpuDiscovery": "gone: what hardware does not say is discovered",
     "useMocker": "v1beta1 has features.mocker.enabled",
 }
-"""Old name to what to write instead, in requests."""
+"""What to write instead of an old name, in requests."""
 
 MOVED_IN_ADAPTERS = {"serviceName": "v1beta1 calls it componentName"}
-"""Old name to what to write instead, in scaling adapters."""
+"""What to write instead of an old name, in scaling adapters."""

@@ -1,4 +1,4 @@
-"""Fields of what Grove runs that a graph writes in Grove's own words."""
+"""Fields of Grove's objects that a graph sets in Grove's own format."""
 
 from pydantic import Field
 
@@ -6,12 +6,12 @@ from dynamo_shared.api.model import ApiModel, FreeForm
 
 
 class ProviderOverride(ApiModel):
-    """A part of the object that Grove runs, in Grove's own words: a topologyConstraint, and minAvailable of a component."""
+    """A part of Grove's object in Grove's own format: a topologyConstraint, and minAvailable of a component."""
 
     api_version: str = Field(min_length=1)
     """grove.io/v1alpha1."""
     target: str | None = None
-    """Type of Grove that `value` is a part of; it follows from the place, and is filled in where absent."""
+    """Type of Grove that `value` is a part of; by default it follows from the location."""
     value: FreeForm
-    """Fields of that type: `topologyConstraint`; of a graph `spec.template.topologyConstraint`. Of a component also how many
-    replicas start together: `minAvailable`, which is `spec.minAvailable` of a PodCliqueTemplateSpec."""
+    """Fields of that type: `topologyConstraint`; for a graph `spec.template.topologyConstraint`. For a component also
+    the number of replicas that start together: `minAvailable`, or `spec.minAvailable` of a PodCliqueTemplateSpec."""

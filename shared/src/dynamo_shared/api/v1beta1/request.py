@@ -1,4 +1,4 @@
-"""DynamoGraphDeploymentRequest: what to serve, on what, how fast; profiling finds the graph for it."""
+"""DynamoGraphDeploymentRequest: model, hardware and latency targets, from which profiling generates a graph."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dynamo_shared.api.v1beta1.status import Conditions
 
 
 class OptimizationType(StrEnum):
-    """What a graph is tuned for."""
+    """Optimization goal of a graph."""
 
     LATENCY = "latency"
     THROUGHPUT = "throughput"
 
 
 class RequestPhase(StrEnum):
-    """How far a request is."""
+    """Progress of a request."""
 
     PENDING = "Pending"
     PROFILING = "Profiling"
@@ -32,7 +32,7 @@ class RequestPhase(StrEnum):
 
 
 class ProfilingPhase(StrEnum):
-    """How far profiling is."""
+    """Progress of profiling."""
 
     INITIALIZING = "Initializing"
     SWEEPING_PREFILL = "SweepingPrefill"
@@ -44,7 +44,7 @@ class ProfilingPhase(StrEnum):
 
 
 class ModelCacheSpec(ApiModel):
-    """Volume that holds the model already."""
+    """Volume that already contains the model."""
 
     pvc_name: str | None = None
     """PersistentVolumeClaim in the same namespace."""
@@ -55,10 +55,10 @@ class ModelCacheSpec(ApiModel):
 
 
 class HardwareSpec(ApiModel):
-    """GPUs to plan for; what is left out is read from the cluster's nodes."""
+    """GPUs to plan for; values that are left out are discovered from the cluster's nodes."""
 
     gpu_sku: str | None = None
-    """Kind of GPU, such as h100_sxm or l40s."""
+    """GPU type, such as h100_sxm or l40s."""
     vram_mb: Number | None = None
     """Memory of one GPU in MiB."""
     total_gpus: Int32 | None = None
@@ -66,9 +66,9 @@ class HardwareSpec(ApiModel):
     num_gpus_per_node: Int32 | None = None
     """GPUs of one node."""
     interconnect: str | None = None
-    """What connects the GPUs of a node, such as nvlink or pcie."""
+    """Interconnect of the GPUs of a node, such as nvlink or pcie."""
     rdma: Bool | None = None
-    """Whether nodes reach each other by RDMA."""
+    """Whether nodes are connected by RDMA."""
 
 
 class WorkloadSpec(ApiModel):
@@ -81,31 +81,31 @@ class WorkloadSpec(ApiModel):
     concurrency: Number | None = None
     """Requests at the same time."""
     request_rate: Number | None = None
-    """Requests a second."""
+    """Requests per second."""
 
 
 class SlaSpec(ApiModel):
-    """How fast answers must be."""
+    """Latency targets."""
 
     ttft: Number | None = None
     """Time to the first token, in milliseconds."""
     itl: Number | None = None
     """Time between tokens, in milliseconds."""
     e2e_latency: Number | None = Field(default=None, alias="e2eLatency")
-    """Time to the whole answer, in milliseconds."""
+    """Time to the complete answer, in milliseconds."""
     optimization_type: OptimizationType | None = None
-    """latency or throughput: what to tune for where no times are given."""
+    """latency or throughput: the optimization goal if no latencies are set."""
 
 
 class Overrides(ApiModel):
-    """Changes to what is made of the request."""
+    """Changes to the objects that are generated for the request."""
 
     profiling_job: JobSpec | None = None
-    """Merged over the profiling job; its first container is the profiler's."""
+    """Merged over the profiling Job; its first container is the profiler's."""
     dgd: FreeForm | None = None
-    """Merged over the graph that profiling finds: a DynamoGraphDeployment, or parts of one."""
+    """Merged over the graph that profiling generates: a DynamoGraphDeployment, or parts of one."""
     trust_remote_code: Bool | None = None
-    """Whether engines run code that comes with the model: --trust-remote-code of vLLM and SGLang."""
+    """Whether engines run code of the model repository: --trust-remote-code of vLLM and SGLang."""
 
 
 class Mocker(ApiModel):
@@ -116,133 +116,133 @@ class Mocker(ApiModel):
 
 
 class KvRouter(ApiModel):
-    """Routing by what engines have in their KV caches."""
+    """Routing by the contents of the engines' KV caches."""
 
     enabled: Bool | None = None
-    """Frontends send a request to the worker that has most of its prompt cached: DYN_ROUTER_MODE is kv."""
+    """Frontends send a request to the worker that has cached most of its prompt: DYN_ROUTER_MODE is kv."""
 
 
 class Features(ApiModel):
-    """Features of the graph that profiling finds."""
+    """Features of the generated graph."""
 
     planner: FreeForm | None = None
-    """Adds a planner that scales the graph; its configuration."""
+    """Adds a planner that scales the graph; the value is its configuration."""
     kv_router: KvRouter | None = None
-    """How frontends choose workers; spec.overrides.dgd wins over it."""
+    """How frontends select workers; spec.overrides.dgd takes precedence."""
     mocker: Mocker | None = None
     """Simulated engines instead of real ones."""
 
 
 class DynamoGraphDeploymentRequestSpec(ApiModel):
-    """What to serve, on what, how fast. It cannot be changed from the start of profiling on."""
+    """Model, hardware and latency targets. It cannot be changed after profiling starts."""
 
     model: str = Field(min_length=1)
     """Model to serve: its name on Hugging Face, or its path."""
     backend: str = "auto"
     """Inference engine: vllm, sglang, trtllm, or auto for the best one."""
     image: str | None = None
-    """Image of the profiling job; the platform's by default."""
+    """Image of the profiling Job; the platform's by default."""
     runtime_version_override: RuntimeVersionOverride | None = None
-    """Version of Dynamo in the graph's images, such as 1.5.0; for components that spec.overrides.dgd gives none."""
+    """Version of Dynamo in the graph's images, such as 1.5.0, for components that spec.overrides.dgd gives none."""
     model_cache: ModelCacheSpec | None = None
-    """Volume that holds the model already."""
+    """Volume that already contains the model."""
     hardware: HardwareSpec | None = None
     """GPUs to plan for."""
     workload: WorkloadSpec | None = None
     """Traffic to plan for."""
     sla: SlaSpec | None = None
-    """How fast answers must be."""
+    """Latency targets."""
     overrides: Overrides | None = None
-    """Changes to the profiling job and to the graph."""
+    """Changes to the profiling Job and to the graph."""
     features: Features | None = None
     """Planner, routing and simulated engines."""
     search_strategy: str = "rapid"
-    """rapid estimates from known measurements, thorough measures on the cluster; thorough needs a backend."""
+    """rapid estimates from existing measurements, thorough measures on the cluster; thorough needs a backend."""
     auto_apply: Bool = True
-    """Deploys the graph once it is generated; otherwise it waits in status.profilingResults."""
+    """Deploys the graph when it is generated; if false, the graph waits in status.profilingResults."""
 
 
 class Figures(ApiModel):
-    """What a graph is expected to do."""
+    """Estimated performance of a graph."""
 
     backend: str | None = None
     """Inference engine: vllm, sglang or trtllm."""
     serving: str | None = None
     """disagg or agg."""
     gpus: Int32 | None = None
-    """GPUs that all replicas take together."""
+    """GPUs of all replicas together."""
     meets_sla: Bool | None = Field(default=None, alias="meetsSLA")
-    """Whether it keeps the times of spec.sla."""
+    """Whether it meets the latency targets of spec.sla."""
     ttft: Number | None = None
     """Time to the first token, in milliseconds."""
     itl: Number | None = None
     """Time between tokens, in milliseconds."""
     request_latency: Number | None = None
-    """Time to the whole answer, in milliseconds."""
+    """Time to the complete answer, in milliseconds."""
     concurrency: Number | None = None
     """Requests at the same time."""
     requests_per_second: Number | None = None
-    """Requests answered a second."""
+    """Answered requests per second."""
     tokens_per_second: Number | None = None
-    """Tokens written a second, by all GPUs."""
+    """Generated tokens per second, of all GPUs."""
     tokens_per_second_per_gpu: Number | None = Field(default=None, alias="tokensPerSecondPerGPU")
-    """Tokens written a second by one GPU."""
+    """Generated tokens per second and GPU."""
     tokens_per_second_per_user: Number | None = None
-    """Tokens written a second for one request."""
+    """Generated tokens per second and request."""
 
 
 class ParetoConfig(ApiModel):
-    """A graph of which no other is better in every respect."""
+    """A graph that no other graph exceeds in every respect."""
 
     config: FreeForm
     """The graph."""
     figures: Figures | None = None
-    """What it is expected to do."""
+    """Its estimated performance."""
 
 
 class ProfilingResults(ApiModel):
     """Result of profiling."""
 
     pareto: list[ParetoConfig] | None = None
-    """Graphs to choose among."""
+    """Graphs to select from."""
     selected_config: FreeForm | None = None
     """The graph that fits best."""
     selected_figures: Figures | None = None
-    """What it is expected to do."""
+    """Its estimated performance."""
     source: str | None = None
-    """Where the figures come from: aiconfigurator, naive or thorough."""
+    """Source of the figures: aiconfigurator, naive or thorough."""
 
 
 class GpuNodes(ApiModel):
-    """Nodes with GPUs of one kind."""
+    """Nodes with GPUs of one type."""
 
     product: str | None = None
-    """Name that the GPU's maker gives it."""
+    """Product name of the GPU."""
     gpu_sku: str | None = None
-    """Kind of GPU, as in spec.hardware."""
+    """GPU type, as in spec.hardware."""
     vram_mb: Number | None = None
     """Memory of one GPU in MiB."""
     num_gpus_per_node: Int32 | None = None
     """GPUs of one node."""
     nodes: Int32 | None = None
-    """Nodes."""
+    """Number of nodes."""
     total_gpus: Int32 | None = None
-    """GPUs of all of them."""
+    """GPUs of all these nodes."""
 
 
 class HardwareStatus(ApiModel):
-    """Hardware that is planned for, and what was observed on the cluster."""
+    """Hardware to plan for, and hardware that was observed on the cluster."""
 
     planned: HardwareSpec | None = None
-    """What is planned for: spec.hardware, completed by what was observed."""
+    """Hardware to plan for: spec.hardware, completed with observed values."""
     observed: list[GpuNodes] | None = Field(None, alias="found")
-    """Kinds of GPUs on the cluster, the one planned for first."""
+    """GPU types on the cluster; the type to plan for is first."""
     source: str | None = None
-    """spec, dcgm, nodeLabels or resourceSlices: where it was read."""
+    """Source of the values: spec, dcgm, nodeLabels or resourceSlices."""
 
 
 class DeploymentInfo(ApiModel):
-    """Pods of the deployed graph, counted."""
+    """Number of replicas of the deployed graph."""
 
     replicas: Int32 | None = None
     """Replicas of all components."""
@@ -256,30 +256,30 @@ class DynamoGraphDeploymentRequestStatus(ApiModel):
     phase: RequestPhase | None = None
     """Pending, Profiling, Ready, Deploying, Deployed or Failed."""
     profiling_phase: ProfilingPhase | None = None
-    """Step that profiling is at."""
+    """Current step of profiling."""
     dgd_name: str | None = None
     """Name of the DynamoGraphDeployment."""
     profiling_job_name: str | None = None
-    """Name of the profiling job."""
+    """Name of the profiling Job."""
     conditions: Conditions | None = None
-    """Aspects of the state; Succeeded sums them up."""
+    """Aspects of the state; Succeeded summarizes them."""
     hardware: HardwareStatus | None = None
-    """GPUs that are planned for."""
+    """GPUs to plan for."""
     profiling_results: ProfilingResults | None = None
     """Result of profiling."""
     deployment_info: DeploymentInfo | None = None
-    """Pods of the deployed graph."""
+    """Replicas of the deployed graph."""
     observed_generation: Int64 | None = None
-    """metadata.generation that this status is about."""
+    """metadata.generation that this status describes."""
 
 
 class DynamoGraphDeploymentRequest(ApiModel):
-    """Asks for a graph that serves a model within given times; profiling finds it."""
+    """Requests a graph that serves a model within latency targets; profiling generates the graph."""
 
     api_version: Literal["nvidia.com/v1beta1"] = "nvidia.com/v1beta1"
     kind: Literal["DynamoGraphDeploymentRequest"] = "DynamoGraphDeploymentRequest"
     metadata: ObjectMeta
     spec: DynamoGraphDeploymentRequestSpec | None = None
-    """What to serve, on what, how fast."""
+    """Model, hardware and latency targets."""
     status: DynamoGraphDeploymentRequestStatus | None = None
     """State of the request, written by the platform."""

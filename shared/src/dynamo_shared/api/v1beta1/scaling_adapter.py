@@ -1,4 +1,4 @@
-"""DynamoGraphDeploymentScalingAdapter: the replicas of one component of a graph, for autoscalers to write."""
+"""DynamoGraphDeploymentScalingAdapter: the replicas of one component of a graph, which autoscalers write."""
 
 from typing import Literal
 
@@ -15,14 +15,14 @@ class ComponentReference(ApiModel):
     name: str = Field(min_length=1)
     """DynamoGraphDeployment in the same namespace."""
     component_name: str = Field(min_length=1)
-    """Component of the graph, by its name."""
+    """Name of a component of the graph."""
 
 
 class ScalingAdapterSpec(ApiModel):
     """Desired replicas."""
 
     dgd_ref: ComponentReference
-    """Component whose replicas these are."""
+    """Component that the adapter scales."""
     replicas: Int32 = Field(ge=0)
     """Desired replicas of the component; kubectl scale, an autoscaler or the planner writes them."""
 
@@ -31,13 +31,13 @@ class ScalingAdapterStatus(ApiModel):
     """Replicas as autoscalers read them."""
 
     replicas: Int32
-    """Replicas that there are: pods, or groups of them where a replica has several."""
+    """Current replicas: pods, or groups of pods if a replica has several."""
     selector: str | None = None
-    """Label selector of the component's pods, in the form of a query."""
+    """Label selector of the component's pods, as a query string."""
     last_scale_time: Timestamp | None = None
-    """When the adapter changed the graph last."""
+    """Time of the adapter's last change of the graph."""
     conditions: Conditions = Field(default_factory=list, exclude_if=is_empty)
-    """Synced: the graph has the adapter's number. Conflict: another writer sets it, too. Autoscaling: where it is asked for."""
+    """Synced: the graph has the adapter's number. Conflict: another writer sets it, too. Autoscaling: if requested."""
 
 
 class DynamoGraphDeploymentScalingAdapter(ApiModel):

@@ -1,4 +1,4 @@
-"""What the platform reports about graphs and components."""
+"""Status of graphs and components, written by the platform."""
 
 from typing import Annotated
 
@@ -15,31 +15,31 @@ Conditions = Annotated[
 
 
 class ComponentReplicas(ApiModel):
-    """Pods of a component, counted."""
+    """Numbers of a component's replicas."""
 
     component_kind: ComponentKind
     """Kind of object that runs the pods."""
     component_names: list[str] | None = None
-    """Names of these objects; more than one while workers are exchanged."""
+    """Names of these objects; more than one while workers are replaced."""
     replicas: Int32 = Field(ge=0)
     """Replicas that exist."""
     updated_replicas: Int32 = Field(ge=0)
-    """Replicas of the newest pod template."""
+    """Replicas with the newest pod template."""
     ready_replicas: Int32 | None = Field(default=None, ge=0)
     """Replicas that are ready."""
     available_replicas: Int32 | None = Field(default=None, ge=0)
     """Replicas that have been ready for long enough."""
     gpus_per_engine: Int64 | None = Field(default=None, ge=0)
-    """GPUs of the engine of a replica, on all its nodes; not there where a claim does not say how many."""
+    """GPUs of the engine of a replica, on all its nodes; absent if a claim does not state the number."""
     gpus_per_replica: Int64 | None = Field(default=None, ge=0)
-    """GPUs that one more replica takes: of its engine and all other containers, a shared claim once."""
+    """GPUs that one more replica needs: of its engine and all other containers, a shared claim counted once."""
 
 
 class RestartStatus(ApiModel):
-    """How far a restart is."""
+    """Progress of a restart."""
 
     observed_id: str | None = Field(default=None, alias="observedID")
-    """The id of the restart that this is about."""
+    """The id of the restart that this status describes."""
     phase: str | None = None
     """Pending, Restarting, Completed, Failed or Superseded."""
     in_progress: list[str] | None = None
@@ -47,14 +47,14 @@ class RestartStatus(ApiModel):
 
 
 class RollingUpdateStatus(ApiModel):
-    """How far the exchange of a graph's workers is."""
+    """Progress of the replacement of a graph's workers."""
 
     phase: RollingUpdatePhase | None = None
     """Pending, InProgress, Completed or Failed; empty before the first."""
     start_time: Timestamp | None = None
-    """When it began."""
+    """Time of its start."""
     end_time: Timestamp | None = None
-    """When it was over."""
+    """Time of its end."""
     updated_components: list[str] | None = None
     """Components that run the new workers."""
 
@@ -73,21 +73,21 @@ class CheckpointStatus(ApiModel):
 class GraphStatus(ApiModel):
     """State of a graph."""
 
-    # Required although it has a default, as the API server fills it in for a status that comes without.
+    # Required although it has a default: the API server sets it in a status without it.
     model_config = ConfigDict(json_schema_extra={"required": ["state"]})
 
     state: GraphState = GraphState.INITIALIZING
     """initializing, pending, successful or failed."""
     observed_generation: Int64 | None = None
-    """metadata.generation that this status is about."""
+    """metadata.generation that this status describes."""
     conditions: Conditions = Field(default_factory=list, exclude_if=is_empty)
-    """Aspects of the state; Ready sums them up."""
+    """Aspects of the state; Ready summarizes them."""
     components: dict[str, ComponentReplicas] | None = None
     """Replicas by component."""
     rolling_update: RollingUpdateStatus | None = None
-    """Exchange of workers, while and after it happens."""
+    """Replacement of workers, in progress or complete."""
     restart: RestartStatus | None = None
-    """Restart asked for in spec.restart."""
+    """Restart that spec.restart requests."""
     checkpoints: dict[str, CheckpointStatus] | None = None
     """Checkpoints by component."""
 
@@ -96,8 +96,8 @@ class ComponentStatus(ApiModel):
     """State of a DynamoComponentDeployment."""
 
     observed_generation: Int64 | None = None
-    """metadata.generation that this status is about."""
+    """metadata.generation that this status describes."""
     conditions: Conditions = Field(default_factory=list, exclude_if=is_empty)
-    """Aspects of the state; Available says whether the component serves."""
+    """Aspects of the state; Available states whether the component serves."""
     component: ComponentReplicas | None = None
     """Replicas of the component."""
