@@ -1,6 +1,6 @@
-"""Documents within our objects and variables that Kubernetes has no schema for: types, and checks of values.
+"""Types and checks of documents within objects and variables that have no schema in Kubernetes.
 
-`contract_errors(name, value)` and `contract_warnings(name, value)` check a value; services read one with its type.
+`contract_errors(name, value)` and `contract_warnings(name, value)` check a value; services read a value with its type.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _BY_NAME = {contract.name: contract for contract in CONTRACTS}
 
 
 def contract_errors(name: str, value: Any) -> list[FieldError]:
-    """What must change before a value can be used: types, bounds, rules between fields.
+    """Errors that must be fixed before a value can be used: types, bounds, rules between fields.
 
     Unknown keys are not errors: another version of the program may know them. KeyError for an unknown contract.
     """
@@ -34,5 +34,5 @@ def contract_errors(name: str, value: Any) -> list[FieldError]:
 
 
 def contract_warnings(name: str, value: Any) -> list[FieldError]:
-    """What is allowed and likely not meant: unknown keys, older names, settings without effect."""
+    """Settings that are allowed but probably mistakes: unknown keys, older names, settings without effect."""
     return checking.warnings(_BY_NAME[name].model, value)

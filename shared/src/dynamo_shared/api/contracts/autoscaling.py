@@ -1,4 +1,4 @@
-"""The autoscalers that a graph asks for next to its adapters: an annotation, since v1beta1 has no field for them."""
+"""Autoscalers for the adapters of a graph, in an annotation, because v1beta1 has no field for them."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -12,29 +12,29 @@ _OF_KEDA = ("pollingInterval", "cooldownPeriod", "idleReplicas", "fallback")
 
 
 class ComponentAutoscaling(ContractModel):
-    """What scales one component: a HorizontalPodAutoscaler, or with `triggers` a ScaledObject of KEDA."""
+    """Autoscaler of one component: a HorizontalPodAutoscaler, or with `triggers` a ScaledObject of KEDA."""
 
     min_replicas: Annotated[Whole, Field(ge=0)] = Field(1, validation_alias="minReplicas")
-    """Fewest replicas; 0 with KEDA, or where the cluster lets HorizontalPodAutoscalers scale to zero."""
+    """Fewest replicas; 0 with KEDA, or if the cluster lets HorizontalPodAutoscalers scale to zero."""
     max_replicas: Annotated[Whole, Field(ge=1)] = Field(validation_alias="maxReplicas")
     """Most replicas."""
     metrics: list[dict[str, Any]] = Field(default_factory=list)
-    """Metrics of autoscaling/v2; CPU at 80 % of what the pods request by default."""
+    """Metrics of autoscaling/v2; by default CPU at 80 % of the pods' requests."""
     behavior: dict[str, Any] | None = None
-    """How fast to go up and down, as in autoscaling/v2."""
+    """Speed of scaling up and down, as in autoscaling/v2."""
     triggers: list[dict[str, Any]] = Field(default_factory=list)
     """Triggers of KEDA."""
     polling_interval: Annotated[Whole | None, Field(ge=1)] = Field(None, validation_alias="pollingInterval")
     """Seconds between two polls of the triggers by KEDA."""
     cooldown_period: Annotated[Whole | None, Field(ge=0)] = Field(None, validation_alias="cooldownPeriod")
-    """Seconds without activity after which KEDA goes to zero."""
+    """Seconds without activity after which KEDA scales to zero."""
     idle_replicas: Annotated[Whole | None, Field(ge=0)] = Field(None, validation_alias="idleReplicas")
-    """Replicas without activity, where they are fewer than `minReplicas`."""
+    """Replicas without activity, if fewer than `minReplicas`."""
     fallback: dict[str, Any] | None = None
-    """What KEDA does while a trigger cannot be asked."""
+    """KEDA's fallback while a trigger fails."""
 
     def problems(self) -> Iterator[Problem]:
-        """Bounds in their order, and one kind of autoscaler."""
+        """Minimum and maximum are in order, and only one kind of autoscaler is set."""
         if problem := too_many(self.max_replicas):
             yield ("max_replicas",), problem
         if self.max_replicas < self.min_replicas:
@@ -62,5 +62,5 @@ class Autoscaling(ContractModel):
 
     @property
     def components(self) -> dict[str, ComponentAutoscaling]:
-        """What is asked for, by component."""
+        """The requested autoscalers, by component."""
         return dict(self.__pydantic_extra__ or {})

@@ -1,4 +1,4 @@
-"""What the contract types share: how they are read, which names they have besides, and how they become JSON Schema."""
+"""Common parts of the contract types: how they are read, their older names, and their JSON Schema."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, get_args
@@ -20,23 +20,25 @@ from pydantic_core import CoreSchema
 from dynamo_shared.api.rules import Location
 
 Problem = tuple[Location, str]
-"""Where a rule is broken, and what to do about it."""
+"""Location of a violation, and what to do about it."""
 
 
 def _whole(value: Any) -> Any:
-    """To JSON Schema 180.0 is an integer, and so it is here."""
+    """In JSON Schema 180.0 is an integer, so it is accepted here, too."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 OLDER_NAME_OF = "x-older-name-of"
-"""Key of an older name in pydantic's schema: the type, and today's name. The published schema refers to that one."""
+"""Key of an older name in pydantic's schema: the type, and the current name. The published schema refers to the current
+name.
+"""
 
 Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
-"""A whole number; a text of digits is not one."""
+"""A whole number; a string of digits is not accepted."""
 
 
 class ContractModel(BaseModel):
-    """A part of a document whose shape Kubernetes does not check: unknown keys pass, and earn a warning."""
+    """A part of a document that Kubernetes does not validate: unknown keys are accepted with a warning."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -47,18 +49,18 @@ class ContractModel(BaseModel):
         protected_namespaces=(),
     )
 
-    #: Fields that nothing reads, each with what does its work instead: using one earns a warning.
+    #: Fields that nothing reads, each with its replacement: a use causes a warning.
     IGNORED: ClassVar[Mapping[str, str]] = {}
 
-    #: Keys that are not fields and that authors write nevertheless, each with what is so instead.
+    #: Keys that are not fields but that authors often write, each with the correct information.
     MISTAKEN: ClassVar[Mapping[str, str]] = {}
 
     def problems(self) -> Iterator[Problem]:
-        """Rules between fields that this value breaks, each at the field to change."""
+        """Violated rules between fields, each at the field to change."""
         return iter(())
 
     def remarks(self) -> Iterator[Problem]:
-        """What is allowed and likely not meant."""
+        """Settings that are allowed but probably mistakes."""
         return iter(())
 
     @classmethod
@@ -74,7 +76,7 @@ class ContractModel(BaseModel):
 
 
 class CamelContractModel(ContractModel):
-    """camelCase keys, which once were snake_case and still may be."""
+    """camelCase keys, which earlier were snake_case; both are accepted."""
 
     model_config = ConfigDict(
         alias_generator=AliasGenerator(
@@ -84,14 +86,14 @@ class CamelContractModel(ContractModel):
 
 
 def unread(part: ContractModel) -> Iterator[Problem]:
-    """Fields of a value that were given, and that nothing reads."""
+    """Fields that were set, and that nothing reads."""
     for name, instead in part.IGNORED.items():
         if name in part.model_fields_set:
             yield (name,), f"is ignored: {instead}"
 
 
 def names_of(name: str, field: FieldInfo) -> tuple[str, ...]:
-    """Every key under which a field may be written; the first one is today's."""
+    """All keys of a field; the first is the current one."""
     alias = field.validation_alias
     if isinstance(alias, AliasChoices):
         return tuple(dict.fromkeys(str(each) for each in alias.choices))

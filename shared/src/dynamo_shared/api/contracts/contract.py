@@ -1,4 +1,4 @@
-"""What a contract is: a shape that programs have agreed on, and what it is documented with."""
+"""A contract: a format on which programs have agreed, with its documentation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """`name` is the field's or the variable's; `place` says where it stands and what it is written in."""
+    """`name` is the name of the field or variable; `place` is its location and format."""
 
     name: str
     model: type[BaseModel]

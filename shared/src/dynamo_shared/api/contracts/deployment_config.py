@@ -1,7 +1,7 @@
-"""DYN_DEPLOYMENT_CONFIG, the variable that a component of older graphs is configured with.
+"""DYN_DEPLOYMENT_CONFIG, the variable that configures a component of older graphs.
 
-Two shapes share it, and a value may have both. The formalization proposal's says what a component is and how requests
-reach it; the one that older graphs carry gives each component its settings under its name.
+Two formats share the variable, and a value may use both. The formalization proposal describes a component and the
+routing of its requests; older graphs set each component's settings under its name.
 """
 
 from enum import StrEnum
@@ -14,7 +14,7 @@ from dynamo_shared.api.model import Quantity
 
 
 class RoutingMode(StrEnum):
-    """How the frontend chooses a worker."""
+    """How the frontend selects a worker."""
 
     KV = "kv"
     ROUND_ROBIN = "round-robin"
@@ -22,23 +22,23 @@ class RoutingMode(StrEnum):
 
 
 class Endpoint(ContractModel):
-    """Something of the component that others call."""
+    """An endpoint of the component that others call."""
 
     name: str = Field(min_length=1)
     """Name of the endpoint, such as `generate`."""
     address: str = Field(min_length=1)
-    """Where it is: a URL, or host and port."""
+    """Its address: a URL, or host and port."""
 
 
 class Routing(ContractModel):
-    """How requests are spread over workers."""
+    """How requests are distributed over workers."""
 
     mode: RoutingMode = RoutingMode.ROUND_ROBIN
-    """By what they have cached (kv), in turn, or at random."""
+    """By cached prompts (kv), in turn, or at random."""
 
 
 class Resources(ContractModel):
-    """What one replica is given; both its requests and its limits."""
+    """Resources of one replica; both its requests and its limits."""
 
     cpu: Quantity | None = None
     """CPU, such as `10` or `500m`."""
@@ -51,27 +51,27 @@ class Resources(ContractModel):
 
 
 class ServiceArgs(ContractModel):
-    """How a component is run."""
+    """How a component runs."""
 
     workers: Annotated[Whole | None, Field(ge=0)] = None
-    """Replicas, where the graph names none."""
+    """Replicas, if the graph sets none."""
     resources: Resources | None = None
-    """What each of them is given."""
+    """Resources of each replica."""
 
 
 class ComponentSettings(ContractModel):
-    """Settings of one component; keys besides these are the component's own."""
+    """Settings of one component; other keys are the component's own."""
 
     __pydantic_extra__: dict[str, Any] = Field(init=False)
 
     service_args: ServiceArgs | None = Field(default=None, validation_alias="ServiceArgs")
-    """How it is run: read by the control plane."""
+    """How the component runs; the control plane reads it."""
     port: Annotated[Whole | None, Field(ge=1, le=65535)] = None
-    """Port of a frontend; the control plane writes 8000 here, which probes and Services count on."""
+    """Port of a frontend; the control plane writes 8000, which probes and Services use."""
 
 
 class DeploymentConfig(ContractModel):
-    """Value of DYN_DEPLOYMENT_CONFIG, an object as JSON or YAML text. Keys besides these are names of components."""
+    """Value of DYN_DEPLOYMENT_CONFIG, an object as JSON or YAML text. Other keys are names of components."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, ComponentSettings] = Field(init=False)
@@ -81,9 +81,9 @@ class DeploymentConfig(ContractModel):
     component: str | None = Field(default=None, min_length=1)
     """Name of the component. The control plane writes it."""
     endpoints: list[Endpoint] = Field(default_factory=list)
-    """What of it others call. The control plane writes a frontend's where none is given."""
+    """Endpoints that others call. The control plane writes a frontend's endpoints if none are given."""
     routing: Routing | None = None
-    """How requests reach it: the router mode of frontends that name none."""
+    """Routing of its requests: the router mode of frontends that set none."""
 
     @property
     def components(self) -> dict[str, ComponentSettings]:

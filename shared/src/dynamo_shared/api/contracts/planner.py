@@ -1,7 +1,7 @@
 """The planner's configuration, `features.planner` of a request: the planner service and Dynamo's planner read it.
 
-Fields, defaults and rules are those of Dynamo's planner (planner.md, section a.10). Keys that only its newer
-releases read are in `planner_extensions`.
+Fields, defaults and rules are those of Dynamo's planner (planner.md, section a.10). Keys that only newer releases of it
+read are in `planner_extensions`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,11 +23,11 @@ Milliseconds = Annotated[Number, Field(gt=0)]
 Percent = Annotated[Number, Field(ge=0, le=100)]
 Count = Annotated[Whole, Field(ge=1)]
 Gpus = Annotated[Whole, Field(ge=-1)]
-"""A bound in GPUs; -1: no bound."""
+"""A limit in GPUs; -1: no limit."""
 
 
 class Sweeping(StrEnum):
-    """How engines are measured before anything is deployed."""
+    """How engines are measured before the deployment."""
 
     NONE = "none"
     RAPID = "rapid"
@@ -35,7 +35,7 @@ class Sweeping(StrEnum):
 
 
 class Environment(StrEnum):
-    """Who carries the planner's decisions out."""
+    """Component that executes the planner's decisions."""
 
     KUBERNETES = "kubernetes"
     VIRTUAL = "virtual"
@@ -43,7 +43,7 @@ class Environment(StrEnum):
 
 
 class PlannerBackend(StrEnum):
-    """Inference engines, and the simulated one."""
+    """Inference engines, and the simulated engine."""
 
     VLLM = "vllm"
     SGLANG = "sglang"
@@ -52,7 +52,7 @@ class PlannerBackend(StrEnum):
 
 
 class Mode(StrEnum):
-    """Which pools of workers are planned."""
+    """Pools of workers that are planned."""
 
     DISAGG = "disagg"
     PREFILL = "prefill"
@@ -61,7 +61,7 @@ class Mode(StrEnum):
 
 
 class Target(StrEnum):
-    """What scaling aims at."""
+    """Goal of scaling."""
 
     THROUGHPUT = "throughput"
     LATENCY = "latency"
@@ -70,7 +70,7 @@ class Target(StrEnum):
 
 
 class Predictor(StrEnum):
-    """Ways to predict load: the last value, or models of time series."""
+    """Predictors of load: the last value, or models of time series."""
 
     CONSTANT = "constant"
     ARIMA = "arima"
@@ -79,7 +79,7 @@ class Predictor(StrEnum):
 
 
 class MetricsSource(StrEnum):
-    """Whose Prometheus metrics report the traffic."""
+    """Source of the Prometheus metrics of the traffic."""
 
     FRONTEND = "frontend"
     ROUTER = "router"
@@ -111,19 +111,19 @@ _OF_REFERENCE = frozenset(
         "decode_scale_down_kv_rate",
     }
 )
-"""What the policy `adaptive` does not read."""
+"""Fields that the policy `adaptive` does not read."""
 _OF_OTHER_POOL = {
     Mode.PREFILL: "decode_min_endpoint",
     Mode.DECODE: "prefill_min_endpoint",
     Mode.AGG: "prefill_min_endpoint",
 }
-"""By mode, the minimum of a pool that it does not plan."""
+"""For each mode, the minimum of the pool that it does not plan."""
 
 
 class PlannerConfig(PlannerExtensions):
     """Configuration of the planner of one graph."""
 
-    #: Of a planner in a pod of its own alone.
+    #: Only for a planner in its own pod.
     IGNORED: ClassVar[Mapping[str, str]] = {
         "log_dir": "the planner service writes its log on standard output",
         "profile_results_dir": "the profile is in the ConfigMap planner-profile-data-<graph>",
@@ -147,7 +147,7 @@ class PlannerConfig(PlannerExtensions):
         "plugin_registration": _PLUGINS,
     }
 
-    #: The guides of Dynamo 1.2 have it.
+    #: The guides of Dynamo 1.2 use it.
     MISTAKEN: ClassVar[Mapping[str, str]] = {
         "enabled": "there is a planner where there is this object, whatever it says; leave the object out for none"
     }
@@ -155,79 +155,78 @@ class PlannerConfig(PlannerExtensions):
     policy: PlanningPolicy = PlanningPolicy.ADAPTIVE
     """How the planner service decides: `adaptive`, or `reference` as Dynamo's planner, which does not read this."""
     attainment: Annotated[Number, Field(ge=0.5, le=0.999)] = 0.95
-    """Of the policy `adaptive`: the share of requests, over an hour, that must be within ttft_ms and itl_ms. The plan is the one
-    with the fewest GPUs that keeps it."""
+    """Policy `adaptive`: share of requests, over an hour, that must meet ttft_ms and itl_ms, with the fewest GPUs."""
     gpu_price: Annotated[Number | None, Field(ge=0, le=1)] = None
-    """Of the policy `adaptive`, in place of `attainment`: what part of the requests that a GPU serves at its best must be in time
-    for each GPU that is added or kept. Higher saves GPUs and keeps fewer requests within the targets."""
+    """Policy `adaptive`, instead of `attainment`: requests that each added or kept GPU must bring within the targets, as a
+    share of what a GPU serves at its best. Higher values save GPUs, and fewer requests meet the targets."""
 
     pre_deployment_sweeping_mode: Sweeping = Sweeping.RAPID
     """How engines are measured first: not at all, by simulation, or on GPUs."""
     environment: Environment = Environment.KUBERNETES
-    """Who carries decisions out."""
+    """Component that executes decisions."""
     namespace: str | None = Field(default=None, min_length=1)
     """Dynamo namespace of the workers; unset: DYN_NAMESPACE of the planner's container, else `dynamo`."""
     backend: PlannerBackend = PlannerBackend.VLLM
     """Engine of the workers."""
     mode: Mode = Mode.DISAGG
-    """Pools that are planned: prefill and decode, one of them, or one pool that does both."""
+    """Pools that are planned: prefill and decode, one of them, or one pool for both."""
     optimization_target: Target = Target.THROUGHPUT
-    """What scaling aims at: `sla` works towards ttft_ms and itl_ms, the others towards fixed thresholds of load."""
+    """Goal of scaling: `sla` meets ttft_ms and itl_ms, the others use fixed thresholds of load."""
     log_dir: str | None = None
-    """Folder for logs; unset: none are written."""
+    """Directory for logs; unset: no logs."""
     throughput_adjustment_interval_seconds: Seconds = Field(
         default=180,
         validation_alias=AliasChoices("throughput_adjustment_interval_seconds", "throughput_adjustment_interval"),
     )
     """Seconds between two decisions of predictive scaling."""
     max_gpu_budget: Gpus = 8
-    """GPUs that all pools together never exceed; -1: no bound."""
+    """Most GPUs of all pools together; -1: no limit."""
     min_gpu_budget: Gpus = -1
-    """GPUs that all pools together keep; -1: no bound."""
+    """Fewest GPUs of all pools together; -1: no limit."""
     min_endpoint: Annotated[Whole, Field(ge=0)] = 1
-    """Replicas that each pool keeps. 0, scaling to zero, needs a planner newer than 1.1."""
+    """Fewest replicas of each pool. 0, scaling to zero, needs a planner newer than 1.1."""
     decode_engine_num_gpu: Annotated[Whole | None, Field(ge=1)] = None
     """GPUs of one decode engine; unset: read from the graph."""
     prefill_engine_num_gpu: Annotated[Whole | None, Field(ge=1)] = None
     """GPUs of one prefill engine; unset: read from the graph."""
     profile_results_dir: str = "profiling_results"
-    """Folder of the profile that the models of the engines begin with."""
+    """Directory of the profile with which the models of the engines start."""
     aic_interpolation: AicInterpolation | None = None
-    """What to simulate where there is no profile."""
+    """What to simulate if there is no profile."""
     ttft_ms: Milliseconds = Field(default=500.0, validation_alias=AliasChoices("ttft_ms", "ttft"))
-    """Time to first token to keep below, ms."""
+    """Target for the time to first token, ms."""
     itl_ms: Milliseconds = Field(default=50.0, validation_alias=AliasChoices("itl_ms", "itl"))
-    """Time between tokens to keep below, ms."""
+    """Target for the time between tokens, ms."""
     load_predictor: Predictor = Predictor.ARIMA
     """How the load of the next interval is predicted."""
     load_predictor_log1p: Bool = False
-    """Whether predictors see log(1 + x) of the load."""
+    """Whether predictors use log(1 + x) of the load."""
     prophet_window_size: Count = 50
     """Points that Prophet uses."""
     load_predictor_warmup_trace: str | None = None
-    """Trace (mooncake JSONL) that predictors learn from before the first request."""
+    """Trace (mooncake JSONL) for training predictors before the first request."""
     kalman_q_level: Annotated[Number, Field(ge=0)] = 1.0
     """Kalman filter: noise of the level."""
     kalman_q_trend: Annotated[Number, Field(ge=0)] = 0.1
     """Kalman filter: noise of the trend."""
     kalman_r: Annotated[Number, Field(gt=0)] = 10.0
-    """Kalman filter: noise of what is observed."""
+    """Kalman filter: noise of the observations."""
     kalman_min_points: Count = 5
-    """Kalman filter: points before it is trusted."""
+    """Kalman filter: points before it is used."""
     metric_pulling_prometheus_endpoint: str | None = None
-    """Prometheus to ask; unset: PROMETHEUS_ENDPOINT of the planner's container."""
+    """Prometheus to query; unset: PROMETHEUS_ENDPOINT of the planner's container."""
     metric_reporting_prometheus_port: Annotated[Whole | None, Field(ge=0, le=65535)] = None
     """Port of the planner's own metrics, 0: none; unset: PLANNER_PROMETHEUS_PORT of its container, else none."""
     throughput_metrics_source: MetricsSource = MetricsSource.FRONTEND
-    """Whose metrics report the traffic."""
+    """Source of the metrics of the traffic."""
     model_name: str | None = None
-    """Model whose traffic counts; unset: the one that the workers serve."""
+    """Model whose traffic counts; unset: the model that the workers serve."""
     global_planner_namespace: str | None = None
     """Dynamo namespace of the global planner; environment `global-planner` needs it."""
     enable_throughput_scaling: Bool = True
-    """Predictive scaling: as many replicas as the predicted load needs. Only target `sla` has it."""
+    """Predictive scaling: the number of replicas that the predicted load needs. Only with target `sla`."""
     enable_load_scaling: Bool = False
-    """Reactive scaling: one replica more or less as queues and caches fill. Targets other than `sla` always have it."""
+    """Reactive scaling: one replica more or less as queues and caches fill. Always on with targets other than `sla`."""
     load_adjustment_interval_seconds: Seconds = Field(
         default=5, validation_alias=AliasChoices("load_adjustment_interval_seconds", "load_adjustment_interval")
     )
@@ -235,31 +234,31 @@ class PlannerConfig(PlannerExtensions):
     max_num_fpm_samples: Count = 64
     """Measured iterations that the models of the engines keep."""
     fpm_sample_bucket_size: Count = 16
-    """Buckets that these are spread over, a square number."""
+    """Buckets for these iterations, a square number."""
     load_scaling_down_sensitivity: Percent = 80
-    """Percent of the target below which a replica may go."""
+    """Percent of the target below which a replica may be removed."""
     prefill_scale_up_queue_tokens: Annotated[Number | None, Field(ge=0)] = None
     """Target `load`: queued prefill tokens of an engine that add a replica."""
     prefill_scale_down_queue_tokens: Annotated[Number | None, Field(ge=0)] = None
-    """Target `load`: queued prefill tokens of every engine that take one away."""
+    """Target `load`: queued prefill tokens of every engine that remove a replica."""
     decode_scale_up_kv_rate: Percent | None = Field(
         default=None, validation_alias=AliasChoices("decode_scale_up_kv_rate", "decode_sacle_up_kv_rate")
     )
     """Target `load`: percent of an engine's KV cache in use that adds a replica."""
     decode_scale_down_kv_rate: Percent | None = None
-    """Target `load`: percent of every engine's KV cache in use that takes one away."""
+    """Target `load`: percent of every engine's KV cache in use that removes a replica."""
     load_metric_samples: Count = 10
     """Samples that one interval averages over; newer planners do not read it."""
     load_min_observations: Count = 5
-    """Iterations that must be measured before a model of an engine is used."""
+    """Iterations that must be measured before the model of an engine is used."""
     advisory: Bool = Field(default=False, validation_alias=AliasChoices("advisory", "no_operation"))
-    """Decides and reports, and never acts."""
+    """Decides and reports, but does not scale."""
     report_interval_hours: Annotated[Number | None, Field(gt=0)] = 24.0
     """Hours between two reports; null: none."""
     report_output_dir: str = "./planner_reports"
-    """Folder of the reports."""
+    """Directory of the reports."""
     report_filename: str | None = None
-    """Name of the report; unset: made of the time."""
+    """Name of the report; unset: created from the time."""
     live_dashboard_port: Annotated[Whole, Field(ge=0, le=65535)] = ports.PLANNER_DASHBOARD.number
     """Port of the live page; 0: none."""
 
@@ -278,7 +277,7 @@ class PlannerConfig(PlannerExtensions):
 
     @property
     def load_scaling(self) -> bool:
-        """Whether reactive scaling is on: targets other than `sla` have no other."""
+        """Whether reactive scaling is on; targets other than `sla` have only reactive scaling."""
         return self.enable_load_scaling or self.optimization_target is not Target.SLA
 
     @property
@@ -288,16 +287,16 @@ class PlannerConfig(PlannerExtensions):
 
     @property
     def power_limit(self) -> int | None:
-        """Watts that the GPUs of all pools together may draw; None without such a budget."""
+        """Power limit of the GPUs of all pools together, in watts; None without such a budget."""
         limit = self.total_gpu_power_limit if self.enable_power_awareness else None
         return None if limit is None else int(limit)
 
     def engine_gpus(self, role: str) -> int | None:
-        """GPUs of one engine of `prefill`, or of any other role; None where the graph says it."""
+        """GPUs of one engine of `prefill`, or of any other role; None if the graph states it."""
         return self.prefill_engine_num_gpu if role == "prefill" else self.decode_engine_num_gpu
 
     def least_replicas(self, role: str) -> int:
-        """Replicas that the pool of a role keeps: `prefill`, or any other."""
+        """Fewest replicas of the pool of a role: `prefill`, or any other."""
         own = self.prefill_min_endpoint if role == "prefill" else self.decode_min_endpoint
         return self.min_endpoint if own is None else own
 
@@ -332,7 +331,7 @@ class PlannerConfig(PlannerExtensions):
             yield from self._threshold_problems()
 
     def remarks(self) -> Iterator[Problem]:
-        """Settings that another one makes meaningless, and one that this platform has no choice of."""
+        """Settings that another setting makes ineffective, and one setting that this platform ignores."""
         if self.environment is not Environment.KUBERNETES:
             yield ("environment",), f"'{self.environment.value}' is ignored: the scaler carries decisions out"
         if -1 < self.max_gpu_budget < self.min_gpu_budget:

@@ -1,4 +1,4 @@
-"""Keys of the planner's configuration that its releases after 1.1 read (planner.md, marked W there)."""
+"""Keys of the planner's configuration that only releases after 1.1 read (planner.md, marked W there)."""
 
 from typing import Annotated
 
@@ -10,10 +10,10 @@ from dynamo_shared.api.registry import ports
 
 
 class PluginGateway(ContractModel):
-    """Where plugins of the planner register themselves."""
+    """Gateway at which plugins of the planner register."""
 
     enabled: Bool = False
-    """Whether there is one."""
+    """Whether there is a gateway."""
     listen: str = "unix:///var/run/dynamo/planner/registry.sock"
     """Its address."""
     allow_insecure: Bool = False
@@ -21,47 +21,47 @@ class PluginGateway(ContractModel):
 
 
 class PlannerScheduling(ContractModel):
-    """How the planner's stages are timed."""
+    """Timing of the planner's stages."""
 
     tick_max_duration_seconds: Annotated[Number, Field(gt=0)] = 30
-    """Seconds after which a round of stages is given up."""
+    """Timeout of a round of stages, in seconds."""
     external_plugins: list[JsonValue] = Field(default_factory=list)
-    """Plugins that run in processes of their own."""
+    """Plugins that run in separate processes."""
     gateway: PluginGateway = PluginGateway()
-    """Where they register."""
+    """Gateway at which they register."""
     scale_interval_seconds: Annotated[Number | None, Field(gt=0)] = None
     """Seconds between rounds; unset: the greatest common divisor of the intervals in use."""
 
 
 class PlannerExtensions(ContractModel):
-    """Keys that planners after 1.1 read; older ones pass them over."""
+    """Keys that planners after 1.1 read; older planners ignore them."""
 
     max_throughput_scaling_replicas: Annotated[Whole, Field(ge=1)] = 8
-    """Replicas by which predictive scaling changes a pool at most at once. Planners after 1.1."""
+    """Most replicas by which predictive scaling changes a pool at once. Planners after 1.1."""
     prefill_min_endpoint: Annotated[Whole | None, Field(ge=0)] = None
-    """min_endpoint of the prefill pool alone. Planners after 1.1."""
+    """min_endpoint of only the prefill pool. Planners after 1.1."""
     decode_min_endpoint: Annotated[Whole | None, Field(ge=0)] = None
-    """min_endpoint of the decode pool alone. Planners after 1.1."""
+    """min_endpoint of only the decode pool. Planners after 1.1."""
     control_api_port: Annotated[Whole, Field(ge=0, le=65535)] = ports.PLANNER_CONTROL.number
-    """Port on localhost that budgets and min_endpoint can be changed at. Planners after 1.1."""
+    """Port on localhost for changes of budgets and min_endpoint. Planners after 1.1."""
     metric_pulling_prometheus_token: str | None = None
-    """Bearer token for Prometheus; unset: PROMETHEUS_TOKEN. Better given as a file. Planners after 1.1."""
+    """Bearer token for Prometheus; unset: PROMETHEUS_TOKEN. A token file is better. Planners after 1.1."""
     metric_pulling_prometheus_token_file: str | None = None
-    """File that holds it, read before each request; unset: PROMETHEUS_TOKEN_FILE. Planners after 1.1."""
+    """File with the token, read before each request; unset: PROMETHEUS_TOKEN_FILE. Planners after 1.1."""
     metric_pulling_prometheus_ssl_verify: Bool | None = None
-    """Whether the certificate of Prometheus is checked; unset: PROMETHEUS_SSL_VERIFY, else not. Planners after 1.1."""
+    """Whether the certificate of Prometheus is verified; unset: PROMETHEUS_SSL_VERIFY, else not. Planners after 1.1."""
     metric_pulling_prometheus_extra_query_params: dict[str, str] | None = None
-    """Parameters that each query has besides; unset: PROMETHEUS_EXTRA_QUERY_PARAMS. Planners after 1.1."""
+    """Additional parameters of each query; unset: PROMETHEUS_EXTRA_QUERY_PARAMS. Planners after 1.1."""
     metric_pulling_prometheus_ca_bundle: str | None = None
-    """Authorities to trust for Prometheus, a PEM file; unset: PROMETHEUS_CA_BUNDLE. Planners after 1.1."""
+    """CA certificates to trust for Prometheus, a PEM file; unset: PROMETHEUS_CA_BUNDLE. Planners after 1.1."""
     metric_pulling_prometheus_request_timeout_seconds: Annotated[Number, Field(gt=0)] = 10.0
-    """Seconds that Prometheus may take for an answer. Planners after 1.1."""
+    """Timeout of a query to Prometheus, in seconds. Planners after 1.1."""
     speculative_nextn: Annotated[Whole, Field(ge=0)] = 0
-    """Tokens that speculative decoding drafts, where the worker does not say so itself. Planners after 1.1."""
+    """Tokens that speculative decoding drafts, if the worker does not report it. Planners after 1.1."""
     enable_power_awareness: Bool = False
-    """Whether the power of the GPUs is a budget, too; Dynamo's planner takes it in no mode `agg`. Planners after 1.1."""
+    """Whether GPU power is a budget, too; Dynamo's planner does not support it in mode `agg`. Planners after 1.1."""
     total_gpu_power_limit: Annotated[Number | None, Field(gt=0)] = None
-    """That budget, watts: what annotation dynamo.nvidia.com/gpu-power-limit lets each GPU draw. Planners after 1.1."""
+    """Power budget, watts: the sum of dynamo.nvidia.com/gpu-power-limit over all GPUs. Planners after 1.1."""
     ais_perf_model: JsonValue = None
     """Performance model for each role (prefill, decode, aggregated). Planners after 1.1."""
     aic_perf_model: JsonValue = None
@@ -69,12 +69,12 @@ class PlannerExtensions(ContractModel):
     report_write_gzip_log: Bool = True
     """Whether a compressed log is written next to each report. Planners after 1.1."""
     enable_runtime_reconfiguration: Bool = False
-    """Whether the planner's pod takes other settings over HTTP. Planners from 1.7 on."""
+    """Whether the planner's pod accepts other settings over HTTP. Planners from 1.7 on."""
     runtime_warmup_trace_dir: Annotated[str, Field(min_length=1)] | None = None
-    """Folder of traces that such settings may name. Planners from 1.7 on."""
+    """Directory of traces that such settings may name. Planners from 1.7 on."""
     batch_scheduling: JsonValue = None
     """How batch jobs of a gateway are planned next to other requests. Planners from 1.7 on."""
     scheduling: PlannerScheduling = PlannerScheduling()
-    """How the planner's stages are timed. Planners after 1.1."""
+    """Timing of the planner's stages. Planners after 1.1."""
     plugin_registration: JsonValue = None
-    """How plugins register themselves. Planners after 1.1."""
+    """How plugins register. Planners after 1.1."""

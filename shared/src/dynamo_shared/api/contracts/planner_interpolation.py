@@ -1,4 +1,4 @@
-"""What the planner simulates to know its engines where nothing was measured."""
+"""Simulation parameters from which the planner gets models of its engines if nothing was measured."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ Count = Annotated[Whole, Field(ge=1)]
 
 
 class Pick(ContractModel):
-    """How one engine is spread over GPUs."""
+    """How one engine uses several GPUs."""
 
     tp: Count = 1
     """Tensor parallel size."""
@@ -25,12 +25,12 @@ class Pick(ContractModel):
 
     @property
     def gpus(self) -> int:
-        """GPUs of one engine: the stages of the pipeline, each as wide as its widest part."""
+        """GPUs of one engine: the number of pipeline stages times the width of the widest stage."""
         return self.pp * max(self.tp, self.dp, self.moe_tp * self.moe_ep)
 
 
 class AicInterpolation(ContractModel):
-    """A sweep of AI Configurator: model, GPU and engine, lengths, and how fine its grid is."""
+    """A sweep of AI Configurator: model, GPU and engine, lengths, and the granularity of its grid."""
 
     hf_id: str = Field(min_length=1)
     """Model on Hugging Face."""
@@ -43,7 +43,7 @@ class AicInterpolation(ContractModel):
     osl: Count
     """Output tokens of a request."""
     sweep_max_context_length: Count
-    """Longest context that is considered, tokens."""
+    """Longest context in the sweep, tokens."""
     prefill_interpolation_granularity: Count = 16
     """Points of the prefill curve."""
     decode_interpolation_granularity: Count = 6

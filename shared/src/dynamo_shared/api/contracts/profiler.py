@@ -1,7 +1,7 @@
-"""`profilingConfig.config` of a v1alpha1 request: what the profiler reads of it.
+"""`profilingConfig.config` of a v1alpha1 request: the keys that the profiler reads.
 
-Keys are camelCase since Dynamo 0.8.1 and were snake_case before; both are read. What v1beta1 has a field for
-(sla, model cache, planner) goes there when the request is converted; absent values are the defaults of that field.
+Keys are camelCase since Dynamo 0.8.1 and were snake_case before; both are accepted. The conversion moves values for
+which v1beta1 has a field (sla, model cache, planner) to that field; absent values get the field's defaults.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,12 +16,12 @@ from dynamo_shared.api.v1alpha1.request import ProfilingConfigSpec
 
 Count = Annotated[Whole, Field(ge=1)]
 Maybe = Annotated[Whole, Field(ge=0)]
-"""A number of things, where 0 leaves it to the profiler."""
+"""A number; with 0, the profiler determines it."""
 Milliseconds = Annotated[Number, Field(gt=0)]
 
 
 class Sla(CamelContractModel):
-    """Load and latency that the deployment is made for."""
+    """Load and latency targets of the deployment."""
 
     isl: Count | None = None
     """Input tokens of a request. In v1beta1 workload.isl."""
@@ -32,11 +32,11 @@ class Sla(CamelContractModel):
     itl: Milliseconds | None = None
     """Time between tokens, ms. In v1beta1 sla.itl."""
     optimization_type: Literal["latency", "throughput"] | None = None
-    """What to favour among configurations that meet the latency. In v1beta1 sla.optimizationType."""
+    """Preference among configurations that meet the latencies. In v1beta1 sla.optimizationType."""
 
 
 class Hardware(CamelContractModel):
-    """GPUs that engines may have."""
+    """GPUs that engines may use."""
 
     IGNORED: ClassVar[Mapping[str, str]] = {
         "min_num_gpus_per_engine": "engines begin with as few GPUs as hold the model"
@@ -49,9 +49,9 @@ class Hardware(CamelContractModel):
     num_gpus_per_node: Maybe = 0
     """GPUs of a node; 0: discovered. In v1beta1 hardware.numGpusPerNode."""
     gpu_type: str | None = None
-    """GPU, such as `h200_sxm`; for people. In v1beta1 hardware.gpuSku."""
+    """GPU, such as `h200_sxm`; informative. In v1beta1 hardware.gpuSku."""
     enable_gpu_discovery: Bool = False
-    """Whether nodes are read for what is not given here."""
+    """Whether values that are not set here are discovered on nodes."""
 
     def problems(self) -> Iterator[Problem]:
         """Bounds that contradict each other."""
@@ -61,7 +61,7 @@ class Hardware(CamelContractModel):
 
 
 class Sweep(CamelContractModel):
-    """How finely engines are profiled, and whether on GPUs or in simulation."""
+    """Granularity of profiling, and whether it uses GPUs or a simulation."""
 
     IGNORED: ClassVar[Mapping[str, str]] = {
         "aic_hf_id": "spec.model is simulated",
@@ -74,7 +74,7 @@ class Sweep(CamelContractModel):
     prefill_interpolation_granularity: Count = 16
     """Points of the prefill curve."""
     decode_interpolation_granularity: Count = 6
-    """Points of each axis of the decode surface; time grows with its square."""
+    """Points of each axis of the decode surface; the time grows with the square."""
     use_ai_configurator: Bool = False
     """Whether AI Configurator simulates engines, instead of running them on GPUs."""
     aic_system: str | None = None
@@ -86,14 +86,14 @@ class Sweep(CamelContractModel):
     aic_backend_version: str | None = None
     """Version of the simulated engine."""
     dry_run: Bool = False
-    """Plans the sweep and runs nothing."""
+    """Plans the sweep without running it."""
     pick_with_webui: Bool = False
-    """Whether a person picks the configuration, on a web page."""
+    """Whether a user selects the configuration, on a web page."""
     webui_port: Annotated[Whole, Field(ge=1, le=65535)] = 8000
     """Port of that page."""
 
     def remarks(self) -> Iterator[Problem]:
-        """What a simulation cannot do without."""
+        """Requirements of a simulation."""
         if self.use_ai_configurator and self.aic_system is None:
             yield ("aic_system",), "names the GPU that useAiConfigurator simulates; without it the discovered one is"
 
@@ -110,30 +110,30 @@ class Engine(CamelContractModel):
     backend: Literal["vllm", "sglang", "trtllm"] | None = None
     """Engine; unset: spec.backend of the request."""
     config: str | None = None
-    """Path of a DynamoGraphDeployment to start from; given by configMapRef."""
+    """Path of a DynamoGraphDeployment to start from; set by configMapRef."""
     max_context_length: Maybe = 0
-    """Longest context that is served, tokens; 0: the model's."""
+    """Longest context to serve, tokens; 0: the model's."""
     is_moe_model: Bool = False
-    """Whether the model is a mixture of experts; otherwise read from its configuration."""
+    """Whether the model is a mixture of experts; by default read from its configuration."""
 
 
 class ModelCache(CamelContractModel):
-    """Claim that holds the weights already. In v1beta1 modelCache."""
+    """Claim that already contains the weights. In v1beta1 modelCache."""
 
     pvc_name: str | None = None
     """Name of the PersistentVolumeClaim."""
     model_path_in_pvc: str | None = Field(
         default=None, validation_alias=AliasChoices("modelPathInPvc", "model_path_in_pvc", "pvcPath", "pvc_path")
     )
-    """Folder of the model in it."""
+    """Directory of the model in the claim."""
     pvc_mount_path: str | None = Field(
         default=None, validation_alias=AliasChoices("pvcMountPath", "pvc_mount_path", "mountPath", "mount_path")
     )
-    """Where containers have it; unset: /opt/model-cache."""
+    """Path in containers; unset: /opt/model-cache."""
 
 
 class Deployment(CamelContractModel):
-    """The graphs that the profiler deploys to measure them."""
+    """The graphs that the profiler deploys for measurements."""
 
     IGNORED: ClassVar[Mapping[str, str]] = {
         "namespace": "graphs are measured in the request's namespace",
@@ -142,17 +142,17 @@ class Deployment(CamelContractModel):
     }
 
     namespace: str | None = None
-    """Namespace to deploy to; the request's."""
+    """Namespace of these graphs; the request's."""
     service_name: str | None = None
-    """Service to send requests to; unset: that of the frontend."""
+    """Service that gets the requests; unset: the frontend's."""
     model: str | None = None
     """Name of the served model; unset: spec.model of the request."""
     dgd_image: str | None = None
-    """Image of all components; unset: as in the graph that is started from."""
+    """Image of all components; unset: as in the initial graph."""
     deployment_timeout: Count | None = None
     """Seconds until a deployment must be ready."""
     model_cache: ModelCache | None = None
-    """Claim that holds the weights already."""
+    """Claim that already contains the weights."""
 
 
 class ProfilerConfig(CamelContractModel):
@@ -161,27 +161,27 @@ class ProfilerConfig(CamelContractModel):
     IGNORED: ClassVar[Mapping[str, str]] = {"output_dir": "name a claim in spec.profilingConfig.outputPVC"}
 
     sla: Sla | None = None
-    """Load and latency that the deployment is made for."""
+    """Load and latency targets of the deployment."""
     hardware: Hardware | None = None
-    """GPUs that engines may have."""
+    """GPUs that engines may use."""
     sweep: Sweep | None = None
-    """How finely engines are profiled."""
+    """Granularity of profiling."""
     engine: Engine | None = None
     """The engine that is profiled."""
     deployment: Deployment | None = None
-    """The graphs that are deployed for it."""
+    """The graphs that are deployed for profiling."""
     planner: PlannerConfig | None = None
-    """The planner of the graph that comes out. In v1beta1 features.planner."""
+    """The planner of the generated graph. In v1beta1 features.planner."""
     output_dir: str | None = None
-    """Folder of the results."""
+    """Directory of the results."""
     deployment_ready_timeout_s: Count | None = Field(
         default=None, validation_alias=AliasChoices("deploymentReadyTimeoutS", "deployment_ready_timeout_s")
     )
-    """Seconds until a deployment must be ready; deployment.deploymentTimeout wins."""
+    """Seconds until a deployment must be ready; deployment.deploymentTimeout takes precedence."""
 
 
 class ProfilingConfig(ProfilingConfigSpec):
-    """How to profile. The API server takes any object as config; here it is the profiler's configuration."""
+    """How to profile. The API server accepts any object as config; here it is the profiler's configuration."""
 
     config: ProfilerConfig | None = None  # type: ignore[assignment]
     """Configuration of the profiler."""

@@ -1,7 +1,7 @@
-"""How far and how fast scale commands may scale a graph's components: an annotation, since no field is for that.
+"""Limits for the size and speed of scale commands for a graph's components, in an annotation, because no field exists.
 
-Whatever is left out is as the settings say (`platform.scaler.limits`). An unknown key is a mistake here: a typo must not
-lift a limit.
+Omitted values come from the settings (`platform.scaler.limits`). An unknown key is an error: a typo must not remove a
+limit.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from dynamo_shared.api.contracts.base import ContractModel, Problem, Whole
 from dynamo_shared.api.durations import PATTERN, seconds
 
-#: In place of a component's name: all that are not named.
+#: Stands for all components that are not named.
 ANY = "*"
 DAY = 86400
 
@@ -42,11 +42,11 @@ class DirectionPolicy(ContractModel):
     model_config = ConfigDict(extra="forbid")
 
     step: Count = None
-    """Replicas by which one decision changes the component at most; 0: any number. Needs a cooldown."""
+    """Most replicas by which one decision changes the component; 0: no limit. Needs a cooldown."""
     cooldown: Span = None
-    """How long the component rests after it was scaled."""
+    """Pause of the component after it was scaled."""
     stabilization: Span = None
-    """How much history of requests counts: the one that changes least in this direction is taken."""
+    """Length of the history of requests: the request with the smallest change in this direction is used."""
 
 
 class ComponentPolicy(ContractModel):
@@ -55,22 +55,22 @@ class ComponentPolicy(ContractModel):
     model_config = ConfigDict(extra="forbid")
 
     min: Count = None
-    """Replicas that it keeps."""
+    """Fewest replicas."""
     max: Count = None
-    """Replicas that it has at most; 0: any number."""
+    """Most replicas; 0: no limit."""
     up: DirectionPolicy | None = None
-    """Growing."""
+    """Scaling up."""
     down: DirectionPolicy | None = None
-    """Shrinking."""
+    """Scaling down."""
 
     def problems(self) -> Iterator[Problem]:
-        """Bounds in their order, as far as both are given."""
+        """Minimum and maximum are in order, if both are given."""
         if self.min is not None and self.max and self.max < self.min:
             yield ("max",), f"must be 0, for any number, or at least min, which is {self.min}"
 
 
 class ScalingPolicy(ContractModel):
-    """Limits by component, `*` for all that are not named."""
+    """Limits by component, `*` for all components that are not named."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, ComponentPolicy] = Field(init=False)

@@ -1,4 +1,4 @@
-"""Every contract, with examples that are valid by it."""
+"""Every contract, with valid examples."""
 
 from dynamo_shared.api.contracts.autoscaling import Autoscaling
 from dynamo_shared.api.contracts.contract import Contract
@@ -57,7 +57,7 @@ CONTRACTS: tuple[Contract, ...] = (
         "deploymentOverrides",
         DeploymentOverrides,
         "In v1alpha1 DynamoGraphDeploymentRequests as spec.deploymentOverrides.",
-        "Metadata and images of the graph that profiling finds.",
+        "Metadata and images of the generated graph.",
         (
             {"workersImage": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1"},
             {"name": "qwen", "namespace": "serving", "labels": {"team": "chat"}, "annotations": {"owner": "chat"}},
@@ -67,7 +67,7 @@ CONTRACTS: tuple[Contract, ...] = (
         "features.planner",
         PlannerConfig,
         "In v1beta1 DynamoGraphDeploymentRequests as spec.features.planner; YAML or JSON for planner pods.",
-        "Configuration of the planner; its presence puts a planner into the graph.",
+        "Configuration of the planner; its presence adds a planner to the graph.",
         (
             {},
             _PLANNER,
@@ -85,7 +85,7 @@ CONTRACTS: tuple[Contract, ...] = (
         "dynamo-autoscaling",
         Autoscaling,
         "Annotation nvidia.com/dynamo-autoscaling of DynamoGraphDeployments, written as YAML or JSON.",
-        "Autoscalers next to the adapters of a graph.",
+        "Autoscalers for the adapters of a graph.",
         (
             {"Decode": {"minReplicas": 1, "maxReplicas": 8}},
             {
@@ -125,7 +125,7 @@ CONTRACTS: tuple[Contract, ...] = (
         "scaling-policy",
         ScalingPolicy,
         "Annotation nvidia.com/scaling-policy of DynamoGraphDeployments, written as YAML or JSON.",
-        "How far and how fast scale commands may scale the components of a graph.",
+        "Limits for the size and speed of scale commands for the components of a graph.",
         (
             {"*": {"down": {"cooldown": "5m"}}},
             {
