@@ -60,7 +60,7 @@ def source(cluster: str, namespace: str) -> str:
 
 
 def timestamp(moment: datetime | None = None) -> str:
-    """A moment (now by default) as RFC 3339 in UTC with milliseconds."""
+    """A time (now by default) as RFC 3339 in UTC with milliseconds."""
     return (moment or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
