@@ -1,7 +1,7 @@
-"""Whose number counts: while a component of a graph has an adapter, its replicas are what the adapter's spec says.
+"""Replicas of adapted components: while a component of a graph has an adapter, the adapter's spec sets its replicas.
 
-The graph's own number is bookkeeping then: the scaler writes it after the adapter's, so that people and older programs
-read the same everywhere. Every part that renders a graph asks here, so that the rule is in one place. Pure.
+The graph's own number is then only a copy: the scaler writes it after the adapter's, so that users and older programs
+read the same number everywhere. All code that renders a graph uses this module, so that the rule exists once. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.replica_limits import too_few, too_many
 from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUES
 
-#: Kinds of Grove that run a component, as the status of its graph says.
+#: Kinds of Grove that run a component, as in the status of its graph.
 OF_GROVE = (POD_CLIQUES.kind, POD_CLIQUE_SCALING_GROUPS.kind)
 
 
 class Difference(NamedTuple):
-    """A component whose number in the graph is not the adapter's; `before` is None where the graph has none."""
+    """A component whose number in the graph differs from the adapter's; `before` is None if the graph has none."""
 
     component: str
     #: Position in `spec.components`.
@@ -27,16 +27,16 @@ class Difference(NamedTuple):
 
 
 def is_of(adapter: KubeObject, graph: KubeObject) -> bool:
-    """Whether the graph made the adapter: one that another owner made under its name scales nothing.
+    """Whether the graph created the adapter: an adapter of that name with another owner scales nothing.
 
-    Nor does one without a spec, which a user can store where admission is off.
+    An adapter without a spec, which a user can store if admission is off, scales nothing, either.
     """
     owners = adapter["metadata"].get("ownerReferences", ()) if "spec" in adapter else ()
     return any(owner.get("controller") and owner["uid"] == graph["metadata"]["uid"] for owner in owners)
 
 
 def owning(graph: KubeObject, adapters: Iterable[KubeObject]) -> dict[str, KubeObject]:
-    """The adapters that own replicas, by component: made by the graph, for a component that asks for one."""
+    """The adapters that own replicas, by component: created by the graph, for a component that enables one."""
     asked = {each["name"] for each in graph["spec"].get("components") or () if each.get("scalingAdapter") is not None}
     return {
         component: adapter
@@ -46,7 +46,7 @@ def owning(graph: KubeObject, adapters: Iterable[KubeObject]) -> dict[str, KubeO
 
 
 def replicas_of(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, int]:
-    """Numbers of `owning` adapters, by component, without those that the graph cannot have."""
+    """Numbers of `owning` adapters, by component, without numbers that the graph cannot have."""
     refused = refusals(graph, owners)
     return {name: _number(adapter) for name, adapter in owners.items() if name not in refused}
 
@@ -54,7 +54,7 @@ def replicas_of(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str
 def refusals(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, str]:
     """Why the graph cannot have an adapter's number, by component: no cluster has so many pods, or Grove keeps more.
 
-    `kubectl scale` and autoscalers write such numbers past admission.
+    `kubectl scale` and autoscalers write such numbers without admission.
     """
     least = least_replicas(graph)
     reasons = {
@@ -65,7 +65,7 @@ def refusals(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, s
 
 
 def least_replicas(graph: KubeObject) -> dict[str, int]:
-    """`minAvailable` of the components that Grove runs: nothing else asks for it."""
+    """`minAvailable` of the components that Grove runs; nothing else needs it."""
     run_by = (graph.get("status") or {}).get("components") or {}
     return {
         each["name"]: min_available(each)
@@ -79,7 +79,7 @@ def _number(adapter: KubeObject) -> int:
 
 
 def with_replicas(graph: KubeObject, replicas: Mapping[str, int]) -> KubeObject:
-    """The graph with these numbers in its components; the very graph where they are so already."""
+    """The graph with these numbers in its components; the same object if nothing changes."""
     if not differences(graph, replicas):
         return graph
     components = [
@@ -90,7 +90,7 @@ def with_replicas(graph: KubeObject, replicas: Mapping[str, int]) -> KubeObject:
 
 
 def differences(graph: KubeObject, replicas: Mapping[str, int]) -> list[Difference]:
-    """Components that the graph has other numbers for."""
+    """Components with other numbers in the graph."""
     return [
         Difference(each["name"], index, each.get("replicas"), replicas[each["name"]])
         for index, each in enumerate(graph["spec"].get("components") or ())

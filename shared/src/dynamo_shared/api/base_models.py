@@ -1,8 +1,10 @@
-"""How workers of a base model are selected: by a hash of its name, since names may hold what labels and object names cannot."""
+"""Selection of the workers of a base model by a hash of its name, because names may have characters that labels cannot
+have.
+"""
 
 import hashlib
 
 
 def base_model_hash(model: str) -> str:
-    """Eight hex digits that stand for a model's name (operator behaviour, section 6)."""
+    """Hash of a model's name, eight hex digits (operator behaviour, section 6)."""
     return hashlib.sha256(model.encode()).hexdigest()[:8]

@@ -1,8 +1,8 @@
-"""Names of a graph's components and of their objects, which more than one service needs to know. Pure."""
+"""Names of a graph's components and of their objects, which several services need. Pure."""
 
 import re
 
-#: How the name of a clique of Grove ends that has the leaders of a component's replicas, which span nodes; after a hyphen.
+#: Suffix, after a hyphen, of the name of Grove's clique with the leaders of a component's multi-node replicas.
 LEADERS = "ldr"
 #: Form of a component's name, and its length in characters.
 NAME_PATTERN = r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$"
@@ -10,18 +10,20 @@ LONGEST = 63
 
 
 def is_name(text: str) -> bool:
-    """Whether v1beta1 allows a text as a component's name. The name of an object may hold dots, too."""
+    """Whether v1beta1 allows a text as a component's name. Names of objects may also contain dots."""
     return len(text) <= LONGEST and re.fullmatch(NAME_PATTERN, text) is not None
 
 
 def component_deployment(graph: str, component: str, worker_hash: str = "") -> str:
-    """Name of a component's DCD, Deployment and selector, and, without a hash, of its adapter. Only workers carry a hash."""
+    """Name of a component's DCD, Deployment and selector, and, without a hash, of its adapter. Only workers have a
+    hash.
+    """
     name = f"{graph}-{component.lower()}"
     return f"{name}-{worker_hash}" if worker_hash else name
 
 
 def service(component_deployment_name: str) -> str:
-    """Name of a component's Service: dots, which graph names may have, are not allowed in it."""
+    """Name of a component's Service: dots, which graph names may have, are replaced."""
     return component_deployment_name.lower().replace(".", "-")
 
 

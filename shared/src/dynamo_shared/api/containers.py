@@ -1,4 +1,4 @@
-"""Containers of pod templates, and the one that runs a component. Reads any junk, and leaves it as it is."""
+"""Containers of pod templates, and the container that runs a component. Accepts any value, and does not change it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,16 +18,16 @@ def is_main(container: Any) -> bool:
 
 
 def main_container(template: Any) -> KubeObject | None:
-    """The container that runs the component's own process; None where the template does not have it."""
+    """The container that runs the component's own process; None if the template does not have it."""
     return next(filter(is_main, containers_of(template)), None)
 
 
 def with_containers(template: Any, change: Callable[[list[Any]], list[Any]]) -> Any:
-    """A pod template with its containers changed; as it is where it has none."""
+    """A pod template with changed containers; unchanged if it has none."""
     containers = containers_of(template)
     return {**template, "spec": {**template["spec"], "containers": change(containers)}} if containers else template
 
 
 def with_main(template: Any, change: Callable[[KubeObject], KubeObject]) -> Any:
-    """A pod template with its main container changed; as it is without one."""
+    """A pod template with a changed main container; unchanged without one."""
     return with_containers(template, lambda listed: [change(each) if is_main(each) else each for each in listed])

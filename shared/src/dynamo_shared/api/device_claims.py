@@ -1,12 +1,12 @@
-"""GPUs that pods claim through dynamic resource allocation (resource.k8s.io) in place of counting them. Pure.
+"""GPUs that pods claim through dynamic resource allocation (resource.k8s.io) instead of counting them. Pure.
 
 Pods name claims in `spec.resourceClaims`, in one of two ways:
 
-1. By a ResourceClaimTemplate, from which each pod gets a claim of its own: its GPUs grow with the replicas.
-2. By the name of one ResourceClaim, which all pods that name it share: its GPUs count once, however many pods there are.
+1. By a ResourceClaimTemplate, from which each pod gets its own claim: its GPUs grow with the replicas.
+2. By the name of one ResourceClaim, which all pods that name it share: its GPUs count once, for any number of pods.
 
-Most claims say how many GPUs they want. A request for all devices of a node does not: only the allocation says it, and before
-that the number is not known, which is not 0.
+Most claims state a number of GPUs. A request for all devices of a node does not: only the allocation states it, and
+before that the number is unknown, which is not 0.
 """
 
 import re
@@ -23,28 +23,28 @@ from dynamo_shared.api.untrusted.reading import items, mapping, text
 
 #: The field by which pods name an object of each resource.
 _NAMED_BY = {RESOURCE_CLAIM_TEMPLATES: "resourceClaimTemplateName", RESOURCE_CLAIMS: "resourceClaimName"}
-#: An object of the pods' namespace by its name; None where there is none.
+#: An object of the pods' namespace by its name; None if absent.
 Lookup = Callable[[str], Mapping[str, Any] | None]
 
 _WORDS = frozenset({"gpu", "gpus", "mig"})
-"""Words of a DeviceClass's name that say that its devices are GPUs or slices of them: gpu.nvidia.com, mig.nvidia.com."""
+"""Words in the name of a DeviceClass for GPUs or slices of GPUs: gpu.nvidia.com, mig.nvidia.com."""
 _BOUNDARY = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class KnownClaims:
-    """What is known of the claims of one component's pods."""
+    """Known claims of one component's pods."""
 
     template: Lookup
     """ResourceClaimTemplates"""
     claim: Lookup
     """ResourceClaims, with their allocation"""
     pods: Callable[[], Iterable[Mapping[str, Any]]] = tuple
-    """Pods of the component; their status names the claims that were made for them."""
+    """Pods of the component; their status names the claims that were created for them."""
 
 
 class NotCounted(StrEnum):
-    """Why the GPUs of a claim are not known."""
+    """Why the GPUs of a claim are unknown."""
 
     MISSING = "does not exist"
     ALL_OF_A_NODE = "asks for all devices of a node, and is not allocated yet"
@@ -52,7 +52,7 @@ class NotCounted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UncountedClaim:
-    """A claim whose GPUs are not known."""
+    """A claim with an unknown number of GPUs."""
 
     kind: str
     name: str
@@ -75,19 +75,20 @@ class ClaimedGpus:
 
 
 def template_names(pod: Mapping[str, Any]) -> Iterator[str]:
-    """Names of the templates that a pod's spec claims by, once for each claim."""
+    """Names of the templates in a pod's spec, once for each claim."""
     return (name for _, name in _named(pod, "resourceClaimTemplateName"))
 
 
 def shared_names(pod: Mapping[str, Any]) -> Iterator[str]:
-    """Names of the ResourceClaims that a pod's spec shares with others."""
+    """Names of the ResourceClaims that a pod's spec shares with other pods."""
     return (name for _, name in _named(pod, "resourceClaimName"))
 
 
 def keys_named(resource: Resource, obj: KubeObject) -> list[str]:
-    """Keys of the claims, or of the templates of claims, that pods of a graph or a component deployment name. Reads any junk.
+    """Keys of the claims, or templates of claims, that pods of a graph or a component deployment name. Accepts any
+    value.
 
-    For an index: a tenant may have thousands of graphs, and create claims as fast as the API server takes them.
+    For an index: a tenant may have thousands of graphs, and create claims as fast as the API server accepts them.
     """
     spec = mapping(obj.get("spec"))
     return [
@@ -100,13 +101,13 @@ def keys_named(resource: Resource, obj: KubeObject) -> list[str]:
 
 
 def made_for(pod: Mapping[str, Any]) -> dict[str, str]:
-    """Names of the ResourceClaims that were made for a pod from templates, by their names within the pod."""
+    """Names of the ResourceClaims that were created for a pod from templates, by their names within the pod."""
     statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
     return {each["name"]: each["resourceClaimName"] for each in statuses if each.get("resourceClaimName")}
 
 
 def of_pods(pod: Mapping[str, Any], known: KnownClaims) -> ClaimedGpus:
-    """GPUs that pods of a spec claim."""
+    """GPUs that pods with a spec claim."""
     own, shared, unknown = 0, {}, []
     for claim_name, name in _named(pod, "resourceClaimTemplateName"):
         number = _of_template(claim_name, name, known)
@@ -124,9 +125,9 @@ def of_pods(pod: Mapping[str, Any], known: KnownClaims) -> ClaimedGpus:
 
 
 def of_container(pod: Mapping[str, Any], container: Mapping[str, Any], template: Lookup, claim: Lookup) -> ClaimedGpus:
-    """GPUs that a container of a pod's spec has through its claims, of its own and shared ones.
+    """GPUs that a container in a pod's spec has through its own and shared claims.
 
-    Only what claims ask for counts, not what they got: what is rendered must not change while pods start.
+    Only requested GPUs count, not allocated ones: the rendered objects must not change while pods start.
     """
     of_pod = {str(each.get("name")): each for each in pod.get("resourceClaims") or ()}
     own, unknown, by_name = 0, [], dict[str, int]()
@@ -155,9 +156,10 @@ def of_container(pod: Mapping[str, Any], container: Mapping[str, Any], template:
 
 
 def requested(spec: Mapping[str, Any]) -> int | None:
-    """GPUs that a claim's spec asks for. None where it asks for all of a node, so that only the allocation says it.
+    """GPUs that a claim's spec requests. None if it requests all of a node, because then only the allocation states the
+    number.
 
-    Of alternatives the largest counts: a budget must hold whichever is allocated.
+    Of alternatives the largest counts: a budget must hold for each of them.
     """
     return _of_requests(_requests(spec))
 
@@ -168,7 +170,7 @@ def _of_requests(requests: Iterable[Mapping[str, Any]]) -> int | None:
 
 
 def allocated(claim: Mapping[str, Any]) -> int | None:
-    """GPUs that a ResourceClaim has got; None where nothing is allocated to it yet."""
+    """GPUs that are allocated to a ResourceClaim; None before the allocation."""
     allocation = (claim.get("status") or {}).get("allocation")
     if not allocation:
         return None
@@ -178,7 +180,7 @@ def allocated(claim: Mapping[str, Any]) -> int | None:
 
 
 def of_claim(claim: Mapping[str, Any] | None) -> int | NotCounted:
-    """GPUs of a ResourceClaim: what it has got, or else what it asks for."""
+    """GPUs of a ResourceClaim: the allocated ones, or else the requested ones."""
     if claim is None:
         return NotCounted.MISSING
     number = allocated(claim)
@@ -188,7 +190,7 @@ def of_claim(claim: Mapping[str, Any] | None) -> int | NotCounted:
 
 
 def devices_of(claim: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Driver, pool and name of the devices of any kind that a ResourceClaim keeps from other claims."""
+    """Driver, pool and name of all devices, of any kind, that a ResourceClaim reserves."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
     return (device_of(each) for each in _results(allocation) if not each.get("adminAccess"))
 
@@ -199,12 +201,12 @@ def device_of(result: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def is_gpu_class(name: str) -> bool:
-    """Whether a DeviceClass is one of GPUs, by its name; what its selectors choose is known to drivers alone."""
+    """Whether a DeviceClass is for GPUs, by its name; only drivers know what its selectors match."""
     return not _WORDS.isdisjoint(_BOUNDARY.split(name.lower()))
 
 
 def _named(pod: Mapping[str, Any], by: str) -> Iterator[tuple[str, str]]:
-    """Claims of a pod's spec: the name within the pod, and what the field names."""
+    """Claims in a pod's spec: the name within the pod, and the name in the field."""
     for claim in pod.get("resourceClaims") or ():
         if name := claim.get(by):
             yield str(claim.get("name")), str(name)
@@ -215,7 +217,7 @@ def _of_template(claim_name: str, name: str, known: KnownClaims) -> int | NotCou
     number = None if template is None else requested((template.get("spec") or {}).get("spec") or {})
     if number is not None:
         return number
-    # Nodes may differ: the next pod may get as many as the one that got most.
+    # Nodes may differ: the next pod may get as many GPUs as the pod with the most.
     pods = (pod for pod in known.pods() if _claims_by(pod, claim_name, name))
     made = (known.claim(given) for pod in pods if (given := made_for(pod).get(claim_name)))
     numbers = [number for claim in made if claim is not None and (number := allocated(claim)) is not None]
@@ -223,9 +225,10 @@ def _of_template(claim_name: str, name: str, known: KnownClaims) -> int | NotCou
 
 
 def _claims_by(pod: Mapping[str, Any], claim_name: str, template: str) -> bool:
-    """Whether a pod has a claim from a template: pods of another role may have one of that name from another.
+    """Whether a pod has a claim from a template: pods of another role may have a claim of that name from another
+    template.
 
-    Pods from before the watcher kept this say nothing of it.
+    Pods stored before the watcher recorded this do not state it.
     """
     by = dict(_named(pod.get("spec") or {}, "resourceClaimTemplateName"))
     return by.get(claim_name, template) == template
@@ -240,7 +243,7 @@ def _results(allocation: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
 
 
 def _gpu_requests(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Names of the requests for GPUs as results of an allocation have them: of an alternative `request/alternative`."""
+    """Names of the requests for GPUs as in results of an allocation; for an alternative `request/alternative`."""
     for request in _requests(spec):
         for each in request.get("firstAvailable") or ():
             if _takes_gpus(each):
@@ -265,5 +268,5 @@ def _exactly(request: Mapping[str, Any]) -> int | None:
 
 
 def _takes_gpus(request: Mapping[str, Any]) -> bool:
-    """Whether a request is for GPUs; one for administration takes none from others."""
+    """Whether a request is for GPUs; a request with admin access reserves none."""
     return not request.get("adminAccess") and is_gpu_class(str(request.get("deviceClassName") or ""))

@@ -8,7 +8,7 @@ from dynamo_shared.api.device_claims import is_gpu_class
 from dynamo_shared.api.objects import KubeObject
 
 _PRODUCTS = ("productName", "model")
-"""Attributes that name the product: of NVIDIA's and AMD's drivers, and of Intel's."""
+"""Attributes with the product name: of NVIDIA's and AMD's drivers, and of Intel's."""
 
 
 class PublishedGpu(NamedTuple):
@@ -16,23 +16,23 @@ class PublishedGpu(NamedTuple):
 
     node: str
     product: str
-    """empty where the driver does not say it"""
+    """empty if the driver does not publish it"""
     driver: str
     pool: str
     name: str
     fields: Mapping[str, Any]
-    """the device as it is published"""
+    """the published device"""
 
     @property
     def device(self) -> tuple[str, str, str]:
-        """Driver, pool and name, as allocations name it."""
+        """Driver, pool and name, as in allocations."""
         return self.driver, self.pool, self.name
 
 
 def whole_gpus(slices: Iterable[KubeObject]) -> Iterator[PublishedGpu]:
     """Whole GPUs of nodes; slices of a GPU are not counted again.
 
-    Of a pool, only the newest generation that its driver published counts.
+    Of each pool, only the newest published generation counts.
     """
     for each in _newest(slices):
         spec = each["spec"]

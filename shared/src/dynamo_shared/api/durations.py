@@ -2,7 +2,7 @@
 
 import re
 
-#: Longer than any duration that means something. Characters.
+#: Longer than any meaningful duration. Characters.
 _LONGEST = 64
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")

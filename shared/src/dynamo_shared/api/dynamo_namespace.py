@@ -1,10 +1,10 @@
-"""Namespaces in Dynamo's own sense, within which workers and frontends find each other."""
+"""Dynamo namespaces, within which workers and frontends discover each other."""
 
 GLOBAL = "dynamo"
 
 
 def dynamo_namespace(namespace: str, graph: str, *, shared: bool = False) -> str:
-    """The Dynamo namespace of a graph; `shared` where it asks for the one that all such graphs have."""
+    """The Dynamo namespace of a graph; `shared` if it uses the common namespace of all such graphs."""
     return GLOBAL if shared else f"{namespace}-{graph.replace('.', '-')}"
 
 

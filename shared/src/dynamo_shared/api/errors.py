@@ -1,4 +1,4 @@
-"""Why a manifest is refused: every wrong field at once, each with the path that its author wrote."""
+"""Refusals of a manifest: all errors together, each with the path that its author wrote."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One wrong field: `path` as in the manifest (`spec.components[1].type`), `message` with what is allowed.
+    """An error of one field: `path` as in the manifest (`spec.components[1].type`), `message` with the allowed values.
 
-    `manifest` names the object (`DynamoGraphDeployment my-graph`, or `document 3`) where a text holds several.
+    `manifest` names the object (`DynamoGraphDeployment my-graph`, or `document 3`) if a text contains several.
     """
 
     path: str
@@ -20,7 +20,7 @@ class FieldError:
 
 
 class InvalidManifest(ValueError):
-    """A manifest is refused; `errors` holds every reason."""
+    """A manifest is refused; `errors` has all reasons."""
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         super().__init__("\n".join(str(error) for error in errors))

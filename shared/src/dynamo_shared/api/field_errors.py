@@ -1,4 +1,4 @@
-"""pydantic's findings in the words of a manifest's author: where it is, what is wrong, what is allowed."""
+"""Converts errors of pydantic to messages for the author of a manifest: the path, the problem, the allowed values."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ _WRONG_TYPE = {
     "bool_type": "true or false",
 }
 _ENDS = "and a letter or digit first and last"
-#: Patterns of the schemas, for people.
+#: Patterns of the schemas, in words.
 _PATTERNS = {
     component_names.NAME_PATTERN: f"letters, digits and '-', {_ENDS}",
     r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",
@@ -34,28 +34,28 @@ _PATTERNS = {
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",
 }
 
-#: Of one manifest. Findings.
+#: Suggestions for one manifest.
 _SUGGESTIONS = 100
-#: Of one validation, which are listed. Each costs half a kilobyte before it is a message. Findings.
+#: Listed errors of one validation. Each needs 0.5 KB before it is a message.
 _LISTED = 10_000
-#: With one word. Some words are an object's own, and a tenant may write thousands.
+#: Known words that are compared with one word. An object can define words itself, and a tenant may write thousands.
 _COMPARED = 100
-#: A key that is longer is not a name of anything. Characters.
+#: Keys that are longer get no suggestion. Characters.
 _LONGEST_KEY = 100
 
 
 def field_errors(
     error: ValidationError, schema: Mapping[str, Any] | None = None, moved: Mapping[str, str] | None = None
 ) -> list[FieldError]:
-    """Every finding of a validation.
+    """All errors of a validation.
 
-    `schema`, the kind's, suggests for unknown fields, `moved` explains those of another version. Of tens of thousands only
-    the number is said.
+    `schema`, the kind's, provides suggestions for unknown fields; `moved` explains fields of another version. Of tens
+    of thousands of errors only the number is reported.
     """
     if (count := error.error_count()) > _LISTED:
         return [FieldError("", f"{count} errors, where at most {_LISTED} are listed; correct what is repeated first")]
     return [
-        # Looking for a near word takes its time, and the thousandth suggestion is never read.
+        # A search for a similar word takes time, and users never read the thousandth suggestion.
         FieldError(
             path_of(finding["loc"]), _message(finding, schema or {} if number < _SUGGESTIONS else {}, moved or {})
         )
@@ -79,12 +79,12 @@ def path_of(location: Location) -> str:
 
 
 def _quoted_key(key: str) -> str:
-    # The author of a manifest chooses its keys, and the path goes into logs and to terminals.
+    # The author of a manifest chooses its keys, and the path is written to logs and terminals.
     return escaped(json.dumps(key, ensure_ascii=False))
 
 
 def shown(value: Any) -> str:
-    """A value as a message quotes it: short, and never a whole subtree."""
+    """A value as a quotation in a message: short, and never a whole subtree."""
     match value:
         case dict():
             return "an object"
@@ -93,7 +93,7 @@ def shown(value: Any) -> str:
         case None | bool():
             return {None: "null", True: "true", False: "false"}[value]
         case str() | bytes():
-            # Cut first: quoting makes six characters of one.
+            # Cut first: quoting may turn one character into six.
             value = value[:80]
         case int() if value.bit_length() > 256:
             return f"a number of {value.bit_length()} bits"
@@ -102,7 +102,7 @@ def shown(value: Any) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean components?`, or nothing where no known word is near."""
+    """`; did you mean components?`, or "" if no known word is similar."""
     if len(word) > _LONGEST_KEY:
         return ""
     by_lower = {each.lower(): each for each in islice(known, _COMPARED) if len(each) <= _LONGEST_KEY}

@@ -1,6 +1,6 @@
-"""Replicas of roles that admission has filled in, and that no one owns: when nodes change they are filled in again.
+"""Replicas of roles that admission set and that have no owner: they are set again when the number of nodes changes.
 
-The API server records who owns which field before it calls admission, so what admission fills in has no owner.
+The API server records field owners before it calls admission, so the values that admission sets have no owner.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,10 @@ from dynamo_shared.api.validation.rule_set import COMPONENT
 
 
 def without_filled_in(obj: KubeObject, old: KubeObject) -> KubeObject:
-    """An updated object without what followed from the nodes that there were; the very object where there is nothing of it.
+    """An updated object without values that followed from the previous number of nodes; the same object if there are
+    none.
 
-    Without a record of owners all stays. Reads any junk.
+    Without a record of owners nothing is removed. Accepts any value.
     """
     owners = [each for each in owned_fields(obj) if each.fields]
     if not owners:
@@ -39,7 +40,7 @@ def without_filled_in(obj: KubeObject, old: KubeObject) -> KubeObject:
 
 
 def _components(obj: KubeObject) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """What may have roles, each with its place."""
+    """Parts of an object that may have roles, each with its path."""
     spec = mapping(obj.get("spec"))
     if obj.get("kind") == COMPONENT:
         yield ["spec"], spec

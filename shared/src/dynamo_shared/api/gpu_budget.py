@@ -1,9 +1,9 @@
-"""How many replicas a budget of GPUs allows: pure functions, the same for the planner and for the scaler.
+"""Replicas within a budget of GPUs: pure functions, the same for the planner and the scaler.
 
-Rules are those of Dynamo's planner (planner.md, section a.8). The ceiling is hard. The floor is not: where both are
-set, a total may stay below the floor by the GPUs of one replica (the tolerance), since replicas come whole and
-a band narrower than one could otherwise not be met. A bound of -1 means no bound. All arithmetic is whole numbers:
-shares are floors of exact fractions, never of floats.
+The rules are those of Dynamo's planner (planner.md, section a.8). The ceiling is hard. The floor is not: if both are
+set, a total may be below the floor by the GPUs of one replica (the tolerance), because replicas are whole, and
+otherwise no total could be within a band that is narrower than one replica. A bound of -1 means no bound. All
+arithmetic uses whole numbers: shares are floors of exact fractions, never of floats.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ UNBOUNDED = -1
 
 
 class BudgetFit(StrEnum):
-    """Where a total stands to a budget."""
+    """Relation of a total to a budget."""
 
     WITHIN = "within"
     BELOW_FLOOR = "floor"
     ABOVE_CEILING = "ceiling"
     UNKNOWN = "unknown"
-    """Some of the total is not known, so that it may be above the ceiling."""
+    """Part of the total is unknown, so it may be above the ceiling."""
 
 
 class Pair(NamedTuple):
@@ -31,19 +31,21 @@ class Pair(NamedTuple):
 
 
 def tolerance(gpus_per_replica: Iterable[int]) -> int:
-    """GPUs of the largest replica; unknown (0 or less) ones do not count. 0 where none is known."""
+    """GPUs of the largest replica; unknown numbers (0 or less) do not count. 0 if all are unknown."""
     return max((gpus for gpus in gpus_per_replica if gpus > 0), default=0)
 
 
 def band_tolerance(min_gpus: int, max_gpus: int, gpus_per_replica: Iterable[int]) -> int:
-    """How far a total may stay below the floor: the largest replica where both bounds are set, else nothing."""
+    """How much a total may be below the floor: the largest replica if both bounds are set, else 0."""
     if min_gpus < 0 or max_gpus < 0:
         return 0
     return tolerance(gpus_per_replica)
 
 
 def bounds(total: int, min_gpus: int, max_gpus: int, allowance: int = 0) -> BudgetFit:
-    """Where a total of GPUs stands: within iff `min_gpus - allowance <= total <= max_gpus`; the ceiling is asked first."""
+    """Relation of a total of GPUs to the bounds: within iff `min_gpus - allowance <= total <= max_gpus`; the ceiling is
+    checked first.
+    """
     if 0 <= max_gpus < total:
         return BudgetFit.ABOVE_CEILING
     if min_gpus >= 0 and total < min_gpus - allowance:
@@ -56,9 +58,9 @@ def clamp_single(
 ) -> int:
     """Replicas of one pool within a budget.
 
-    `gpus` are those of one replica; unknown (None, 0 or less), nothing is changed. `min_endpoint` is what the pool keeps;
-    a ceiling that is too low even for that gives 0. A floor that could only be met above the ceiling is met as far as
-    the ceiling lets it.
+    `gpus` are the GPUs of one replica; if unknown (None, 0 or less), nothing changes. `min_endpoint` is the minimum of
+    the pool; a ceiling that is too low for it gives 0. A floor that cannot be met below the ceiling is met as far as
+    the ceiling allows.
     """
     if gpus is None or gpus <= 0:
         return replicas
@@ -68,7 +70,8 @@ def clamp_single(
         return 0 if min_endpoint * gpus > max_gpus else max(min_endpoint, max_gpus // gpus)
     if fit is BudgetFit.BELOW_FLOOR:
         grown = max(min_endpoint, _ceil(min_gpus, gpus))
-        # Whole replicas may miss the band from below and from above; below it by the tolerance is within it.
+        # Whole replicas may miss the band from below and from above; a total below it by at most the tolerance is
+        # within the band.
         nearest = grown if max_gpus < 0 else min(grown, max_gpus // gpus)
         return replicas if nearest < min_endpoint else max(replicas, nearest)
     return replicas
@@ -85,13 +88,13 @@ def clamp_pair(
     min_endpoint: int = 1,
     min_decode: int | None = None,
 ) -> Pair:
-    """Replicas of both pools within a budget, in the proportion in which they are asked for.
+    """Replicas of both pools within a budget, in the requested proportion.
 
-    `prefill_gpus` and `decode_gpus` are those of one replica; where one is unknown (None, 0 or less) nothing is changed.
-    `min_endpoint` is what each pool keeps, `min_decode` what decode keeps where that is another number. A ceiling
-    too low for both minima gives (0, 0); a floor above the ceiling changes nothing. Above the ceiling no pool grows but to
-    what it keeps, below the floor none shrinks. The result is never above the ceiling where the input is above it, and
-    giving the result in again changes nothing.
+    `prefill_gpus` and `decode_gpus` are the GPUs of one replica; if one is unknown (None, 0 or less), nothing changes.
+    `min_endpoint` is the minimum of each pool, `min_decode` the minimum of decode if it differs. A ceiling too low for
+    both minima gives (0, 0); a floor above the ceiling changes nothing. If the total is above the ceiling, a pool grows
+    only to its minimum; if it is below the floor, no pool shrinks. If the input is above the ceiling, the result is
+    not, and applying the function to the result changes nothing.
     """
     if prefill_gpus is None or decode_gpus is None or prefill_gpus <= 0 or decode_gpus <= 0:
         return Pair(prefill, decode)
@@ -112,15 +115,15 @@ def _shrink(asked: Pair, each: Pair, ceiling: int, keep: Pair) -> Pair:
         return Pair(0, 0)
     share = asked.prefill * ceiling // _total(asked, each)
     prefill = max(keep.prefill, min((ceiling - keep.decode * each.decode) // each.prefill, share))
-    # Replicas of many GPUs may leave more than decode asks for.
+    # Replicas with many GPUs may leave room for more than the requested decode replicas.
     decode = min(asked.decode, (ceiling - prefill * each.prefill) // each.decode)
     return Pair(prefill, max(keep.decode, decode))
 
 
 def _grow(asked: Pair, each: Pair, floor: int, ceiling: int, keep: Pair) -> Pair:
-    """More of both in proportion, and fewer of neither; as asked for where what each pool keeps has no room."""
+    """More of both in proportion, and fewer of neither; as requested if there is no room for the minima."""
     least, total = Pair(max(asked.prefill, keep.prefill), max(asked.decode, keep.decode)), _total(asked, each)
-    # From nothing there is no proportion to keep: half of the GPUs each, and what half a GPU leaves is decode's.
+    # Zero has no proportion: each pool gets half of the GPUs, and decode gets the rest.
     share = _ceil(asked.prefill * floor, total) if total > 0 else floor // 2 // each.prefill
     if ceiling < 0:
         prefill = max(least.prefill, share)

@@ -1,4 +1,4 @@
-"""How many GPUs containers and replicas ask for, whatever the resource is called."""
+"""Numbers of GPUs that containers and replicas request, with any resource name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,15 +10,15 @@ from dynamo_shared.api.role_templates import templates
 from dynamo_shared.api.wording import many
 
 NVIDIA_GPU = "nvidia.com/gpu"
-#: Nodes of a multi-node replica that names no number (v1beta1 `multinode.nodeCount`).
+#: Nodes of a multi-node replica without a number (v1beta1 `multinode.nodeCount`).
 DEFAULT_NODES = 2
-#: GPUs of one replica at most, whatever it says. A graph's schema takes any quantity, which no pod would get: one below zero
-#: would give a budget back what others use.
+#: Limit for the GPUs of one replica. A graph's schema accepts any quantity, also those that no pod would get: a
+#: negative quantity would return GPUs of others to a budget.
 MOST = 1_000_000
 
 
 def count(container: Mapping[str, Any]) -> int:
-    """GPUs of a container: requests before limits, NVIDIA's before any other resource that is a GPU by its name."""
+    """GPUs of a container: requests before limits, NVIDIA's before any other resource with the name of a GPU."""
     resources = container.get("resources") or {}
     amounts = [resources.get("requests") or {}, resources.get("limits") or {}]
     for matches in (lambda name: name == NVIDIA_GPU, is_gpu):
@@ -30,13 +30,13 @@ def count(container: Mapping[str, Any]) -> int:
 
 
 def words(count: int) -> str:
-    """A number of GPUs, as messages say it."""
+    """A number of GPUs, for messages."""
     return many(count, "GPU")
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaGpus:
-    """GPUs that replicas of a component take."""
+    """GPUs of replicas of a component."""
 
     own: int = 0
     """of each replica"""
@@ -47,14 +47,14 @@ class ReplicaGpus:
 
     @property
     def whole(self) -> int:
-        """Of one replica, with all of what it shares with others."""
+        """GPUs of one replica, with all GPUs that it shares with others."""
         return min(MOST, self.own + sum(self.shared.values()))
 
 
 def of_replica(component: Mapping[str, Any], claims: device_claims.KnownClaims | None = None) -> ReplicaGpus:
-    """GPUs of a v1beta1 component, as JSON has it: those of its containers and claims, on each of its nodes.
+    """GPUs of a v1beta1 component, as JSON: of its containers and claims, on each of its nodes.
 
-    `claims` is what is known of its claims; None, for those who read nothing but the graph, counts only containers.
+    `claims` are its known claims; None, for callers that read only the graph, counts only containers.
     """
 
     def of_pod(template: Mapping[str, Any]) -> device_claims.ClaimedGpus:
@@ -76,9 +76,9 @@ class GpuShape:
 
 
 def shape(component: Mapping[str, Any], template: device_claims.Lookup, claim: device_claims.Lookup) -> GpuShape | None:
-    """GPUs of a v1beta1 component, with those that it claims; None where a claim does not say how many.
+    """GPUs of a v1beta1 component, with claimed GPUs; None if a claim does not state the number.
 
-    Only what claims ask for counts, not what they got: else it would change while pods start.
+    Only requested GPUs count, not allocated ones, which would change while pods start.
     """
 
     def asked(name: str) -> Mapping[str, Any] | None:
@@ -115,21 +115,21 @@ def is_gpu(name: str) -> bool:
 def _of_all(
     component: Mapping[str, Any], of_pod: Callable[[Mapping[str, Any]], device_claims.ClaimedGpus]
 ) -> ReplicaGpus:
-    """GPUs of a replica of a component, by those of a pod of each of its templates."""
+    """GPUs of a replica of a component, from the GPUs of a pod of each of its templates."""
     own, shared, unknown = 0, dict[str, int](), list[device_claims.UncountedClaim]()
     for template, pods in templates(component):
         counted = of_pod(template)
         own += pods * counted.own
-        # Roles may use other requests of the claim.
+        # Roles may use different requests of the claim.
         shared |= {name: min(MOST, max(number, shared.get(name, 0))) for name, number in counted.shared.items()}
         unknown += (each for each in counted.unknown if each not in unknown)
     return ReplicaGpus(min(MOST, own), shared, tuple(unknown))
 
 
 def _of_containers(pod: Mapping[str, Any]) -> int:
-    """GPUs that the containers of a pod's spec count, as the scheduler does: init containers run one after the other.
+    """GPUs of the containers of a pod's spec, counted like the scheduler does: init containers run one after the other.
 
-    Those that go on running, as sidecars do, keep theirs next to all that start later.
+    Sidecars keep running, so their GPUs count together with those of all later containers.
     """
     kept, most = 0, 0
     for each in pod.get("initContainers") or ():
