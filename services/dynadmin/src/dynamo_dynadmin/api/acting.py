@@ -125,7 +125,7 @@ class Actions:
         return call.answer({"restart": written["spec"].get("restart"), "warnings": call.warnings})
 
     async def candidates(self, call: Call) -> web.StreamResponse:
-        """The points of the Pareto front of a request, with their figures and graphs."""
+        """The points of a request's Pareto front, with their figures and graphs."""
         request = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(call.namespace, call.name))
         points, results = _points(request)
         return call.answer(

@@ -172,7 +172,7 @@ async def _served(call: Call, service: ObjectKey) -> list[str]:
 
 
 async def _lines(call: Call, service: ObjectKey, sent: bytes) -> AsyncGenerator[bytes, None]:
-    """Lines of the frontend's answer. KubeError, Garbled."""
+    """Lines of the frontend's answer. Raises KubeError and Garbled."""
     size, rest = 0, bytearray()
     proxied = call.kube.service_proxy(service, ports.HTTP.number, "/v1/chat/completions", body=sent, silence=SILENCE)
     async with proxied as content:

@@ -92,7 +92,7 @@ def chunk_of(line: bytes) -> Chunk | None:
 
 
 def models_of(content: bytes) -> list[str]:
-    """Names of the models that a frontend serves. Garbled."""
+    """Names of the models that a frontend serves. Raises Garbled."""
     try:
         return [each.id for each in _models(content).data]
     except (msgspec.MsgspecError, RecursionError) as error:

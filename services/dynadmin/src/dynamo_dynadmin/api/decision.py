@@ -7,7 +7,7 @@ from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
 
 PLANS = ("planned", "plan-held")
 SCALINGS = ("scale-applied", "scale-held", "scale-refused", "scale-advised")
-#: Kind and events of the subjects that are read.
+#: Kind and events of the subscribed subjects.
 KIND, EVENTS = GRAPH_DEPLOYMENT, (*PLANS, *SCALINGS)
 
 

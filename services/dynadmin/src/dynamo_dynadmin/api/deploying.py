@@ -34,7 +34,7 @@ class IntentDeployer:
         self._planned = planned
 
     async def deploy(self, call: Call) -> web.StreamResponse:
-        """Translate an intent; ask the API server with `dryRun=server`; create it without `dryRun`."""
+        """Translate an intent. With `dryRun=server` the API server validates it; without `dryRun` it is created."""
         sent = await call.body()
         intent, made, answer = await call.apart(lambda: self._made(sent, call.namespace))
         kind = DEPLOYMENTS if intent.mode is Mode.GRAPH else REQUESTS

@@ -39,7 +39,7 @@ _Answer = Callable[[Report], Coroutine[Any, Any, dict[str, Any]]]
 
 @dataclass(eq=False)
 class Estimating:
-    """Answers estimates."""
+    """Answers requests for estimates."""
 
     hub: Hub
     reading: CollectionReader

@@ -50,7 +50,7 @@ class GpuDemand:
     whole_node: bool = False
     """whether each pod uses all GPUs of its node, which must be free"""
     together: bool = False
-    """whether all pods go to one node"""
+    """whether all pods must run on one node"""
     uncounted: tuple[str, ...] = ()
     """claims that may also request GPUs"""
 

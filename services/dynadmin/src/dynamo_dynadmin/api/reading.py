@@ -108,7 +108,7 @@ class CollectionReader:
 
 
 class _Follower:
-    """One stream of a namespace, or of one object of it."""
+    """A stream of a namespace, or of one object in it."""
 
     def __init__(
         self, hub: Hub, resource: Resource, key: ObjectKey, matches: Selector, *, resumed: bool = False

@@ -42,7 +42,7 @@ class Replaying:
     within: float
 
     async def replay(self, call: Call) -> web.StreamResponse:
-        """Both runs, and what was assumed."""
+        """Both runs, and the assumptions."""
         if self.simulation is None:
             raise ProblemError("unavailable", NO_SIMULATION)
         body = validated(ReplayBody, await call.object())

@@ -1,4 +1,4 @@
-"""Label selectors as Kubernetes writes them: `a=b`, `a!=b`, `a in (b, c)`, `a notin (b)`, `a`, `!a`. Pure."""
+"""Kubernetes label selectors: `a=b`, `a!=b`, `a in (b, c)`, `a notin (b)`, `a`, `!a`. Pure."""
 
 import re
 from collections.abc import Callable, Mapping

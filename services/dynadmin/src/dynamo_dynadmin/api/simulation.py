@@ -40,7 +40,7 @@ class ReplayCase:
     changes: Mapping[str, Any]
     steps: Sequence[TrafficStep]
     replicas: Mapping[str, int]
-    """by pool, at the beginning"""
+    """by pool, at the start"""
     startup: float | None
     """seconds; None: measured from the pods"""
 
@@ -54,10 +54,10 @@ class Simulation(Protocol):
         """
 
     def config_maps(self, graph: KubeObject) -> tuple[str, str]:
-        """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotSimulated."""
+        """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. Raises NotSimulated."""
 
     async def replay(self, asked: ReplayCase) -> dict[str, Any]:
-        """`current`, `changed`, `profile` and `notes` of the answer. NotSimulated."""
+        """`current`, `changed`, `profile` and `notes` of the answer. Raises NotSimulated."""
 
     async def close(self) -> None:
         """Stop the worker processes."""

@@ -28,7 +28,7 @@ class TrafficStep:
     """A period with constant traffic."""
 
     rate: float
-    """requests a second"""
+    """requests per second"""
     seconds: float
     isl: int
     osl: int

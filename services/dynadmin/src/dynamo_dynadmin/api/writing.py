@@ -114,7 +114,7 @@ class Writing:
         return call.answer_object(written)
 
     async def patch(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """Change fields of an object by a merge patch or a JSON patch."""
+        """Change an object with a merge patch or a JSON patch."""
         return await of_any_version(call, lambda versions: self._patch(call, kind, versions))
 
     async def _patch(self, call: Call, kind: Kind, versions: tuple[str, ...]) -> web.StreamResponse:

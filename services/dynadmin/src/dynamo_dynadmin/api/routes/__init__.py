@@ -1,1 +1,1 @@
-"""The routes of the API, one file a topic, in the order of the document."""
+"""The routes of the API, one file per topic, in the order of the document."""

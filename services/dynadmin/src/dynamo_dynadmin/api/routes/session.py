@@ -1,4 +1,4 @@
-"""Routes by which browsers begin and end a session."""
+"""Routes with which browsers begin and end a session."""
 
 from collections.abc import Iterator
 
