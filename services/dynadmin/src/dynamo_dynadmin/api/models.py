@@ -21,7 +21,7 @@ class Schema(BaseModel):
 
 
 class BodySchema(Schema):
-    """Base of what callers send: a field that is not known is a mistake."""
+    """Base of request bodies: an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,11 +46,12 @@ class KubernetesObject(BaseModel):
 
 
 class ListMetadata(Schema):
-    """Of a list."""
+    """Metadata of a list."""
 
     position: str
-    """Where the stream of the collection was when the first page was read: nothing that is listed is older. Send it as
-    Last-Event-ID to `watch=true`."""
+    """Position of the collection's stream when the first page was read: every listed object is at least as new. Send it
+    as Last-Event-ID to `watch=true`.
+    """
     continue_: str | None = Field(default=None, alias="continue")
     """Send it as `continue` for the next page; absent on the last one."""
     remaining_item_count: int | None = None
@@ -71,11 +72,11 @@ class ProblemEntry(Schema):
     """One reason of a problem."""
 
     pointer: str
-    """JSON pointer into what was sent; `?name` for a parameter; empty where the whole is meant."""
+    """JSON pointer into the sent body; `?name` for a parameter; empty for the whole body."""
     detail: str
     """What is wrong, and what is allowed."""
     source: str | None = None
-    """Field of the object that was refused, as Kubernetes names it."""
+    """Field of the refused object, as Kubernetes names it."""
 
 
 class Problem(BaseModel):
@@ -117,28 +118,28 @@ class Condition(Schema):
 
 
 class Status(Schema):
-    """How an object is."""
+    """The state of an object."""
 
     name: str
     namespace: str
     ready: bool | None
-    """None where the object has no condition that says so."""
+    """None if the object has no such condition."""
     state: str
     message: str
     """Why it is not ready."""
     generation: int
     observed_generation: int
     up_to_date: bool
-    """Whether the status is about the newest spec."""
+    """Whether the status belongs to the newest spec."""
     managed_by: str
-    """Argo CD or Flux, where one of them manages it; else empty."""
+    """Argo CD or Flux, if one of them manages the object; else empty."""
     conditions: list[Condition]
     status: dict[str, Any]
     """The object's own status."""
 
 
 class EventObject(Schema):
-    """What an event is about."""
+    """The object of an event."""
 
     kind: str
     name: str
@@ -148,7 +149,7 @@ class Event(Schema):
     """A Kubernetes Event."""
 
     id: str
-    """The same for the same Event, also when it is counted again."""
+    """The same for one Event, also when its count increases."""
     time: str
     type: str
     reason: str
@@ -200,7 +201,7 @@ class Tree(Schema):
 
     tree: TreeNode
     hidden: list[str]
-    """Resources that the caller may not list, and that are left out."""
+    """Resources that the caller may not list, and that are omitted."""
 
 
 class LogLine(Schema):
@@ -239,26 +240,26 @@ class Scaled(BaseModel):
 
     model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
     component: str | None = None
-    """The component, where its number is the graph's own."""
+    """The component, if its number is the graph's own."""
     adapter: str | None = None
-    """The adapter, where the number was written to one."""
+    """The adapter, if the number was written to one."""
     replicas: int
     via: Literal["graph", "adapter"]
-    """What the number was written to."""
+    """The target of the write."""
     warnings: list[str]
 
 
 class RestartBody(BodySchema):
-    """A restart; both fields may be left out."""
+    """A restart; both fields are optional."""
 
     id: str | None = None
-    """A new text restarts; else one is chosen."""
+    """A new text restarts the graph; a missing id is generated."""
     strategy: dict[str, Any] | None = None
     """As spec.restart.strategy of a graph."""
 
 
 class Restarted(Schema):
-    """The restart that was asked for."""
+    """The requested restart."""
 
     restart: dict[str, Any] | None
     warnings: list[str]
@@ -272,7 +273,7 @@ class Candidate(Schema):
     config: dict[str, Any]
     """The graph."""
     figures: dict[str, Any]
-    """What it is expected to do."""
+    """Its expected performance."""
     selected: bool
     """Whether profiling chose it."""
 
@@ -297,17 +298,18 @@ class ChatBody(BodySchema):
 
     messages: list[ChatMessage] = Field(min_length=1, max_length=512)
     model: str | None = Field(default=None, min_length=1, max_length=512)
-    """Name as the frontend serves it; may be left out where it serves one."""
+    """Name with which the frontend serves the model; optional if it serves only one."""
     max_tokens: int | None = Field(default=None, ge=1, le=1 << 20)
-    """Tokens of the answer at most."""
+    """Maximum tokens of the answer."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     seed: int | None = Field(default=None, ge=0, le=2**63 - 1)
     parameters: dict[str, Any] = {}
-    """More parameters of the frontend's /v1/chat/completions, as they are; `stream` and `n` are not among them."""
+    """More parameters of the frontend's /v1/chat/completions, passed on unchanged; `stream` and `n` are not accepted.
+    """
 
 
 class ChatAnswer(Schema):
-    """The answer of a chat, with its times as this service measured them, from sending the request on."""
+    """The answer of a chat, with times that this service measured from the start of the request."""
 
     text: str
     reasoning: str
@@ -318,9 +320,9 @@ class ChatAnswer(Schema):
     ttft_ms: float | None
     """Until the first token."""
     itl_ms: float | None
-    """Between tokens, the mean."""
+    """Mean time between tokens."""
     itl_p99_ms: float | None = Field(alias="itlP99Ms")
-    """Between pieces of text, 99 of 100."""
+    """99th percentile of the time between pieces of text."""
     total_ms: float
 
 
@@ -332,31 +334,31 @@ class ChatModels(Schema):
 
 
 class Decision(Schema):
-    """What the planner concluded at one moment, or what the scaler did about it."""
+    """A decision of the planner, or the scaler's reaction to it."""
 
     time: str
     """RFC 3339."""
     event: str
-    """planned, plan-held; of the scaler scale-applied, scale-held, scale-refused, scale-advised."""
+    """Planner: planned, plan-held. Scaler: scale-applied, scale-held, scale-refused, scale-advised."""
     reason: str
     message: str
     policy: str
     advisory: bool
     replicas: dict[str, int]
-    """Desired, by pool; of the scaler what it allowed, by component. Empty where nothing changes."""
+    """Desired replicas by pool; from the scaler the allowed replicas by component. Empty if nothing changes."""
     current: dict[str, int]
     inputs: dict[str, float]
-    """Traffic and what else was observed."""
+    """Traffic and other observations."""
     predictions: dict[str, float]
-    """What is expected: traffic, attainment."""
+    """Predictions: traffic, attainment."""
     missing: dict[str, str]
-    """Inputs that are not there, and why."""
+    """Missing inputs, with reasons."""
     alternatives: list[dict[str, Any]]
-    """What else was considered, and why it was not taken."""
+    """Rejected alternatives, with reasons."""
     budgets: list[dict[str, Any]]
-    """GPU budgets that the scaler held the replicas against: what capped them."""
+    """GPU budgets that the scaler applied to the replicas, and which of them limited the replicas."""
     command: str
-    """Id of the command from the planner to the scaler; empty where none was sent."""
+    """Id of the planner's command to the scaler; empty if none was sent."""
 
 
 class Decisions(Schema):
@@ -364,7 +366,7 @@ class Decisions(Schema):
 
     items: list[Decision]
     truncated: bool
-    """Whether there are older ones."""
+    """Whether older decisions exist."""
 
 
 class PromoteBody(BodySchema):
@@ -374,7 +376,7 @@ class PromoteBody(BodySchema):
 
 
 class Unexpressed(Schema):
-    """A field of the intent that the object has no place for."""
+    """A field of the intent that has no place in the object."""
 
     pointer: str
     detail: str
@@ -389,7 +391,7 @@ class DefaultedField(Schema):
 
 
 class Deployed(Schema):
-    """What an intent becomes."""
+    """The result of an intent."""
 
     manifest: KubernetesObject
     """The object as it is sent."""
@@ -401,14 +403,14 @@ class Deployed(Schema):
     """Paths that the API server and admission added."""
     unexpressed: list[Unexpressed]
     origins: dict[str, str]
-    """By JSON pointer into the manifest: the field of the intent that it came from."""
+    """The field of the intent from which a field came, by JSON pointer into the manifest."""
     warnings: list[str]
     tree: dict[str, Any] | None
-    """What would be created, level after level; None where nothing can be said (a request)."""
+    """The objects that would be created, level by level; None if they are not known (a request)."""
     gpus: dict[str, Any] | None
-    """Whether the GPUs are there now; None where the caller may not list nodes, or none are needed yet."""
+    """Whether the GPUs are free now; None if the caller may not list nodes, or no GPUs are needed yet."""
     object: dict[str, Any] | None
-    """The object as it is stored, or would be."""
+    """The object as stored, or as it would be stored."""
 
 
 class Capabilities(BaseModel):
@@ -425,7 +427,7 @@ class Capabilities(BaseModel):
 
 
 class Me(Schema):
-    """Who the caller is."""
+    """The caller's identity."""
 
     user: str
     groups: list[str]
@@ -435,13 +437,13 @@ class Me(Schema):
 
 
 class Rights(Schema):
-    """What the caller may do in a namespace."""
+    """The caller's rights in a namespace."""
 
     namespace: str
     collections: dict[str, dict[str, bool]]
     """By collection and verb."""
     chat: bool
-    """With any Service of the namespace; a role may name some."""
+    """Chats with any Service of the namespace; a role may allow only some Services."""
     events: bool
     logs: bool
     pods: bool
@@ -464,16 +466,16 @@ class SessionAnswer(Schema):
 
 
 class SessionWays(Schema):
-    """How a session can be begun."""
+    """Ways to begin a session."""
 
     token: bool
-    """With a token, by POST."""
+    """Whether a session can begin with a token, by POST."""
     login: str | None
-    """Path to send the browser to, to log in at the issuer; None where none is set."""
+    """Path of the login at the issuer; None if no issuer is configured."""
 
 
 class EstimateFigures(BaseModel):
-    """What a deployment is expected to do; milliseconds, tokens, requests and seconds. None where nothing is known."""
+    """The expected performance of a deployment; milliseconds, tokens, requests and seconds. None for unknown figures."""
 
     model_config = ConfigDict(extra="allow")
     backend: str
@@ -484,12 +486,12 @@ class EstimateFigures(BaseModel):
 
 
 class Estimate(Schema):
-    """What is expected of an intent."""
+    """The expected performance of an intent."""
 
     selected: EstimateFigures
     """The deployment that fits the objective best."""
     pareto: list[EstimateFigures]
-    """Deployments of which no other is better in every respect."""
+    """Deployments to which no other deployment is better in every respect."""
     notes: list[str]
     source: str
     """aiconfigurator, or naive: by memory alone."""

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dynamo_dynadmin.api.models import BodySchema, Schema
 from dynamo_dynadmin.api.traffic import HIGHEST, ISL, LONGEST, MOST_STEPS, OSL
 
-#: Of the traffic of a replay at most. Seconds.
+#: Maximum duration of a replay's traffic. Seconds.
 LONGEST_REPLAY = 6 * 3600
 _Tokens = Annotated[int, Field(ge=1, le=LONGEST)]
 
@@ -59,7 +59,7 @@ class PlannerChanges(BaseModel):
 
 
 class ReplayStep(BodySchema):
-    """Some time with the same traffic."""
+    """A period of constant traffic."""
 
     requests_per_second: float = Field(ge=0, le=HIGHEST, allow_inf_nan=False)
     seconds: float = Field(gt=0, le=LONGEST_REPLAY, allow_inf_nan=False)
@@ -70,31 +70,31 @@ class ReplayStep(BodySchema):
 
 
 class ReplayBody(BodySchema):
-    """What is replayed; every field may be left out."""
+    """The inputs of a replay; every field is optional."""
 
     changes: PlannerChanges = PlannerChanges()
     """Changes to the PlannerConfig."""
     seconds: int = Field(default=3600, ge=60, le=LONGEST_REPLAY)
-    """Of the traffic that the decisions show, up to ten minutes after the newest one."""
+    """Duration of the traffic in the decisions, up to ten minutes after the newest one."""
     trace: list[ReplayStep] | None = Field(default=None, min_length=1, max_length=MOST_STEPS)
-    """Traffic in place of the one that the decisions show."""
+    """Traffic that replaces the traffic in the decisions."""
     startup_seconds: float | None = Field(default=None, ge=0, le=3600, allow_inf_nan=False)
-    """How long a new replica takes to serve; else as the graph's pods took."""
+    """Start-up time of a new replica; by default measured from the graph's pods."""
 
 
 class ReplayMoment(Schema):
-    """Replicas at one moment; they stay so until the next one."""
+    """Replicas at one moment; they stay the same until the next one."""
 
     at: float
-    """Seconds from the beginning."""
+    """Seconds since the start."""
     ready: dict[str, int]
     """Replicas that serve, by pool."""
     gpus: int
-    """GPUs that are taken, also by replicas that start or drain."""
+    """GPUs in use, including those of replicas that start or drain."""
 
 
 class ReplayRun(Schema):
-    """What came of one configuration; milliseconds. None where no request got that far."""
+    """The results of one configuration; milliseconds. None if no request got that far."""
 
     config: dict[str, Any]
     """What decides of the configuration."""
@@ -104,27 +104,27 @@ class ReplayRun(Schema):
     ttft_attainment: float | None
     itl_attainment: float | None
     ttft_mean: float | None
-    """Time to first token, waiting included."""
+    """Time to first token, including the wait in queues."""
     ttft_p99: float | None = Field(alias="ttftP99")
     itl_mean: float | None
     """Of requests' mean time between tokens."""
     itl_p99: float | None = Field(alias="itlP99")
     gpu_hours: float
-    """Replicas that start or drain included."""
+    """Includes replicas that start or drain."""
     scalings: int
     """Decisions that changed replicas."""
     replicas: list[ReplayMoment]
 
 
 class Replay(Schema):
-    """The same traffic with the PlannerConfig as it is, and with changes."""
+    """The same traffic with the current PlannerConfig, and with changes."""
 
     current: ReplayRun
     changed: ReplayRun
     traffic: list[ReplayStep]
     profile: str
-    """Where the times of the engines come from."""
+    """Source of the engines' times."""
     notes: list[str]
     """What was assumed."""
     seconds: float
-    """That it took."""
+    """Duration of the simulation."""
