@@ -475,7 +475,7 @@ class SessionWays(Schema):
 
 
 class EstimateFigures(BaseModel):
-    """The expected performance of a deployment; milliseconds, tokens, requests and seconds. None for unknown figures."""
+    """The expected performance of a deployment; milliseconds, tokens, requests and seconds. None if unknown."""
 
     model_config = ConfigDict(extra="allow")
     backend: str
