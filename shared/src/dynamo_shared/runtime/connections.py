@@ -53,7 +53,7 @@ async def nats(settings: Settings, name: str, health: Health) -> AsyncIterator[B
 
 
 def nats_options(settings: Nats, name: str) -> NatsOptions:
-    """Options of the bus from settings."""
+    """The options of the bus from settings."""
     return NatsOptions(
         servers=settings.servers,
         name=name,

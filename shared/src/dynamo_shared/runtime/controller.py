@@ -44,12 +44,12 @@ Part: TypeAlias = Callable[[], Awaitable[object]]
 FLUSH_WITHIN = 5.0
 #: After this time it is reported that objects of gained keys are not read yet. Seconds.
 UNREAD_AFTER = 30.0
-#: How soon the end of another platform's claim on a namespace takes effect. Seconds.
+#: Interval of checks for the end of another platform's claim on a namespace. Seconds.
 LEASE_INTERVAL = 5.0
 #: For how long a namespace still belongs to another platform after its claim was deleted: that platform's next leader
 #: creates the claim again. Longer than LEASE_INTERVAL. Seconds.
 HANDOVER = 10.0
-#: The reference's interval (operator behaviour, section 10). Seconds.
+#: Interval of counting, like the reference's (operator behaviour, section 10). Seconds.
 COUNT_INTERVAL = 30.0
 #: Name of the index of states for the counts.
 _STATES = "states"
@@ -218,7 +218,7 @@ class Controller:
                 yield from tuple(keys(obj))
 
     def counts(self) -> Mapping[str, Counter[tuple[str, str]]]:
-        """By concern: how many objects of this replica there are of (namespace, state)."""
+        """By concern: the number of this replica's objects for each (namespace, state)."""
         return {resource.plural: self._count_by(resource, state) for resource, state in self._counted.items()}
 
     def _count_by(self, resource: Resource, state: Callable[[KubeObject], str]) -> Counter[tuple[str, str]]:
@@ -235,7 +235,7 @@ class Controller:
         return Counter((key.namespace, each) for each, key in indexed if self.ownership.owns(key))
 
     def is_held(self, namespace: str) -> bool:
-        """Whether another platform manages a namespace: one that serves it alone, while this one serves all."""
+        """Whether another platform that serves a single namespace manages this one, while this platform serves all."""
         if self.context.settings.served:
             return False
         lease = self.cache.get(LEASES, ObjectKey(namespace, namespace_scope.NAME))
@@ -273,7 +273,7 @@ class Controller:
             try:
                 for task, after in route.tasks(change):
                     self.enqueue(task, after)
-            except Exception as error:  # A route that fails at an object keeps no other from it.
+            except Exception as error:  # A failing route must not prevent the others.
                 self.supervisor.failed(resource, key, error)
         if resource.id == LEASES.id:
             self._claim_changed(key, old, new)

@@ -17,14 +17,14 @@ from dynamo_shared.kube.events import EventRecorder
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What happened to an object. Without `reason` there is no Kubernetes Event, without `event` no CloudEvent."""
+    """An occurrence at an object. Without `reason` there is no Kubernetes Event, without `event` no CloudEvent."""
 
     reason: str = ""
     type: EventType = "Normal"
     action: str = ""
     message: str = ""
     event: str | None = None
-    """event of the object's kind in `wire.specifications`"""
+    """an event of the object's kind in `wire.specifications`"""
     data: msgspec.Struct | None = None
     identity: str = ""
     """distinguishes the CloudEvent from the last one of its type, in addition to its specification"""

@@ -40,7 +40,7 @@ class Leasing:
     """Decides which keys a service works on. This class is for a single replica, which does everything."""
 
     def ownership(self, service: str) -> Ownership:
-        """Which keys this replica of a service works on."""
+        """The keys that this replica of a service works on."""
         del service
         return AllKeys()
 

@@ -84,7 +84,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
         if scrape.enabled:
             metrics_port = await stack.enter_async_context(_metrics(scrape, metrics, kube))
         if all(needs_api_server_alone(service) for service in services):
-            # It is never connected: none of these services uses it.
+            # Never connected: none of these services uses it.
             bus: Bus = NatsBus(NatsOptions())
             leases = Leasing()
         else:

@@ -1,6 +1,6 @@
 """Connections to servers that tenants name, which are not the platform's, and limits for reading their answers.
 
-A name is resolved once, and only a checked address is connected to.
+A name is resolved once, and connections go only to checked addresses.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class CheckedResolver(AbstractResolver):
         await self._names.close()
 
     async def _own(self) -> frozenset[str]:
-        """Addresses of the platform's own servers, as far as they can be resolved."""
+        """Addresses of the platform's own servers that can be resolved."""
         if self._known_at is None or time.monotonic() - self._known_at >= REMEMBERED:
             resolved = await all_of(map(self._addresses, sorted(self._forbidden)))
             self._known, self._known_at = frozenset().union(*resolved), time.monotonic()
@@ -117,7 +117,7 @@ async def read_at_most(response: aiohttp.ClientResponse, limit: int) -> bytes | 
 
 
 def platform_hosts(settings: Settings, environ: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """Hosts of the servers that the platform itself uses: the API server, NATS and etcd, its own and the runtime's."""
+    """Hosts of the platform's servers: the API server, its own NATS and etcd, and the runtime's."""
     platform, infrastructure = settings.platform, settings.infrastructure
     runtime = (*platform.planner.runtime_nats.servers, infrastructure.nats_address, infrastructure.etcd_address)
     servers = (*platform.nats.servers, *platform.etcd.endpoints, *runtime)

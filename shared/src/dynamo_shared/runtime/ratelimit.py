@@ -1,4 +1,4 @@
-"""Limits on how often something may happen."""
+"""Rate limits."""
 
 import time
 from collections import OrderedDict

@@ -41,7 +41,7 @@ def itself(change: CacheChange) -> Iterable[Task]:
 
 @dataclass(frozen=True, slots=True)
 class TaskRoute:
-    """The tasks that follow from a change of a resource."""
+    """The tasks of a change of a resource."""
 
     resource: Resource
     to: Callable[[CacheChange], Iterable[Task]] = itself
@@ -59,7 +59,7 @@ class TaskRoute:
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """Reconciles the keys of one concern. An exception is retried with back-off."""
+    """Reconciles the keys of one concern. After an exception it retries with back-off."""
 
     reconcile: Callable[[ObjectKey], Awaitable[Result]]
     every: Callable[[], Iterable[ObjectKey]]

@@ -29,7 +29,7 @@ class Service(Protocol):
         ...
 
     async def run(self, context: ServiceContext) -> None:
-        """Serve."""
+        """Serve until cancelled."""
         ...
 
 
@@ -43,16 +43,16 @@ def needs_api_server_alone(service: Service) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServiceContext:
-    """Connections and tools of one process, shared by the services that run in it."""
+    """Connections and tools of one process, shared by its services."""
 
     settings: Settings
     kube: KubeClient
     bus: Bus
     health: Health
     metrics: Metrics
-    #: Which keys this replica works on, by the service's name.
+    #: The keys of this replica, by the service's name.
     ownership: Callable[[str], Ownership]
-    #: Whether this replica is the active one, by the service's name.
+    #: Whether this replica is active, by the service's name.
     leadership: Callable[[str], Leadership]
     clock: Callable[[], float] = time.monotonic
     #: Spreads work that would otherwise come at once.

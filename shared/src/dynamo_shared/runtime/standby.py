@@ -86,7 +86,7 @@ class KubeClaim(Ownership):
         return ALL
 
     async def wait_elected(self) -> None:
-        """Return as soon as this replica holds the Lease."""
+        """Return when this replica holds the Lease."""
         while not self.may_write():
             await self._elected.wait()
             if not self.may_write():

@@ -59,7 +59,7 @@ class Supervisor:
         self.metrics.object_failures.labels(self.service, resource.id).inc()
 
     def health_part(self, part: str) -> str:
-        """The name under which `/readyz` reports a part while it fails."""
+        """The name of a failing part in `/readyz`."""
         return f"{self.service}/{part}"
 
 

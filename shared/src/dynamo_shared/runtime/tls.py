@@ -17,7 +17,7 @@ _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 class ServingTls:
-    """One context for a listening socket; `exchange` changes what it serves from the next handshake on.
+    """One context for a listening socket; `exchange` changes its content from the next handshake on.
 
     `before_handshake` is called first in each handshake and may call `exchange`; it must be quick and must not raise.
     With `client_authorities` (PEM) clients are asked for a certificate: a certificate that these CAs did not sign ends
