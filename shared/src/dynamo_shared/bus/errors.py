@@ -36,4 +36,4 @@ class BusDeniedError(BusError):
 
 
 class BusClosedError(BusError):
-    """The bus was closed by its owner; nothing more will be sent or received."""
+    """The bus was closed by its owner; it sends and receives nothing more."""

@@ -374,7 +374,7 @@ class WorkQueue(Generic[K]):
             self._wake_rest()
         while self._later:
             due, _, key = self._later[0]
-            if self._due.get(key) == due:  # else an earlier request replaced this one, or it was fulfilled
+            if self._due.get(key) == due:  # otherwise an earlier request replaced this one, or it was fulfilled
                 if due > now:
                     return
                 self.add(key)

@@ -93,7 +93,7 @@ async def declare(session: NatsSession, spec: StreamSpec, replicas: int, first_m
             # The account may allow fewer consumers.
             await _declare(session, spec.name, replace(desired, max_consumers=-1), first_member)
     except APIError as error:
-        # Another service has just created it.
+        # Another service has just created the stream.
         if error.err_code != NAME_IN_USE:
             raise translate(error) from error
     except TRANSLATED as error:

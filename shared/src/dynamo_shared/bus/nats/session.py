@@ -293,7 +293,7 @@ class NatsSession:
 
 def _ack_of(message: Msg) -> Ack | BusError:
     if not message.data:
-        # 503: no stream listens on the subject, or JetStream is still starting.
+        # 503: no stream has the subject, or JetStream is still starting.
         return StreamNotFoundError("no stream takes this subject")
     try:
         answer = _decode_answer(message.data)

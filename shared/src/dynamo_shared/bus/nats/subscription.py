@@ -101,7 +101,7 @@ class NatsSubscription(Resuming[Item]):
             raise PullEndedError("a message is missing")
         self._consumer_sequence = metadata.consumer_sequence
         self._position = metadata.stream_sequence
-        # Messages that were replaced or have expired meanwhile never come, hence the second condition.
+        # Replaced or expired messages never arrive, hence the second condition.
         if not self._caught_up and (self._consumer_sequence >= self._to_catch_up or not metadata.pending):
             self._caught_up = True
             self._signs.append(CaughtUp(self._incarnation))
