@@ -62,7 +62,7 @@ class SubjectRights:
 
 
 def rights(user: str, cluster: str) -> SubjectRights:
-    """Rights of one of `USERS` for one cluster's subjects. ValueError for any other user."""
+    """The rights of one of `USERS` for one cluster's subjects. Raises ValueError for any other user."""
     if user not in USERS:
         raise ValueError(f"{user} is not a user of the platform's NATS; there are {', '.join(USERS)}")
     names = SERVICES if user == PLATFORM else (user,)

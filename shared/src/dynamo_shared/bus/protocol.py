@@ -83,7 +83,7 @@ class Delivery(Protocol):
     """A message that requires one answer, ack, nak or reject, within its ack wait."""
 
     message: Message
-    """What was delivered."""
+    """The delivered message."""
     deliveries: int
     """How many times it was delivered, including this time."""
 
@@ -201,7 +201,7 @@ class Bus(Protocol):
     async def subscribe(
         self, stream: StreamSpec, filters: Sequence[str], *, start: Start, headers_only: bool = False
     ) -> Subscription:
-        """Messages whose subject matches one of the filters.
+        """Subscribe to messages whose subject matches one of the filters.
 
         Returns when the subscription exists, or at once if the bus is degraded (it is then created as soon as
         possible).

@@ -47,7 +47,7 @@ def variable_of(user: str) -> Variable:
 
 
 def authorization(cluster: str, passwords: Mapping[str, str | Variable]) -> dict[str, Any]:
-    """The users with their permissions, as nats-server's `authorization` block. ValueError for an unknown user."""
+    """The users with permissions, as nats-server's `authorization` block. Raises ValueError for an unknown user."""
     users = []
     for user, password in passwords.items():
         granted = rights(user, cluster)
