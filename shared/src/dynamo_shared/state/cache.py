@@ -193,7 +193,7 @@ class ObjectCache:
         self._listeners: list[Listener] = []
         self._on_leave: list[LeaveListener] = []
         self._deleted: Newest[str, bool] = Newest(REMEMBERED_DELETIONS)
-        """uids of deleted objects -> whether a writer learned of the deletion ahead of STATE"""
+        """uids of deleted objects -> whether a writer learned of the deletion before STATE"""
         self._written: dict[_Slot, OwnWrite] = {}
         """own writes that STATE has not confirmed yet"""
         self._under_way: Counter[_Slot] = Counter()
@@ -207,7 +207,7 @@ class ObjectCache:
         return table.get(key) if table is not None else None
 
     def list(self, resource: Resource, namespace: str | None = None) -> Objects:
-        """All objects of a resource, or those of one namespace. Read only."""
+        """All objects of a resource, or only of one namespace. Read only."""
         table = self._tables.get(resource.id)
         if table is None:
             return []
@@ -216,7 +216,7 @@ class ObjectCache:
         return list(table.objects_in(namespace))
 
     def keys(self, resource: Resource, namespace: str | None = None) -> set[ObjectKey]:
-        """Keys of all objects of a resource, or of those of one namespace."""
+        """Keys of all objects of a resource, or only of one namespace."""
         table = self._tables.get(resource.id)
         if table is None:
             return set()
@@ -228,7 +228,7 @@ class ObjectCache:
         return {each for table in self._tables.values() for each in table.namespaces}
 
     def count(self, resource: Resource) -> int:
-        """How many objects of a resource there are."""
+        """The number of objects of a resource."""
         table = self._tables.get(resource.id)
         return table.count if table is not None else 0
 

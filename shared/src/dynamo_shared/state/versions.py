@@ -28,7 +28,7 @@ def resource_version(text: str | None) -> int:
 
 
 def version_of(obj: KubeObject) -> Version:
-    """Version of a Kubernetes object."""
+    """The version of a Kubernetes object."""
     metadata = obj["metadata"]
     return Version(
         metadata.get("uid", ""),

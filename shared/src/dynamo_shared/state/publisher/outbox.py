@@ -90,7 +90,7 @@ class Outbox:
         return bool(self._ready)
 
     def newest(self, subject: str) -> StateMessage | None:
-        """The newest message of a subject that is not acknowledged yet."""
+        """The newest unacknowledged message of a subject."""
         slot = self._slots.get(subject)
         return None if slot is None else slot.waiting or slot.under_way
 

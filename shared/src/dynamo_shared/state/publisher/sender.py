@@ -63,7 +63,7 @@ class Sender:
         self._nonce = uuid.uuid4().hex
 
     async def run(self) -> None:
-        """Publishes until cancelled."""
+        """Publish until cancelled."""
         while True:
             await self._outbox.wake.wait()
             self._outbox.wake.clear()
