@@ -52,7 +52,7 @@ class Correction:
         """
         last = await self._bus.last_message(streams.STATE, subject)
         if resource is None or resource_of(subject) is None:
-            # No object has this subject.
+            # No object can have this subject.
             if last is not None and not messages.is_tombstone(last.headers):
                 await self._clear_away(subject)
             return True

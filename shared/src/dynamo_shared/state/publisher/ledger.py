@@ -18,7 +18,7 @@ REMEMBERED_TOMBSTONES = 10_000
 
 
 class LastMessage(NamedTuple):
-    """Last message of a subject."""
+    """The last message of a subject."""
 
     sequence: int
     version: Version

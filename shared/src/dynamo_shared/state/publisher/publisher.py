@@ -64,7 +64,7 @@ class StatePublisher:
 
     @property
     def lost(self) -> asyncio.Event:
-        """Set when STATE has lost messages. The observer calls `start_over` and puts every object again."""
+        """Set when STATE has lost messages. The caller then calls `start_over` and puts every object again."""
         return self._stream.lost
 
     @property
@@ -179,7 +179,7 @@ class StatePublisher:
         self._stream.start_over()
 
     async def run(self) -> None:
-        """Publishes until cancelled."""
+        """Publish until cancelled."""
         forget = self._stream.bus.on_health(
             lambda health: self._refusals.retry() if health is BusHealth.CONNECTED else None
         )
