@@ -28,7 +28,7 @@ Print = Callable[[str], object]
 GAP = " " * 3
 #: Width of a console that is not a terminal: lines stay whole, and the reader can cut them.
 UNBOUNDED = 10_000
-#: Colours and styles of a terminal. `echo_log` resets them at the end of the line.
+#: Colours and styles of a terminal, which `echo_log` prints unescaped.
 _STYLES = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
 
 
