@@ -100,7 +100,7 @@ class Sizer(ABC):
         return float(self._shares_to(replicas)[replicas]) if self.reachable else 0.0
 
     def fewest(self, desired: float) -> int:
-        """The fewest replicas that serve the desired share in time; if no number does, those that can carry the load."""
+        """The fewest replicas that serve the desired share in time; if no number does, those that can bear the load."""
         if self.rate <= 0:
             return 0
         most = FIRST
@@ -180,7 +180,7 @@ class DecodeSizer(Sizer):
         ttft: float | None = None,
         ranks: int = 1,
     ) -> None:
-        """`able` covers all data parallel `ranks` of an engine, except the tokens of an iteration, which are per rank."""
+        """`able` covers all data parallel `ranks` of an engine; only the tokens of an iteration are per rank."""
         self.rate = load.rate
         if ttft is None:
             one = decode_capacity(

@@ -155,14 +155,14 @@ class Weighing:
         return self._at(worth)
 
     def share(self, counts: Mapping[Pool, int], since: float, until: float) -> float:
-        """Share of the requests between two lead times that counts keep in time; not below 0, and 1 without requests."""
+        """Share of the requests between two lead times that counts keep in time; at least 0, and 1 without requests."""
         comes = self.comes(since, until)
         places = self._places(counts)
         kept = self.brings(since, until)[places[0], places[1] if len(places) > 1 else 0]
         return max(0.0, float(kept) / comes) if comes > 0 else 1.0
 
     def around(self, pool: Pool, counts: Mapping[Pool, int], since: float, until: float) -> dict[int, float]:
-        """Requests in time a second between two lead times, with one replica of a pool fewer and more, if considered."""
+        """Requests in time a second between two lead times, with one replica of a pool fewer or more, if considered."""
         brings = self.brings(since, until) / max(until - since, 1e-9)
         places = self._places(counts)
         axis = list(self.pools).index(pool)

@@ -65,7 +65,7 @@ class EngineEstimator:
         return whole * self.prefill.at(float(chunk)) + (self.prefill.at(rest) if rest else 0.0)
 
     def decode_ms(self, batch: float, context: float) -> float:
-        """Time of a token for each of `batch` sequences of mean length `context`; ValueError before anything is known."""
+        """Time of a token in a batch of `batch` sequences of mean length `context`; ValueError without data."""
         batch = max(1.0, batch)
         return self.decode.at(batch, batch * context)
 
