@@ -44,7 +44,9 @@ class Explanation:
     """whether nothing can be decided before engines have reported forward passes"""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     predictions: Mapping[str, float] = field(default_factory=dict)
-    """predicted requests_per_second, isl, osl, kv_hit_rate; estimated_ttft_ms, estimated_itl_ms; capacities, requests/s"""
+    """predicted requests_per_second, isl, osl, kv_hit_rate; estimated_ttft_ms, estimated_itl_ms;
+    capacities (requests/s)
+    """
     alternatives: tuple[Mapping[str, Any], ...] = ()
     """alternatives that were considered, with their figures and why they were not chosen"""
 
