@@ -2,7 +2,6 @@
 
 A command has one of these outcomes:
 
-
 1. Its handler returns: `command.completed` is published on EVENTS, and the command is acknowledged.
 2. Its handler raises `CommandRefusedError`, because the command can never succeed: `command.failed` is published, and
    the command is acknowledged. There is no dead letter: the sender has its answer.

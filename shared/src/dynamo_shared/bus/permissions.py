@@ -3,7 +3,6 @@
 JetStream has no permissions of its own: its API consists of requests on subjects, so rights are subjects to which a
 user may publish and subscribe. What each right allows:
 
-
 | right | subjects |
 |---|---|
 | publish to a plane | the subjects that the service publishes according to the specifications |

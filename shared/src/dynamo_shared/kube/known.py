@@ -29,7 +29,7 @@ class Known(Mapping[ObjectKey, tuple[str, str]]):
         self._versions.set(_text(key), f"{uid} {resource_version}")
 
     def forget(self, key: ObjectKey) -> bool:
-        """Record a deletion; False where the object was not known."""
+        """Record a deletion; False if the object was not known."""
         return self._versions.pop(_text(key))
 
     def others(self, present: Container[ObjectKey]) -> list[tuple[ObjectKey, str]]:

@@ -66,7 +66,7 @@ async def published(client: KubeClient) -> Versions:
 async def schemas(client: KubeClient, versions: Versions) -> list[dict[str, Any]]:
     """The published documents, reduced to the types that this platform's kinds embed, without descriptions.
 
-    They have tens of kilobytes, not megabytes. Raises KubeError.
+    They have tens of kilobytes instead of megabytes. Raises KubeError.
     """
     types, documents = types_of_kinds(), []
     for path in versions:

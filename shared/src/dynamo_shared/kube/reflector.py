@@ -1,28 +1,32 @@
-"""One resource of the API server, followed without gap and without repetition: list, then watch, until cancelled.
+"""Follows one resource of the API server without gaps and repetitions: list, then watch, until cancelled.
 
-What can happen, and what is done:
+Events, and what the reflector does:
 
-1. The watch ends in time (we ask for 5 to 10 minutes): a new one goes on from the last resourceVersion.
-2. The connection breaks, or is silent longer than bookmarks leave it: the same, after a back-off.
-3. 429 or 5xx: the same; the server's Retry-After counts. Where the server answers again and again that it cannot go on from
-   the last resourceVersion (500, 400, an end at once, what is not an event), list: what it stumbles over may lie behind the list.
-4. 410, at the start of a watch or in its middle: the server has forgotten; list again. The list yields only what differs
-   from what was yielded before, DELETED for what vanished, and both for a name that another object has taken.
-5. 410 in the middle of a list: the list starts over; the second time without pages, so that it cannot happen again.
-   A list of many pages takes seconds. The watch begins after its first page, and changes do not wait for the others: what
-   the list says of an object that the watch has reported is older, and is passed over.
-6. 404 on list: the type is not installed. Wait, try again, and report it: as trouble, or, where the type is optional, by
-   `Absent`. A gateway, or an API server that has just started, answers the same of a type that is there: one that was
-   served is absent only when nothing but 404 came for a while. 401, 403: the service may not read it; the same.
+1. The watch ends at its timeout (5 to 10 minutes are requested): a new one continues from the last resourceVersion.
+2. The connection breaks, or is silent longer than the interval of bookmarks allows: the same, after a back-off.
+3. 429 or 5xx: the same; the server's Retry-After counts. If the server repeatedly cannot continue from the last
+   resourceVersion (500, 400, an immediate end, an answer that is not an event), the reflector lists: what causes the
+   failure may precede the list.
+4. 410, at the start of a watch or during it: the server has dropped that history; list again. The list yields only
+   differences from what was yielded before: DELETED for objects that vanished, and both DELETED and ADDED for a name
+   that another object has taken.
+5. 410 during a list: the list starts over; the second time without pages, so that it cannot happen again. A list of
+   many pages takes seconds. The watch begins after its first page, and changes do not wait for the other pages: if the
+   watch has reported an object, the list's older version of it is skipped.
+   6. 404 on list: the type is not installed. The reflector waits, retries, and reports it: as a failure, or by `Absent`
+      if the type is optional. A gateway, or an API server that has just started, may answer the same for an installed
+      type: a type that was served counts as absent only after nothing but 404 for a while. 401, 403: the service may
+      not read the type; the reflector does the same.
 
-7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. A watch that goes
-   on from a number which the server has not reached yet says nothing of it. So the reflector asks for the server's number
-   between two watches, and lists again where that is lower. Where the new history has passed the old one meanwhile, the
-   uid and resourceVersion of all objects show it; they are read (without the objects) whenever a watch ends in time, of
-   many objects more rarely: each page costs the API server the objects themselves. A watch that goes on after an
-   interruption is asked for a short time, so that this shows soon, and all are read after it, however many they are.
+7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. A watch that
+   continues from a number that the server has not reached yet does not report this. So the reflector reads the server's
+   number between two watches, and lists again if it is lower. If the new history has already passed the old number, the
+   uid and resourceVersion of all objects show it; the reflector reads them (without the objects) whenever a watch ends
+   at its timeout, but less often if there are many objects, because each page costs the API server the full objects. A
+   watch after an interruption is requested for a short time, so that this is detected soon, and all objects are
+   compared after it, however many there are.
 
-Backpressure: an iterator that is not asked reads nothing; the socket's buffer fills and the API server waits.
+Backpressure: while the iterator is not advanced, nothing is read; the socket's buffer fills and the API server waits.
 """
 
 import asyncio
@@ -45,70 +49,72 @@ from dynamo_shared.kube.known import Known, vanished
 
 log = structlog.get_logger("dynamo.kube")
 
-# Pages that do not come in time are asked for in halves, down to this: a server that answers nothing must not leave them smaller.
+# If a page does not arrive in time, the page size is halved, down to this: pages must not become smaller because a
+# server answers nothing.
 SLOW_PAGE_SIZE = 50
-# A page that came sooner is followed by one of twice the size, up to the usual one: a sixth of the time that it has.
+# If a page arrives within this time, a sixth of its timeout, the next one has twice the size, up to the usual size.
 QUICK_PAGE_SECONDS = 5.0
-# client-go asks for as much; many watches that start together end apart.
+# client-go requests the same; many watches that start together end at different times.
 WATCH_SECONDS = (300.0, 600.0)
-# Where everything is compared after each: all objects within five minutes.
+# If everything is compared after each watch: all objects within five minutes.
 COMPARED_SECONDS = (200.0, 280.0)
-# Of more than some 4,000 objects not after each: the API server reads no more than so many a second, on average.
+# With more than about 4,000 objects not after each watch: the API server reads at most this many objects per second on
+# average.
 COMPARED_A_SECOND = 20.0
-# And soon after an interruption: while a kind was not served yet, a restored server may have passed the number we knew.
+# And soon after an interruption: while a kind was not served yet, a restored server may have passed the known number.
 RESUMED_SECONDS = (10.0, 20.0)
-# Metadata alone, of whatever kind the objects are.
+# Only metadata, for objects of any kind.
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-# The API server sends a bookmark a minute, but for kinds that nothing has happened to since it started. Half a minute more of
-# nothing, and the connection is taken for dead.
+# The API server sends a bookmark every minute, except for kinds without any change since it started. After half a
+# minute more of silence, the connection is considered dead.
 SILENCE_SECONDS = 90.0
 # Back-off after failures: 0.2 s doubling to 15 s, times 0.5 to 1.5. The API server needs 3 s to restart.
 _FIRST_WAIT_SECONDS = 0.2
 _MAX_WAIT_SECONDS = 15.0
-# A type that is not installed, or that we may not read, is asked for this often: people will have to act first.
+# Wait for a type that is not installed, or that the service may not read: a person must act first.
 ABSENT_WAIT_SECONDS = (1.0, 30.0)
-# A type that was served is removed when it was answered with 404, and nothing else, for as long. An API server that starts
-# knows all types within some seconds.
+# A type that was served counts as removed after only 404 answers for this time. A starting API server knows all types
+# within some seconds.
 GONE_AFTER_SECONDS = 30.0
-# Meanwhile it is asked for more often: what runs without it waits.
+# Longest wait meanwhile: work that depends on the type is waiting.
 _PERHAPS_GONE_WAIT_SECONDS = 5.0
-# A watch that ends sooner, having said nothing, is a failure and not the end of its time.
+# If a watch ends sooner, without any event, it has failed; this is not its timeout.
 _SHORT_WATCH_SECONDS = 1.0
-# Failures in a row of a server that is there, after which a version is given up: some ten seconds.
+# Failures in a row of an available server after which a resourceVersion is given up: about ten seconds.
 _STUCK_FAILURES = 5
-# A watch that lasted as long ends a row of failures, even where nothing happened.
+# A watch that lasted this long ends a row of failures, even without any event.
 _STABLE_SECONDS = 5.0
 
 
 class ObjectChange(msgspec.Struct, frozen=True):
-    """What happened to one object. `obj` has no managedFields.
+    """A change of one object. `obj` has no managedFields.
 
-    A DELETED that a list showed (`listed`) has no more than apiVersion, kind and in its metadata name, namespace,
-    uid and a resourceVersion by which it was gone.
+    If a list revealed a deletion (DELETED and `listed`), `obj` has only apiVersion, kind, and in its metadata name,
+    namespace, uid and a resourceVersion at which it was already deleted.
     """
 
     kind: Literal["ADDED", "MODIFIED", "DELETED"]
     key: ObjectKey
     obj: KubeObject
     received_at: float
-    """when the answer or chunk that held it came, on the reflector's clock (seconds since the epoch)"""
+    """when the answer or chunk with it arrived, on the reflector's clock (seconds since the epoch)"""
     listed: bool = False
 
 
 class Synced(msgspec.Struct, frozen=True):
-    """A list is complete: all objects there are have been yielded, now or before."""
+    """A list is complete: all existing objects have been yielded, now or before."""
 
     resource_version: str
     versions: Mapping[ObjectKey, tuple[str, str]]
-    """uid and resourceVersion of each object: a live view, valid until the next item is asked for"""
+    """uid and resourceVersion of each object: a live view, valid until the next item is requested"""
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """The type is not installed, which is as good as an empty list; what was known has been yielded as DELETED."""
+    """The type is not installed, which counts as an empty list; known objects have been yielded as DELETED."""
 
 
 class _WatchedEvent(msgspec.Struct, frozen=True):
-    """One event of a watch; a bookmark's key and object say nothing."""
+    """One event of a watch; ignore a bookmark's key and object."""
 
     type: str
     key: ObjectKey
@@ -118,17 +124,19 @@ class _WatchedEvent(msgspec.Struct, frozen=True):
 
 
 class _ExpiredMidwayError(Exception):
-    """The server has forgotten the list that was being read."""
+    """The list expired on the server while it was being read."""
 
 
 class Reflector:
     """Follows one resource; `changes` may be iterated once at a time.
 
-    `gate`: passed for each page of a list, from the request until its last change was taken; for several reflectors.
-    `optional`: the type need not be installed; `served`: it is known to have been, so that one 404 says nothing yet.
-    `compare`: hold what is known against the server after each watch and each interruption (7).
-    `on_health(ok, message)` is called when following starts to fail, with what is wrong and what to do, and when it
-    works again.
+    `gate`: passed for each page of a list, from the request until its last change is consumed; shared by several
+    reflectors.
+    `optional`: the type need not be installed; `served`: it is known to have been served, so a single 404 does not
+    count.
+    `compare`: compare known objects with the server after each watch and each interruption (7).
+    `on_health(ok, message)` is called when following starts to fail, with the cause and the remedy, and when it works
+    again.
     """
 
     def __init__(
@@ -171,16 +179,17 @@ class Reflector:
         self._version = ""
         self._interrupted = False
         self._compared = 0.0
-        """when all was read last, on the loop's clock"""
+        """time of the last full comparison or list, on the loop's clock"""
         self._listing = False
-        """whether pages of a list are still to come: until then a watch next to it does not show that all is well"""
+        """whether pages of a list are missing: until they arrive, a parallel watch does not prove that everything works
+        """
         self._failures = 0
         self._healthy: bool | None = None
         self.last_contact = 0.0
-        """when the API server last said anything (a bookmark counts), on the clock; 0 before it did"""
+        """time of the API server's last message (bookmarks count), on `clock`; 0 before the first"""
 
     async def changes(self) -> AsyncGenerator[ObjectChange | Synced | Absent, None]:
-        """All changes, endless. Never raises KubeError. Close it (`aclosing`): a watch holds a connection."""
+        """All changes, without end. Never raises KubeError. Close it (`aclosing`): a watch holds a connection."""
         while True:
             resumed = bool(self._version) and self._interrupted and self._compares
             try:
@@ -216,8 +225,10 @@ class Reflector:
                 self._failures += 1
 
     async def _list_and_watch(self) -> AsyncGenerator[ObjectChange | Synced, None]:
-        """Everything, compared with what is known, then changes; also those of the time until the last page is there."""
-        # Of a first list all is known by then: nothing can be missing in it.
+        """Everything, compared with the known objects, then changes, including those before the arrival of the last
+        page.
+        """
+        # In the first list no known object can be missing.
         listed_keys: set[ObjectKey] | None = set() if self._known else None
         overtaken: set[ObjectKey] = set()
         begun = asyncio.Event()
@@ -235,7 +246,7 @@ class Reflector:
                     is_last = not item.metadata.continue_
                     for change in self._listed(item, listed_keys, overtaken):
                         yield change
-                    # Megabytes that need not wait for what comes next.
+                    # Release megabytes before the next item.
                     del item
                     if not is_last:
                         continue
@@ -254,7 +265,7 @@ class Reflector:
                 self._listing, self._version = False, ""
 
     async def _pages(self, begun: asyncio.Event) -> AsyncGenerator[watch_wire.ListPage, None]:
-        """All pages of a list. A watch may begin once the first one was taken."""
+        """All pages of a list. `begun` is set once the first page was consumed: then a watch may begin."""
         token = ""
         while True:
             async with self._gate.passed() if self._gate is not None else nullcontext():
@@ -267,7 +278,7 @@ class Reflector:
                 self.last_contact = self._clock()
                 token, version = page.metadata.continue_, page.metadata.resource_version
                 yield page
-                # Megabytes that need not wait for the next page.
+                # Release megabytes before the next page.
                 del page
             if not begun.is_set():
                 self._version = version
@@ -278,9 +289,9 @@ class Reflector:
     def _listed(
         self, page: watch_wire.ListPage, listed_keys: set[ObjectKey] | None, overtaken: Set[ObjectKey]
     ) -> Iterator[ObjectChange]:
-        """What a page says that is not known yet; its keys are added to those that are listed.
+        """Changes in a page that are not known yet; its keys are added to `listed_keys`.
 
-        Of those in `overtaken` a watch has said what came after the list.
+        For keys in `overtaken` a watch has already reported a later version.
         """
         for item in page.items or ():
             meta = watch_wire.item_meta(item)
@@ -291,7 +302,7 @@ class Reflector:
                 yield from self._changed(key, self._item(item), self.last_contact, listed=True)
 
     async def _check_number(self) -> None:
-        """Expired where the server counts from a lower number than the one that is known."""
+        """Expired if the server's resourceVersion is lower than the known one."""
         self._refuse_older(await self._page("", limit=1))
 
     def _refuse_older(self, page: watch_wire.ListPage) -> None:
@@ -300,7 +311,7 @@ class Reflector:
             raise errors.Expired(410, "Expired", f"the data store is at {number}, after {self._version}")
 
     async def _compare(self) -> None:
-        """Expired as `_check_number`, and where an object is at an older version, or is another one, than is known of it."""
+        """Expired like `_check_number`, and if an object has an older version or another uid than the known one."""
         token = ""
         met: set[ObjectKey] = set()
         while True:
@@ -317,23 +328,23 @@ class Reflector:
             if not token:
                 break
         if self._known.others(met):
-            # Deleted just now, or in a history that was never reported: the list shows which.
+            # They were deleted just now, or in a history that was never reported: a list shows which.
             raise errors.Expired(410, "Expired", "objects are gone")
         self._compared = asyncio.get_running_loop().time()
 
     def _is_due(self) -> bool:
-        """Whether all may be compared again without more than `COMPARED_A_SECOND`."""
+        """Whether everything may be compared again within the limit of `COMPARED_A_SECOND`."""
         return asyncio.get_running_loop().time() - self._compared >= len(self._known) / COMPARED_A_SECOND
 
     def _is_removed(self, error: errors.KubeError) -> bool:
-        """Whether a failure shows that an optional type is not there, or no longer."""
+        """Whether a failure proves that an optional type is missing or was removed."""
         if not isinstance(error, errors.NotServed):
             self._missing_seconds = 0.0
             return False
         return self._optional and (not self._served or self._missing_seconds >= GONE_AFTER_SECONDS)
 
     def _absent(self) -> Iterator[ObjectChange | Absent]:
-        """What is left of a type that is gone: nothing."""
+        """Report all known objects of a missing type as deleted."""
         received_at = self.last_contact = self._clock()
         for key, uid in self._known.others(set()):
             yield self._gone(key, uid, self._known[key][1], received_at)
@@ -344,8 +355,8 @@ class Reflector:
     async def _page(self, token: str, *, limit: int | None = None, accept: str = "") -> watch_wire.ListPage:
         """A page of `limit` objects (0: of all).
 
-        Of the usual number by default: fewer after one too large, and after one too slow until a list is complete and they come
-        quickly again.
+        By default of the usual size; smaller after a page that was too large, and after one that was too slow, until a
+        list is complete and pages arrive quickly again.
         """
         while True:
             size = self._page_size if limit is None else limit
@@ -366,14 +377,14 @@ class Reflector:
                     # Until a list is complete: its first pages may be quick each time, and a later one too slow.
                     self._timely_page = self._page_size
                 raise
-            # The last page of a list may be quick because it has little, and metadata because they are small.
+            # The last page of a list may be quick because it is short, and metadata because they are small.
             quick = self._clock() - asked_at < QUICK_PAGE_SECONDS
             if limit is None and not accept and page.metadata.continue_ and quick:
                 self._page_size = min(self._page_size * 2, self._timely_page)
             return page
 
     def _item(self, item: msgspec.Raw) -> KubeObject:
-        """An item of a list with the apiVersion and kind that built-in resources leave out."""
+        """An item of a list with the apiVersion and kind that built-in lists omit."""
         obj = watch_wire.decode_object(item)
         obj["apiVersion"], obj["kind"] = self.resource.api_version, self.resource.kind
         return obj
@@ -386,7 +397,7 @@ class Reflector:
                     yield change
 
     async def _events_from(self, begun: asyncio.Event) -> AsyncGenerator[_WatchedEvent, None]:
-        """Those of a watch that waits for the version to begin at."""
+        """Events of a watch that first waits for the resourceVersion from which it starts."""
         await begun.wait()
         async with aclosing(self._events(False)) as events:
             async for event in events:
@@ -418,7 +429,7 @@ class Reflector:
                         event = _event(line, received_at)
                         spoken = True
                         if _is_older(event.version, version):
-                            # Only a data store that was set back (restored, or another cluster under this address) counts
+                            # Only a data store that was set back (restored, or another cluster at this address) counts
                             # backwards.
                             message = f"resourceVersion {event.version} came after {version}"
                             raise errors.Expired(410, "Expired", message)
@@ -431,10 +442,10 @@ class Reflector:
             raise errors.Unavailable(0, "ShortWatch", "the server ended the watch at once")
 
     def _taken(self, event: _WatchedEvent) -> Iterator[ObjectChange]:
-        """The changes that an event is.
+        """The changes of an event.
 
-        What is known moves on before a consumer sees a change: one that is cancelled with a change in its hands has
-        it, and a new iteration does not repeat it.
+        The known state is updated before a consumer gets a change: a consumer that is cancelled with a change has
+        received it, and a new iteration does not repeat it.
         """
         self._version = event.version
         if not self._listing:
@@ -444,7 +455,7 @@ class Reflector:
         if event.type != "DELETED":
             yield from self._changed(event.key, event.obj, event.received_at)
         elif self._known.forget(event.key) or self._listing:
-            # Until the list is complete, its reader may know of objects that were not listed yet: STATE has them.
+            # Until the list is complete, the consumer may know objects that were not listed yet, from STATE.
             event.obj["metadata"].pop("managedFields", None)
             yield ObjectChange("DELETED", event.key, event.obj, event.received_at)
 
@@ -459,7 +470,7 @@ class Reflector:
             return
         kind: Literal["ADDED", "MODIFIED"] = "ADDED" if before is None else "MODIFIED"
         if before is not None and before[0] != uid:
-            # Deleted and created again between two reads. The old one was gone just before the new one's version.
+            # Deleted and created again between two reads. The old one was deleted just before the new one's version.
             gone_at = str(int(version) - 1) if version.isdigit() else before[1]
             yield self._gone(key, before[0], gone_at, received_at)
             kind = "ADDED"
@@ -467,7 +478,7 @@ class Reflector:
         yield ObjectChange(kind, key, obj, received_at, listed)
 
     def _gone(self, key: ObjectKey, uid: str, version: str, received_at: float) -> ObjectChange:
-        """An object is not there any more, which no watch reported."""
+        """The deletion of an object that no watch reported."""
         self._known.forget(key)
         return ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
 
@@ -488,7 +499,8 @@ class Reflector:
             self._missing_seconds += seconds
 
     def _unwell(self, error: errors.KubeError) -> None:
-        # One lost connection is everyday life; it is reported when going on failed, too. Quiet kinds have silent watches.
+        # A single lost connection is normal; it is reported if resuming fails, too. Kinds without changes have silent
+        # watches.
         if error.retriable and not self._failures and self._version:
             level = logging.DEBUG if error.reason == errors.SILENCE else logging.INFO
             log.log(level, "watch interrupted", resource=self.resource.id, version=self._version, error=str(error))
@@ -529,10 +541,12 @@ def _is_older(version: str, than: str) -> bool:
 
 
 def _is_of_version(error: errors.KubeError) -> bool:
-    """Whether the server is there and takes the request, but cannot go on: perhaps from this resourceVersion alone."""
+    """Whether the server is available and accepts requests, but cannot continue, perhaps only from this
+    resourceVersion.
+    """
     return isinstance(error, errors.Invalid) or error.status == 500 or error.reason in ("Garbled", "ShortWatch")
 
 
 def _is_too_large(error: errors.KubeError) -> bool:
-    """Whether the server does not know a resourceVersion yet that we have: it lags, or its data was set back."""
+    """Whether the server does not know the known resourceVersion yet: it lags, or its data was set back."""
     return any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)

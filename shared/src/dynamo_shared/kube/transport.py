@@ -1,6 +1,6 @@
-"""HTTP to one API server: connection reuse, credentials, time-outs, retries, bounded answers, errors.
+"""HTTP to one API server: connection reuse, credentials, timeouts, retries, bounded answers, errors.
 
-Knows nothing of objects. Built for many small requests: the URL is assembled as a string and never parsed twice,
+It does not know objects. It is built for many small requests: the URL is assembled as a string and never parsed twice,
 bodies are bytes, and tracing costs nothing unless a recording span is current.
 """
 
@@ -31,28 +31,29 @@ from dynamo_shared.kube import errors
 from dynamo_shared.kube.config import Connection
 from dynamo_shared.kube.warning_header import text_of
 
-# One process talks to one API server: more connections than this only queue on its side
-# (max-requests-inflight 400, mutating 200).
+# One process uses one API server: more connections than this would only queue there (max-requests-inflight 400,
+# mutating 200).
 CONNECTIONS: Final = 64
-# Watches live next to requests, each holding its connection for minutes: they must never starve a write of one, nor wait
-# for another watch to end. There are as many as there are reflectors; 0: no limit.
+# Watches hold a connection for minutes: they must not take a connection from a write, nor wait for another watch to
+# end. There are as many as reflectors; 0: no limit.
 WATCH_CONNECTIONS: Final = 0
-# etcd refuses objects above 1.5 MiB; a page of 500 fat pods stays below this, a mistake in a selector does not.
+# etcd refuses objects above 1.5 MiB; a page of 500 large pods stays below this limit, a mistake in a selector does not.
 MAX_RESPONSE_BYTES: Final = 64 * 2**20
 # Name resolution, TCP and TLS together.
 CONNECT_SECONDS: Final = 10.0
-# An idle connection is closed by us first: the API server's idle time-out is 3 minutes.
+# This client closes idle connections first: the API server's idle timeout is 3 minutes.
 KEEPALIVE_SECONDS: Final = 90.0
-# A peer may be gone without a word (a node without power, a gateway that forgot the connection). What it does not confirm for
-# 15 seconds, or the second probe after 30 idle seconds, ends a connection: pooled ones, before each takes a request for its
-# whole time-out, and watches before their silence shows it. In the system's units; not every system has all.
+# A peer may disappear silently (a node without power, a gateway that dropped the connection). A connection ends if data
+# is not confirmed for 15 seconds, or at the second probe after 30 idle seconds: pooled connections before each blocks a
+# request for its whole timeout, and watches before their silence limit. In the system's units; not every system has all
+# of these options.
 PROBES: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_USER_TIMEOUT": 15_000}
-# asyncio has a buffer of 256 KiB for each TLS connection, in memory from its first byte to its last; a watcher has seventy
-# connections. A record of TLS is 16 KiB.
+# asyncio allocates a buffer of 256 KiB for each TLS connection, fully resident from the start; a watcher has seventy
+# connections. A TLS record has 16 KiB.
 TLS_BUFFER_BYTES: Final = 32 * 2**10
 SSLProtocol.max_size = TLS_BUFFER_BYTES
-# What pods write waits in the socket, in TLS and in aiohttp while its reader is slow: three megabytes of each answer without
-# these, three hundred kilobytes with them.
+# If a reader is slow, the output of pods waits in the socket, in TLS and in aiohttp: three megabytes per answer without
+# these limits, three hundred kilobytes with them.
 ANSWER_BUFFER_BYTES: Final = 2**18
 SMALL_BUFFER_BYTES: Final = 2**14
 
@@ -63,16 +64,16 @@ ATTEMPTS: Final = 5
 _FIRST_BACKOFF_SECONDS: Final = 0.1
 _MAX_BACKOFF_SECONDS: Final = 5.0
 
-# What aiohttp says of the TLS settings of a connection that it cannot open.
+# aiohttp's description of the TLS settings of a connection that it cannot open.
 _TLS_SETTINGS: Final = re.compile(r" ssl:(?:<[^>]*>|\w+)(?= \[)")
-# Failures where no answer came: the connection broke, was refused, or the answer was cut.
+# Failures without an answer: the connection broke or was refused, or the answer was cut off.
 _NETWORK_FAILURES = (aiohttp.ClientError, OSError)
 
 # Called after each request: method, path without query, HTTP status (0: none), seconds.
 RequestObserver = Callable[[str, str, int, float], None]
-# Called before a request is sent again, with the failure before it.
+# Called before a request is sent again, with the preceding failure.
 RetryObserver = Callable[[errors.KubeError], None]
-# Called with each warning of an answer, its text.
+# Called with the text of each warning in an answer.
 WarningObserver = Callable[[str], None]
 
 
@@ -81,11 +82,13 @@ def _always() -> bool:
 
 
 _may_write: ContextVar[Callable[[], bool]] = ContextVar("may_write", default=_always)
-"""That of the request that a task is making; aiohttp has no other way to the moment at which it is sent."""
+"""`may_write` of the request that a task is making; aiohttp has no other way to pass it to the moment of sending."""
 
 
 class _GuardedRequest(aiohttp.ClientRequest):
-    """Is refused where it may not be sent, last of all: the process may have been stopped while it waited for its connection."""
+    """Refuses, last of all, a request that must not be sent: the process may have been stopped while it waited for a
+    connection.
+    """
 
     async def send(self, conn: HttpConnection) -> aiohttp.ClientResponse:
         if self.method != "GET" and not _may_write.get()():
@@ -96,7 +99,7 @@ class _GuardedRequest(aiohttp.ClientRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A request on its way to the API server. `path` and `query` are already percent-encoded."""
+    """A request to the API server. `path` and `query` are already percent-encoded."""
 
     method: str
     path: str
@@ -109,21 +112,23 @@ class Outgoing:
     agent: str = USER_AGENT
     headers: tuple[tuple[str, str], ...] = ()
     warned: WarningObserver | None = None
-    """hears the server's warnings"""
+    """receives the server's warnings"""
     small_buffers: bool = False
-    """whether little of a streamed answer waits here: many are open at a time, of servers that are not trusted"""
+    """whether to buffer little of a streamed answer: many are open at a time, from servers that are not trusted"""
     prompt: bool = False
-    """whether a streamed answer begins at once, so that the client's time-out bounds the wait for its beginning, too"""
+    """whether a streamed answer begins at once, so that the client's timeout also limits the wait for its beginning"""
     most: int | None = None
-    """bytes that an answer may have, as the rest is not read (ResponseTooLarge); None: as many as all of the client's"""
+    """limit of an answer in bytes; the rest is not read (ResponseTooLarge); None: the client's limit"""
     may_write: Callable[[], bool] = _always
-    """asked right before a request other than GET is sent, each time: where it is false, nothing is (NotHeld)"""
+    """called right before each sending of a request other than GET: if it returns False, the request is not sent
+    (NotHeld)
+    """
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
     def sent_headers(self) -> CIMultiDict[str]:
-        """The headers, credentials left out."""
+        """The headers without credentials."""
         headers: CIMultiDict[str] = CIMultiDict(self.headers)
         headers["User-Agent"] = self.agent
         if self.body is not None:
@@ -164,7 +169,7 @@ class Transport:
         self._on_retry = on_retry
 
     async def close(self) -> None:
-        """Close all connections; requests under way fail with Unavailable, a login ends."""
+        """Close all connections; requests under way fail with Unavailable, and a login ends."""
         await self._credentials.close()
         await self._session.close()
         for session in self._stream_sessions.values():
@@ -199,7 +204,8 @@ class Transport:
             try:
                 return await self._once(outgoing, headers)
             except errors.Unauthorized:
-                # Not authenticated, so not acted upon: any request may be repeated. Another one may have renewed meanwhile.
+                # Not authenticated, so not executed: any request may be repeated. Another request may have renewed
+                # meanwhile.
                 outdated = used != (self._credentials.authorization, self._credentials.tls)
                 if renewed or not (outdated or await self._renew(outgoing.path)):
                     raise
@@ -218,7 +224,7 @@ class Transport:
     def _sent(
         self, session: aiohttp.ClientSession, outgoing: Outgoing, headers: CIMultiDict[str], **options: Any
     ) -> Awaitable[aiohttp.ClientResponse]:
-        # Each request of a task sets its own.
+        # Each request of a task sets its own value.
         _may_write.set(outgoing.may_write)
         target = f"{outgoing.path}?{outgoing.query}" if outgoing.query else outgoing.path
         return session.request(
@@ -275,24 +281,25 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, outgoing: Outgoing, *, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
-        """The body of an answer that does not end (a watch, a log, what a Service streams), as it comes.
+        """The body of an endless answer (a watch, a log, a Service's stream), as it arrives.
 
-        `silence` is how many seconds without a byte mean that the connection is dead. Not retried: its user knows where
-        to go on. Raises KubeError, also from inside the block when the connection breaks.
+        `silence`: seconds without a byte after which the connection is considered dead. Not retried: only the caller
+        knows where to resume. Raises KubeError, also inside the block when the connection breaks.
         """
         path, request, answered = outgoing.path, str(outgoing), False
         small = outgoing.small_buffers
         if small not in self._stream_sessions:
             self._stream_sessions[small] = self._new_session(WATCH_CONNECTIONS, small_buffers=small)
-        # `connect` bounds what `sock_connect` does not: names, and a proxy that takes the connection and does not answer.
+        # `connect` also limits what `sock_connect` does not: name resolution, and a proxy that accepts the connection
+        # and does not answer.
         connect = min(CONNECT_SECONDS, silence)
         timeout = aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect, sock_read=silence)
         sent = outgoing.sent_headers()
         await self._authorise(sent, path)
         try:
-            # A Service that has the announced length answers while the API server still looks for the body's end:
-            # the API server then breaks the answer off. In chunks, the Service has the end last of all. (Without a
-            # body None: aiohttp sends chunks for False, too.)
+            # A Service that has received the announced length answers while the API server still waits for the body's
+            # end: the API server then aborts the answer. With chunks, the Service gets the end last. (None without a
+            # body: aiohttp sends chunks even for False.)
             chunked = True if outgoing.body is not None else None
             session = self._stream_sessions[small]
             async with asyncio.timeout(min(self._timeout, silence) if outgoing.prompt else None):
@@ -303,7 +310,7 @@ class Transport:
                 if response.status >= 300:
                     raise _refusal(response, await self._read(response, path), request)
                 if small and response.connection is not None:
-                    # TLS has a buffer of its own, asyncio's and uvloop's alike.
+                    # TLS has its own buffer, in asyncio and in uvloop.
                     limit = getattr(response.connection.transport, "set_read_buffer_limits", None)
                     if limit is not None:
                         limit(SMALL_BUFFER_BYTES)
@@ -327,26 +334,26 @@ class Transport:
         try:
             return await self._credentials.refresh(force=force)
         except Exception as error:
-            # An exec plugin fails in its own ways; for callers all of them mean: not now.
+            # Exec plugins raise various errors; for callers all of them mean: retry later.
             raise errors.Unavailable(0, "LoginFailed", f"cannot renew credentials: {error}", request=path) from error
 
     def _wait_before_retry(self, error: errors.KubeError, attempt: int) -> float | None:
-        """Seconds to wait before the next attempt; None where no attempt is left. Half of the back-off is jitter."""
+        """Seconds to wait before the next attempt; None if no attempt is left. Half of the back-off is jitter."""
         if attempt >= ATTEMPTS or error.status not in (0, 429, 503) or error.reason == "LoginFailed":
             return None
-        # All who were refused together must not come back together.
+        # Clients that were refused together must not come back together.
         pause = delay(attempt, _FIRST_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS, self._jitter, most=1.5)
         return pause + (error.retry_after or 0.0)
 
     def _tls(self) -> ssl.SSLContext | bool:
-        """The context of now: connections of another one are not used for what it is given to."""
+        """The current context: connections with another one are not reused."""
         return self._credentials.tls or self._connection.tls or True
 
     def _new_session(self, connections: int, *, small_buffers: bool = False) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
             limit=connections,
             keepalive_timeout=KEEPALIVE_SECONDS,
-            # Control planes fail over by DNS; a stale address would hold us for this long.
+            # Control planes fail over by DNS; a stale address would be used for this long.
             ttl_dns_cache=30,
             socket_factory=partial(_socket, small_buffer=small_buffers),
         )
@@ -354,7 +361,7 @@ class Transport:
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
-            # Compressed answers cost the API server and us more CPU than the wire between us costs time.
+            # Compressed answers cost both sides more CPU than they save time on the network.
             headers={
                 "Accept": "application/json",
                 "Accept-Encoding": "identity",
@@ -364,20 +371,20 @@ class Transport:
             trust_env=False,
             request_class=_GuardedRequest,
         )
-        # It would send PUT and DELETE again where a connection that was kept breaks, perhaps long after this replica lost
-        # what it works on. Requests are repeated here, or by their caller.
+        # aiohttp would resend PUT and DELETE if a kept connection breaks, perhaps long after this replica lost its
+        # keys. Requests are repeated here or by the caller.
         session._retry_connection = False
         return session
 
 
 def unreachable(error: Exception, request: str) -> errors.Unavailable:
-    """The Unavailable of a failure without an answer; the caller chains `error`."""
+    """The Unavailable error of a failure without an answer; the caller chains `error`."""
     reason = "Timeout" if isinstance(error, TimeoutError) else "Unreachable"
     return errors.Unavailable(0, reason, connection_words(error), request=request)
 
 
 def connection_words(error: BaseException) -> str:
-    """Why there is no answer, without how the client keeps its TLS settings, which aiohttp puts into its text."""
+    """Why there is no answer, without aiohttp's description of the client's TLS settings."""
     return _TLS_SETTINGS.sub("", str(error)) or type(error).__name__
 
 

@@ -1,9 +1,9 @@
 """Loads kubernetes_asyncio's configuration code without its client.
 
 `import kubernetes_asyncio.config` first runs the package's `__init__`, which imports the generated client: 945 modules,
-66 MiB and a second, for two names that only its convenience functions use. So the two configuration modules are
-imported under a stand-in for the package that has nothing but its path, and `sys.modules` is put back afterwards:
-all other importers of kubernetes_asyncio get the real one. Cost: 10 modules, 0.1 MiB, 6 ms.
+66 MiB and a second, for two names that only its convenience functions use. So the configuration modules are imported
+under a stand-in for the package that has nothing but its path, and `sys.modules` is restored afterwards: all other
+importers of kubernetes_asyncio get the real package. Cost: 10 modules, 0.1 MiB, 6 ms.
 """
 
 import importlib
