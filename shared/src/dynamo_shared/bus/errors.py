@@ -30,9 +30,7 @@ class MessageTooLargeError(BusError):
 
 
 class BusDeniedError(BusError):
-    """The NATS user may not publish on the subject; the message names it. `dynamoctl nats-config` prints the
-    permissions.
-    """
+    """The NATS user may not publish on the subject in the message. `dynamoctl nats-config` prints the permissions."""
 
 
 class BusClosedError(BusError):

@@ -225,9 +225,7 @@ class Reflector:
                 self._failures += 1
 
     async def _list_and_watch(self) -> AsyncGenerator[ObjectChange | Synced, None]:
-        """Everything, compared with the known objects, then changes, including those before the arrival of the last
-        page.
-        """
+        """Everything, compared with the known objects, then changes, including those before the last page arrived."""
         # In the first list no known object can be missing.
         listed_keys: set[ObjectKey] | None = set() if self._known else None
         overtaken: set[ObjectKey] = set()
@@ -541,9 +539,7 @@ def _is_older(version: str, than: str) -> bool:
 
 
 def _is_of_version(error: errors.KubeError) -> bool:
-    """Whether the server is available and accepts requests, but cannot continue, perhaps only from this
-    resourceVersion.
-    """
+    """Whether the server is available but cannot continue, perhaps only from this resourceVersion."""
     return isinstance(error, errors.Invalid) or error.status == 500 or error.reason in ("Garbled", "ShortWatch")
 
 

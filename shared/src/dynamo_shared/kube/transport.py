@@ -120,9 +120,7 @@ class Outgoing:
     most: int | None = None
     """limit of an answer in bytes; the rest is not read (ResponseTooLarge); None: the client's limit"""
     may_write: Callable[[], bool] = _always
-    """called right before each sending of a request other than GET: if it returns False, the request is not sent
-    (NotHeld)
-    """
+    """called right before each sending of a request other than GET: if False, the request is not sent (NotHeld)"""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

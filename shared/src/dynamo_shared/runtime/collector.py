@@ -11,9 +11,7 @@ _COLLECT_AFTER = 10_000
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """For the whole process, while the block runs: modules and models that are already loaded are never traversed
-    again.
-    """
+    """For the whole process, while the block runs: modules and models that are already loaded are not traversed."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, *before[1:])

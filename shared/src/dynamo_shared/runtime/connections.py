@@ -33,9 +33,7 @@ async def kubernetes(settings: Settings, metrics: Metrics) -> AsyncIterator[Kube
 
 @asynccontextmanager
 async def nats(settings: Settings, name: str, health: Health) -> AsyncIterator[Bus]:
-    """The bus. While NATS is unavailable, services continue with what they have, so its loss is a degradation, not a
-    failure.
-    """
+    """The bus. While NATS is unavailable, services continue with what they have: its loss only degrades the health."""
     bus = await NatsBus.connect(nats_options(settings.platform.nats, name), wait=FIRST_CONNECTION_WITHIN)
 
     def report(_: BusHealth) -> None:

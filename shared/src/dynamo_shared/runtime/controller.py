@@ -146,9 +146,7 @@ class Controller:
         self.context.health.set(self.name, HealthState.FAILED, words)
 
     async def _report_unread(self) -> None:
-        """Report gained keys whose objects are still not read after `UNREAD_AFTER`: until then these keys are not
-        reconciled.
-        """
+        """Report gained keys whose objects are not read within `UNREAD_AFTER`: these keys are not reconciled yet."""
         part, clock = f"{self.name}: share", self.context.clock
         last_covered = clock()
         while True:
@@ -210,9 +208,7 @@ class Controller:
                 self.enqueue(Task(concern, key), after)
 
     def of_each(self, resource: Resource, keys: Callable[[KubeObject], Iterable[T]]) -> Iterator[T]:
-        """What a function returns for every object of a resource; if it fails on an object, only that object is
-        skipped.
-        """
+        """What a function returns for every object of a resource; objects on which it fails are skipped."""
         for obj in self.cache.list(resource):
             with self.supervisor.isolated(resource, key_of(obj)):
                 yield from tuple(keys(obj))

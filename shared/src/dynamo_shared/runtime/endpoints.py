@@ -105,9 +105,7 @@ def health_app(health: Health) -> web.Application:
 
 
 def metrics_app(*registries: CollectorRegistry, scrapers: Scrapers | None = None) -> web.Application:
-    """/metrics of all registries in Prometheus' text format; for callers that `scrapers` grants access, or else for
-    all.
-    """
+    """/metrics of all registries in Prometheus' text format, only for callers that `scrapers` accepts, if given."""
 
     async def metrics(request: web.Request) -> web.Response:
         if scrapers is not None:

@@ -164,9 +164,7 @@ class StandbyReplicas(Leasing):
 
 
 def stands_by(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether Kubernetes Leases decide who works: if the settings say so, or in a pod, because a Deployment may
-    duplicate it.
-    """
+    """Whether Kubernetes Leases decide who works: by the settings, or in a pod, which a Deployment may duplicate."""
     platform = settings.platform
     if settings.leader_election.enabled:
         return True
@@ -286,8 +284,6 @@ def default_replica_id() -> str:
 
 
 def etcd_password(etcd: Etcd) -> str:
-    """The password of etcd's user. It is read at each login, because it is rotated; an OSError then is a failure of
-    etcd.
-    """
+    """The password of etcd's user. It is rotated, so it is read at each login; an OSError then is a failure of etcd."""
     file = etcd.password_file
     return file.read_text().rstrip("\r\n") if file is not None else etcd.password.get_secret_value()

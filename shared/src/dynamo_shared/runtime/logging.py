@@ -71,9 +71,7 @@ def configure_logging(*, level: str = "info", style: str = "json") -> None:
 
 
 def _is_own_fault(record: logging.LogRecord) -> bool:
-    """Whether a server's error is a fault of this process. An undecodable body is its sender's fault, and anyone may
-    send one.
-    """
+    """Whether a server's error is a fault of this process. Undecodable bodies are not: anyone may send them."""
     error = record.exc_info[1] if record.exc_info else None
     return type(error).__name__ != "RequestPayloadError"
 

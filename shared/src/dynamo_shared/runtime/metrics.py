@@ -189,9 +189,7 @@ class Metrics:
         self._errors.labels(resource_type, namespace, error_type(error)).inc()
 
     def of_namespaces(self, resource_type: str, *counters: Counter) -> None:
-        """Register a service's own counters with a label `namespace`: they are removed with the reconcile figures of
-        this type.
-        """
+        """Register a service's counters with a label `namespace`, to be removed with this type's reconcile figures."""
         self._of_namespaces[resource_type].update(counters)
 
     def keep_namespaces(self, resource_types: Iterable[str], present: Collection[str]) -> None:

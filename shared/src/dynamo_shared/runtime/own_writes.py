@@ -20,9 +20,7 @@ log = structlog.get_logger("dynamo.own-writes")
 
 
 async def check(cache: ObjectCache, kube: KubeClient) -> None:
-    """Ask the API server for all overdue writes, one after the other. Never raises KubeError: they are checked again
-    later.
-    """
+    """Ask the API server for all overdue writes, one by one. Never raises KubeError: they are checked again later."""
     for key, write in cache.overdue():
         try:
             obj = await get_if_present(kube, write.resource, key)

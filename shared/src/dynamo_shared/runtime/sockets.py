@@ -8,9 +8,7 @@ ALL_ADDRESSES = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with
 
 
 def listening_socket(address: str, port: int, backlog: int) -> socket.socket:
-    """A socket that listens on one address of this host, or on all. Port 0: the system picks one. OSError if it is
-    taken.
-    """
+    """A socket that listens on one address of this host, or on all. Port 0: the system picks one. OSError if taken."""
     both = address in ALL_ADDRESSES and socket.has_dualstack_ipv6()
     host = "" if address in ALL_ADDRESSES else address
     family = socket.AF_INET6 if both or ":" in host else socket.AF_INET

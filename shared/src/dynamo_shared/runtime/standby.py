@@ -34,9 +34,7 @@ log = structlog.get_logger("dynamo.leases")
 
 
 class KubeClaim(Ownership):
-    """Ownership and leadership of one service by one Lease. `run` must be running; all methods belong to its event
-    loop.
-    """
+    """Ownership and leadership of one service by one Lease. `run` must be running; all belongs to its event loop."""
 
     def __init__(
         self,
@@ -98,9 +96,7 @@ class KubeClaim(Ownership):
             await self._lost.wait()
 
     def on_change(self, listener: Listener) -> None:
-        """Register a listener: the Lease was taken or lost, its holder changed, or requests for it start or stop
-        failing.
-        """
+        """Register a listener: the Lease was taken or lost, its holder changed, its requests start or stop failing."""
         self._listeners.append(listener)
 
     async def run(self) -> None:
@@ -133,9 +129,7 @@ class KubeClaim(Ownership):
             await self._wait(pause)
 
     async def close(self) -> None:
-        """Release the Lease, so that the next holder need not wait; call it after the services have ended and `run` was
-        cancelled.
-        """
+        """Release the Lease, so that the next holder need not wait; call it after the services and `run` have ended."""
         self._step_down("this replica ends")
         try:
             async with asyncio.timeout(RELEASE_WITHIN):
@@ -167,9 +161,7 @@ class KubeClaim(Ownership):
         return self._ttl / 3
 
     def _longest_round(self) -> float:
-        """Limit of a round, in seconds: a round ends at the latest with the Lease, so that dependent parts are notified
-        in time.
-        """
+        """Limit of a round, in seconds: at the latest the Lease's end, so that dependent parts are notified in time."""
         term, longest = self._term, self._ttl / 3
         left = term.deadline - self._clock() if term is not None else 0.0
         return min(longest, left) if left > 0 else longest

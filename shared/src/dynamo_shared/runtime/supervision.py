@@ -27,9 +27,7 @@ class Supervisor:
     metrics: Metrics
 
     async def keep(self, part: str, work: Callable[[], Awaitable[object]], *, essential: bool = False) -> None:
-        """Run a part until cancelled; restart it whenever it fails. If an `essential` part fails, the service is not
-        ready.
-        """
+        """Run a part until cancelled; restart it if it fails. While an `essential` part fails, nothing is ready."""
         failures, health_part = self.metrics.part_failures.labels(self.service, part), self.health_part(part)
 
         def failed(error: Exception) -> None:
@@ -64,9 +62,7 @@ class Supervisor:
 
 
 class Isolation:
-    """The context of `Supervisor.isolated`. A class, which is faster than a generator: each change of an object uses
-    several.
-    """
+    """The context of `Supervisor.isolated`. Not a generator, which is slower: each change of an object uses several."""
 
     __slots__ = ("_key", "_resource", "_supervisor")
 

@@ -83,9 +83,7 @@ def _bare() -> ssl.SSLContext:
 
 @contextmanager
 def _readable(content: bytes) -> Iterator[str]:
-    """A path that only this process can read, because OpenSSL reads keys only from files. In memory if the system
-    supports it.
-    """
+    """A path that only this process can read: OpenSSL reads keys only from files. In memory if the system can."""
     if not hasattr(os, "memfd_create"):
         with tempfile.TemporaryDirectory(prefix="dynamo-tls-") as folder:  # 0700
             path = Path(folder) / "pair.pem"

@@ -51,9 +51,7 @@ log = structlog.get_logger("dynamo.bus.cache")
 
 
 FEW = 8
-"""Up to this many keys of one index value are kept as a tuple: a dict of one takes 200 bytes, and most values have one
-key.
-"""
+"""Keys of one index value that are kept as a tuple at most: a dict takes 200 bytes, and most values have one key."""
 
 
 class _Index:

@@ -1,4 +1,4 @@
-"""Reading the settings: file, then environment, then one message with everything that is wrong."""
+"""Loads the settings: the file, then the environment, then one message with all mistakes."""
 
 import json
 import re
@@ -14,9 +14,9 @@ from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 from dynamo_shared.runtime.settings.operator import API_VERSION, KIND, OperatorConfiguration
 
 PREFIX = "DYNAMO_"
-#: A configuration of a mebibyte is a mistake.
+#: A larger configuration is a mistake.
 MAX_BYTES = 1 << 20
-#: A password in an address is refused, and must not be repeated in saying so.
+#: A password in an address is refused, and the message must not repeat it.
 _USERINFO = re.compile(r"(?<=//)[^/@\s]+@")
 
 
@@ -58,7 +58,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _override(document: dict[str, Any], environ: Mapping[str, str], older: Sequence[str]) -> dict[str, str]:
-    """Put variables and flags into the document; returns which field came from which. Unknown variables are others'."""
+    """Put variables and flags into the document; returns the source of each field. Ignores unknown variables."""
     origin: dict[str, str] = {}
 
     def put(path: Sequence[str], value: Any, name: str) -> None:
@@ -79,9 +79,9 @@ def _override(document: dict[str, Any], environ: Mapping[str, str], older: Seque
 
 
 def _resolve(parts: list[str]) -> tuple[list[str], bool] | None:
-    """`["PLATFORM", "NATS", "SERVERS"]` -> the fields' names as the file writes them, and whether it is a list.
+    """`["PLATFORM", "NATS", "SERVERS"]` -> the fields' names as in the file, and whether the field is a list.
 
-    None where there is no such field.
+    None if there is no such field.
     """
     model: type[BaseModel] | None = OperatorConfiguration
     path: list[str] = []
@@ -102,7 +102,7 @@ def _resolve(parts: list[str]) -> tuple[list[str], bool] | None:
 
 
 def _value(text: str, is_list: bool) -> Any:
-    """Lists and maps are JSON, lists also comma separated; everything else is text that the field's type reads."""
+    """Parse lists and maps as JSON, and lists also as comma separated; the field's type parses everything else."""
     if text.startswith(("[", "{")):
         try:
             return json.loads(text)

@@ -84,9 +84,7 @@ class StatePublisher:
         self._refusals.on_change = observer
 
     def on_stalled(self, observer: Callable[[str], None]) -> None:
-        """Register a callback for the reason why STATE accepts nothing, such as full storage of the server; "" when it
-        accepts again.
-        """
+        """Register a callback for why STATE accepts nothing, such as full storage; "" when it accepts again."""
         self._sender.on_stalled = observer
 
     def on_too_large(self, observer: Callable[[KubeObject, str], None]) -> None:

@@ -45,9 +45,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def fit(data: Mapping[str, Any] | msgspec.Struct, type_: type[T]) -> T:
-    """Convert a mapping to the Struct of an event; 64 bit integers may be int. msgspec.ValidationError if it does not
-    fit.
-    """
+    """Convert a mapping to an event's Struct; 64 bit integers may be int. msgspec.ValidationError if it is invalid."""
     if isinstance(data, Mapping):
         texts = {field.encode_name for field in msgspec.structs.fields(type_) if field.type == Int64}
         data = {name: str(value) if name in texts else value for name, value in data.items()}
