@@ -13,11 +13,10 @@ Events, and what the reflector does:
 5. 410 during a list: the list starts over; the second time without pages, so that it cannot happen again. A list of
    many pages takes seconds. The watch begins after its first page, and changes do not wait for the other pages: if the
    watch has reported an object, the list's older version of it is skipped.
-   6. 404 on list: the type is not installed. The reflector waits, retries, and reports it: as a failure, or by `Absent`
-      if the type is optional. A gateway, or an API server that has just started, may answer the same for an installed
-      type: a type that was served counts as absent only after nothing but 404 for a while. 401, 403: the service may
-      not read the type; the reflector does the same.
-
+6. 404 on list: the type is not installed. The reflector waits, retries, and reports it: as a failure, or by `Absent`
+   if the type is optional. A gateway, or an API server that has just started, may answer the same for an installed
+   type: a type that was served counts as absent only after nothing but 404 for a while. 401, 403: the service may
+   not read the type; the reflector does the same.
 7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. A watch that
    continues from a number that the server has not reached yet does not report this. So the reflector reads the server's
    number between two watches, and lists again if it is lower. If the new history has already passed the old number, the
