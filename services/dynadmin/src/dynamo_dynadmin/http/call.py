@@ -260,7 +260,7 @@ def joined(items: Sequence[bytes]) -> bytes:
 
 
 def _check_keys(content: bytes) -> None:
-    """Raises ValueError if an object repeats a key: its author means one of the values, and a parser may use the other."""
+    """Raises ValueError if an object repeats a key: its author means one of the values, a parser may use the other."""
     json.loads(content, object_pairs_hook=_distinct, parse_int=len, parse_float=len)
 
 

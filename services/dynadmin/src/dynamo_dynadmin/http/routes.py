@@ -1,4 +1,4 @@
-"""The route table: operations, with their access, parameters and answers. The server and the OpenAPI document use it."""
+"""The route table: operations, with their access, parameters and answers. Server and OpenAPI document use it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
