@@ -304,8 +304,7 @@ class ChatBody(BodySchema):
     temperature: float | None = Field(default=None, ge=0, le=2)
     seed: int | None = Field(default=None, ge=0, le=2**63 - 1)
     parameters: dict[str, Any] = {}
-    """More parameters of the frontend's /v1/chat/completions, passed on unchanged; `stream` and `n` are not accepted.
-    """
+    """More parameters of the frontend's /v1/chat/completions, passed on unchanged; not `stream` and `n`."""
 
 
 class ChatAnswer(Schema):
