@@ -19,7 +19,7 @@ def require_candidates(request: ProfilingRequest, settings: Rapid) -> None:
     """
     objective = objective_of(request)
     model = known_model(objective.model, settings)
-    # Each side leaves at least one GPU to the other.
+    # Each role leaves at least one GPU to the other.
     sizes = [1 << power for power in range(objective.total_gpus.bit_length()) if 1 << power < objective.total_gpus]
     fitting = [size for size in sizes if _fits(size, model.weights_bytes, objective.vram_mib)]
     least = min(fitting, default=0)
