@@ -62,9 +62,9 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
 )
 for command, summary in COMMANDS:
     app.command(short_help=summary)(command)
-app.add_typer(bootstrap, name="bootstrap", help="What the chart runs: make credentials, try an installation.")
-app.add_typer(plan, name="plan", help="What planning would do, without any cluster.")
-app.add_typer(dgdr, name="dgdr", help="The result of profiling for a request: draw it, deploy it.")
+app.add_typer(bootstrap, name="bootstrap", help="Commands of the chart: create credentials, try an installation.")
+app.add_typer(plan, name="plan", help="Simulate planning without a cluster.")
+app.add_typer(dgdr, name="dgdr", help="Draw or deploy the profiling result of a request.")
 
 
 def _version(requested: bool) -> None:

@@ -17,26 +17,28 @@ def nats_config(
         typer.Option(
             "--dir",
             metavar="FOLDER",
-            help="Write FOLDER/nats.conf and one password file a user; a missing password is a random one.",
+            help="Write FOLDER/nats.conf and a password file for each user; missing passwords are random.",
         ),
     ] = None,
     group_readable: Annotated[
         bool,
-        typer.Option("--group-readable", help="Let the group of the files read them, too; else their owner alone."),
+        typer.Option("--group-readable", help="Let the group of the files read them. Default: only their owner."),
     ] = False,
-    users: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these users; else all.")] = None,
+    users: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these users. Default: all.")] = None,
     users_only: Annotated[
         bool, typer.Option("--users-only", help="Only the `authorization` block, to include in a configuration.")
     ] = False,
     cluster: Cluster = None,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where clients connect.")] = "0.0.0.0:4222",
-    monitoring: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP of health and metrics; empty: none.")] = "",
-    store: Annotated[str, typer.Option(metavar="FOLDER", help="Where the server keeps streams.")] = "/data",
+    monitoring: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Address for health and metrics over HTTP; empty for none.")
+    ] = "",
+    store: Annotated[str, typer.Option(metavar="FOLDER", help="Folder for the server's streams.")] = "/data",
     tls: Annotated[
         str | None,
         typer.Option(
             metavar="CERT,KEY[,CA]",
-            help="Files of the server's TLS; with CA clients must show a certificate of it.",
+            help="Files for the server's TLS. With CA, clients need a certificate of that CA.",
         ),
     ] = None,
     config: Config = None,

@@ -46,12 +46,12 @@ Kubeconfig = Annotated[
     typer.Option(
         "--kubeconfig",
         metavar="FILE",
-        help="kubeconfig; else $KUBECONFIG, ~/.kube/config or the pod's own account.",
+        help="kubeconfig. Default: $KUBECONFIG, ~/.kube/config or the pod's own account.",
     ),
 ]
 Context = Annotated[
     str | None,
-    typer.Option("--context", metavar="NAME", help="Context of the kubeconfig; else its current one."),
+    typer.Option("--context", metavar="NAME", help="Context of the kubeconfig. Default: its current context."),
 ]
 #: For commands whose answers cover the whole cluster.
 AnyNamespace = Annotated[
@@ -65,7 +65,7 @@ ContextNamespace = Annotated[
         "--namespace",
         "-n",
         metavar="NAME",
-        help="Namespace; by default that of the context.",
+        help="Namespace. Default: that of the context.",
         callback=valid_namespace,
     ),
 ]
@@ -83,16 +83,16 @@ Nats = Annotated[
     typer.Option(
         "--nats",
         metavar="URL",
-        help="NATS server; by default that of --config, or of the platform in this folder.",
+        help="NATS server. Default: that of --config, or of the platform in this folder.",
     ),
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Name of the cluster in the subjects; by default as configured."),
+    typer.Option(metavar="NAME", help="Name of the cluster in the subjects. Default: as configured."),
 ]
 Folder = Annotated[
     Path,
-    typer.Option("--dir", metavar="FOLDER", help="Where servers of this machine keep their data and logs."),
+    typer.Option("--dir", metavar="FOLDER", help="Folder for data and logs of local servers."),
 ]
 
 

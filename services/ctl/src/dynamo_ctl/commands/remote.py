@@ -23,7 +23,9 @@ Server = Annotated[
 ViaServer = Annotated[str, typer.Option("--server", metavar="URL", help="Call the platform's REST API instead.")]
 TokenFile = Annotated[
     Path | None,
-    typer.Option("--token-file", metavar="FILE", help="Bearer token; else $DYNAMO_TOKEN or the kubeconfig's."),
+    typer.Option(
+        "--token-file", metavar="FILE", help="Bearer token. Default: $DYNAMO_TOKEN, or the token of the kubeconfig."
+    ),
 ]
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace.", callback=valid_namespace)

@@ -14,16 +14,16 @@ CONVERT = "; dynamoctl convert makes graphs of its manifests, which are of the k
 
 def render(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Manifests, or folders of them; - is standard input.")
+        list[Path], typer.Argument(metavar="FILE", help="Manifests, or folders of manifests; - for standard input.")
     ],
     namespace: Annotated[
         str,
         typer.Option(
-            "--namespace", "-n", metavar="NAME", help="Namespace of graphs that name none.", callback=valid_namespace
+            "--namespace", "-n", metavar="NAME", help="Namespace of graphs without one.", callback=valid_namespace
         ),
     ] = "default",
     grove: Annotated[
-        bool, typer.Option("--grove", help="As on a cluster with Grove; without it as with LeaderWorkerSet.")
+        bool, typer.Option("--grove", help="Render for a cluster with Grove. Default: with LeaderWorkerSet.")
     ] = False,
     config: Config = None,
 ) -> None:

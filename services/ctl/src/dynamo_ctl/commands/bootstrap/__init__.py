@@ -34,12 +34,18 @@ def credentials(
         typer.echo(f"Secret {name} {outcome}")
 
 
-@bootstrap.command(name="try", short_help="Create a small graph, chat with it, delete it.")
+@bootstrap.command(name="try", short_help="Create a small graph, chat with it, and delete it.")
 def try_(
     *,
     namespace: Annotated[
         str,
-        typer.Option("--namespace", "-n", metavar="NAME", help="Where the graph is created.", callback=valid_namespace),
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAME",
+            help="Namespace in which the graph is created.",
+            callback=valid_namespace,
+        ),
     ],
     image: Annotated[str, typer.Option(metavar="IMAGE", help="Image of the Dynamo runtime.")],
     model: Annotated[

@@ -16,12 +16,12 @@ class ApiVersion(StrEnum):
 
 def convert(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Manifests, or folders of them; - is standard input.")
+        list[Path], typer.Argument(metavar="FILE", help="Manifests, or folders of manifests; - for standard input.")
     ],
     to: Annotated[ApiVersion, typer.Option("--to", help="Version to write.")] = ApiVersion.V1BETA1,
     forget: Annotated[
         bool,
-        typer.Option("--forget", help="Drop fields that the version lacks, instead of keeping them in an annotation."),
+        typer.Option("--forget", help="Drop fields that the version lacks. Default: keep them in an annotation."),
     ] = False,
 ) -> None:
     """Print manifests in another API version, like the conversion webhook, without any server.

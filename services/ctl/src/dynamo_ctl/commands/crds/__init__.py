@@ -14,10 +14,12 @@ def crds(
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="With --check: manifests, or folders of them; - is standard input.",
+            help="With --check: manifests, or folders of manifests; - for standard input.",
         ),
     ] = None,
-    install: Annotated[bool, typer.Option("--install", help="Install them in the cluster instead.")] = False,
+    install: Annotated[
+        bool, typer.Option("--install", help="Install the definitions in the cluster instead of printing them.")
+    ] = False,
     check: Annotated[
         bool,
         typer.Option(
@@ -25,7 +27,7 @@ def crds(
         ),
     ] = False,
     files_only: Annotated[
-        bool, typer.Option("--files-only", help="With --check: only the files, and nothing in a cluster.")
+        bool, typer.Option("--files-only", help="With --check: check only the files, and no cluster.")
     ] = False,
     wait: Annotated[
         float,

@@ -12,11 +12,11 @@ from dynamo_ctl.running import FOLDER
 def demo(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE|FOLDER", help="Manifests to deploy; by default those of examples/."),
+        typer.Argument(metavar="FILE|FOLDER", help="Manifests to deploy. Default: those of examples/."),
     ] = None,
     leave: Annotated[bool, typer.Option("--exit", help="End after success instead of waiting for Ctrl-C.")] = False,
     timeout: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Seconds for the graphs to become successful.")
+        float, typer.Option(min=1, metavar="SECONDS", help="Seconds to wait until the graphs are successful.")
     ] = 120.0,
     folder: Folder = FOLDER,
 ) -> None:

@@ -25,10 +25,15 @@ def deploy(
     namespace: Namespace = "default",
     dry_run: Annotated[
         DryRun | None,
-        typer.Option("--dry-run", help="client: print the manifest, with no server. server: let the cluster check it."),
+        typer.Option(
+            "--dry-run", help="client: print the manifest without a server. server: let the cluster check it."
+        ),
     ] = None,
     key: Annotated[
-        str, typer.Option("--request", metavar="ID", help="Key of this request: the same key again creates nothing.")
+        str,
+        typer.Option(
+            "--request", metavar="ID", help="Key of this request: a repeated command with the same key creates nothing."
+        ),
     ] = "",
     output: JsonOutput = LineOutput.TABLE,
     config: Config = None,
@@ -84,9 +89,11 @@ def logs(
     *,
     component: Annotated[str, typer.Option(metavar="NAME", help="Pods of one component.")] = "",
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Print new lines as they come, also of pods that start later.")
+        bool, typer.Option("--follow", "-f", help="Print new lines as they are written, also of pods that start later.")
     ] = False,
-    tail: Annotated[int, typer.Option(min=0, max=10_000, metavar="N", help="Last lines of each container.")] = 100,
+    tail: Annotated[
+        int, typer.Option(min=0, max=10_000, metavar="N", help="Number of last lines of each container.")
+    ] = 100,
     namespace: Namespace = "default",
     api: ApiOptions,
 ) -> None:

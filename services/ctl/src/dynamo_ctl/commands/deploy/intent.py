@@ -9,25 +9,25 @@ import typer
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the graph or request.")]
 File = Annotated[
     Path | None,
-    typer.Option("--file", "-f", metavar="FILE", help="Intent as YAML or JSON; - is standard input."),
+    typer.Option("--file", "-f", metavar="FILE", help="Intent as YAML or JSON; - for standard input."),
 ]
 Model = Annotated[
     str | None,
     typer.Option("--model", metavar="MODEL", help="Model: name on Hugging Face, or path."),
 ]
-Backend = Annotated[str | None, typer.Option(metavar="NAME", help="vllm, sglang, trtllm; auto for objectives.")]
+Backend = Annotated[str | None, typer.Option(metavar="NAME", help="vllm, sglang or trtllm; auto for objectives.")]
 Ttft = Annotated[float | None, typer.Option("--ttft", metavar="MS", help="Time to the first token.")]
 Itl = Annotated[float | None, typer.Option("--itl", metavar="MS", help="Time between tokens.")]
 Gpus = Annotated[
     int | None,
-    typer.Option("--gpus", metavar="N", help="GPUs of a replica, or in all with an objective."),
+    typer.Option("--gpus", metavar="N", help="GPUs of a replica; with an objective, GPUs in total."),
 ]
 GpusPerNode = Annotated[
     int | None,
     typer.Option(
         "--gpus-per-node",
         metavar="N",
-        help="GPUs of a node: a larger replica spans several. With an objective by default as the cluster has.",
+        help="GPUs of a node: a larger replica spans several nodes. Default with an objective: as in the cluster.",
     ),
 ]
 Sku = Annotated[str | None, typer.Option("--gpu", metavar="KIND", help="Kind of GPU, such as h100_sxm.")]

@@ -24,7 +24,7 @@ def _drawable(file: Path | None) -> Path | None:
     return file
 
 
-@dgdr.command(short_help="The Pareto front of a request, with figures.")
+@dgdr.command(short_help="Draw the Pareto front of a request, with figures.")
 @with_options
 def plot(
     name: Name,
@@ -32,9 +32,11 @@ def plot(
     namespace: ContextNamespace = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Draw into FILE.png or FILE.html.", callback=_drawable),
+        typer.Option(
+            "--file", "-f", metavar="FILE", help="Write the drawing to FILE.png or FILE.html.", callback=_drawable
+        ),
     ] = None,
-    width: Annotated[int, typer.Option(min=40, max=200, metavar="N", help="Characters of the drawing.")] = 78,
+    width: Annotated[int, typer.Option(min=40, max=200, metavar="N", help="Width of the drawing in characters.")] = 78,
     api: OtherWayOptions,
     context: Context = None,
 ) -> None:
@@ -60,7 +62,7 @@ def plot(
     points.plot(request, echo, file=file, width=width)
 
 
-@dgdr.command(short_help="Deploy one of the graphs of the result.")
+@dgdr.command(short_help="Deploy a graph of the result.")
 @with_options
 def apply(
     name: Name,
@@ -68,10 +70,10 @@ def apply(
     namespace: ContextNamespace = None,
     point: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Number of the point; else the selected one."),
+        typer.Option(metavar="N", min=1, help="Number of the point. Default: the selected point."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Let the cluster check it, and print the graph instead.")
+        bool, typer.Option("--dry-run", help="Only let the cluster check the graph, and print it.")
     ] = False,
     api: OtherWayOptions,
     context: Context = None,

@@ -14,7 +14,9 @@ class DiscoveredQuery:
 
     namespace: AnyNamespace = None
     graph: Annotated[str | None, typer.Option("--graph", "-g", metavar="NAME", help="Only of this graph.")] = None
-    output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TABLE
+    output: Annotated[Output, typer.Option("--output", "-o", help="Output format: for people or for programs.")] = (
+        Output.TABLE
+    )
 
 
 @with_options

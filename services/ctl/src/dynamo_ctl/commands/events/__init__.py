@@ -17,23 +17,25 @@ class EventQuery:
     kind: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND", help="Only of this kind of object: dgd, dgdr, dm, platform, ..., or its full name."
+            metavar="KIND", help="Only events of this kind of object: dgd, dgdr, dm, platform, ..., or its full name."
         ),
     ] = None
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Only of the object of this name.")] = None
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Only events of the object of this name.")] = None
     types: Annotated[
         list[str],
         typer.Option(
             "--type",
             metavar="TYPE",
-            help="Only of this type, in short (ready) or in full (com.nvidia.dynamo.deployment.ready.v1); repeatable.",
+            help="Only events of this type, in short (ready) or in full (com.nvidia.dynamo.deployment.ready.v1). Repeatable.",
         ),
     ] = field(default_factory=list)
     since: Annotated[
         str | None,
         typer.Option(metavar="DURATION", help="Only events of the last DURATION: 90s, 10m, 2h, 1d."),
     ] = None
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new events as they come, until Ctrl-C.")] = False
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new events as they happen, until Ctrl-C.")] = (
+        False
+    )
 
 
 @with_options
@@ -41,7 +43,7 @@ def events(
     query: EventQuery,
     *,
     output: Annotated[
-        LineOutput, typer.Option("--output", "-o", help="For people, or the CloudEvents as lines of JSON.")
+        LineOutput, typer.Option("--output", "-o", help="Output format: for people, or CloudEvents as lines of JSON.")
     ] = LineOutput.TABLE,
     bus: BusOptions,
     api: OtherWayOptions,

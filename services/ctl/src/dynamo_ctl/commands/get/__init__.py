@@ -21,21 +21,23 @@ class ObjectQuery:
         str,
         typer.Argument(
             metavar="KIND[/NAME]",
-            help="dgd: graphs, dcd: their components, all: both; or a kind's full name or plural, as with kubectl.",
+            help="dgd: graphs, dcd: their components, all: both; or a kind's full name or plural, like in kubectl.",
             autocompletion=_kinds,
         ),
     ] = "all"
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only the one of this name.")] = None
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only the object of this name.")] = None
     namespace: ContextNamespace = None
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")] = False
-    output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TABLE
+    output: Annotated[Output, typer.Option("--output", "-o", help="Output format: for people or for programs.")] = (
+        Output.TABLE
+    )
 
 
 @with_options
 def get(
     query: ObjectQuery,
     *,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with every change, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Print every change until Ctrl-C.")] = False,
     api: OtherWayOptions,
     context: Context = None,
 ) -> None:

@@ -24,7 +24,9 @@ class ReplayRequest:
 
     config: Annotated[
         Path,
-        typer.Option("--config", metavar="FILE", help="PlannerConfig of the graph, YAML or JSON; - is standard input."),
+        typer.Option(
+            "--config", metavar="FILE", help="PlannerConfig of the graph, YAML or JSON; - for standard input."
+        ),
     ]
     profiles: Annotated[
         list[Path],
@@ -51,10 +53,10 @@ class ReplayRequest:
             help="Replicas that never change: 2P3D, 4 (one pool), or best. Repeatable.",
         ),
     ] = field(default_factory=list)
-    startup: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="That a new replica takes to serve.")] = 60.0
+    startup: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time until a new replica serves.")] = 60.0
     duration: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=1, help="Planned time; else to the end of the trace."),
+        typer.Option(metavar="SECONDS", min=1, help="Simulated time. Default: to the end of the trace."),
     ] = None
     isl: Annotated[int, typer.Option(min=1, metavar="N", help="Input tokens of generated requests.")] = 3000
     osl: Annotated[int, typer.Option(min=1, metavar="N", help="Output tokens of generated requests.")] = 300
@@ -64,10 +66,11 @@ class ReplayRequest:
     ] = 8192
     max_seqs: Annotated[int, typer.Option(min=1, metavar="N", help="Sequences of an engine (max_num_seqs).")] = 1024
     transfer: Annotated[
-        float, typer.Option(metavar="MICROSECONDS", min=0, help="To move the KV cache of a token to a decode engine.")
+        float,
+        typer.Option(metavar="MICROSECONDS", min=0, help="Time to move the KV cache of a token to a decode engine."),
     ] = 2.0
     cluster_gpus: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="GPUs that the cluster has; else enough.")
+        int | None, typer.Option(min=1, metavar="N", help="GPUs of the cluster. Default: no limit.")
     ] = None
     output: Annotated[
         Path | None,

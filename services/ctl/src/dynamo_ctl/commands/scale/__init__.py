@@ -18,24 +18,24 @@ class ScaleOptions:
         list[str],
         typer.Argument(
             metavar="COMPONENT=N",
-            help="Replicas, by the component's name, or by its type (prefill, decode, ...) where it is the only one.",
+            help="Replicas, by the component's name, or by its type (prefill, decode, ...) if it is the only one of that type.",
         ),
     ]
     namespace: Annotated[
         str,
         typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of the graph.", callback=valid_namespace),
     ] = "default"
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; goes into the events.")] = ""
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, which the events show.")] = ""
     generation: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Refuse where the graph has another generation; 0: any will do."),
+        typer.Option(metavar="N", min=0, help="Refuse if the graph has another generation; 0 for any."),
     ] = 0
     request: Annotated[
         str | None,
         typer.Option(
             metavar="ID",
-            help="Your name for this request: given again it is not done again, and answered the same.",
+            help="ID of this request: a repeated command with the same ID gets the same answer and does nothing.",
         ),
     ] = None
     timeout: Annotated[
@@ -48,7 +48,7 @@ def scale(
     asked: ScaleOptions,
     *,
     output: Annotated[
-        LineOutput, typer.Option("--output", "-o", help="For people, or the answer as JSON.")
+        LineOutput, typer.Option("--output", "-o", help="Output format: for people, or the answer as JSON.")
     ] = LineOutput.TABLE,
     bus: BusOptions,
     api: OtherWayOptions,
