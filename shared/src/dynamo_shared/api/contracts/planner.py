@@ -155,7 +155,7 @@ class PlannerConfig(PlannerExtensions):
     policy: PlanningPolicy = PlanningPolicy.ADAPTIVE
     """How the planner service decides: `adaptive`, or `reference` as Dynamo's planner, which does not read this."""
     attainment: Annotated[Number, Field(ge=0.5, le=0.999)] = 0.95
-    """Policy `adaptive`: share of requests, over an hour, that must meet ttft_ms and itl_ms, with the fewest GPUs."""
+    """Policy `adaptive`: share of requests, over an hour, that must meet ttft_ms and itl_ms. The plan uses the fewest GPUs."""
     gpu_price: Annotated[Number | None, Field(ge=0, le=1)] = None
     """Policy `adaptive`, instead of `attainment`: requests that each added or kept GPU must bring within the targets, as a
     share of what a GPU serves at its best. Higher values save GPUs, and fewer requests meet the targets."""

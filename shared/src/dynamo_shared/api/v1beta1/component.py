@@ -89,7 +89,7 @@ class ComponentSpec(ApiModel):
     type: ComponentType | None = None
     """frontend, worker, prefill, decode, planner or epp: determines ports, probes and environment variables."""
     runtime_version_override: RuntimeVersionOverride | None = None
-    """Version of the Dynamo runtime in the image of main, such as 1.5.0, if its tag does not state it."""
+    """Version of the Dynamo runtime in the image of main, such as 1.5.0, if its tag does not state it. Keeps the image."""
     replicas: Int32 | None = Field(default=None, ge=0)
     """Desired replicas; 1 if nothing else sets them. A multi-node replica is a group of pods."""
     min_available: Int32 | None = Field(default=None, ge=1)

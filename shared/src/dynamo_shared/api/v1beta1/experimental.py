@@ -67,7 +67,7 @@ class ComponentCheckpoint(CheckpointPolicies):
     """Checkpoint that pods of a component start from."""
 
     enabled: Bool | None = None
-    """true without checkpointRef and identity takes a checkpoint of the component; false disables checkpoints."""
+    """true without checkpointRef and identity takes a checkpoint of the component; false disables checkpoints. Default: true."""
     mode: CheckpointMode = CheckpointMode.AUTO
     """Auto creates a missing DynamoCheckpoint, Manual waits for one."""
     checkpoint_ref: str | None = None
