@@ -32,7 +32,7 @@ def planned(manifest: KubeObject, settings: Settings | None = None) -> tuple[Tre
         children = render.graph_children(parse_graph(created(manifest)), config)
         return _node(manifest, [_child(each, config) for each in children]), []
     except (render.RenderError, InvalidManifest) as error:
-        return None, [f"what it becomes cannot be shown: {error}"]
+        return None, [f"cannot show the resulting objects: {error}"]
 
 
 def _child(obj: KubeObject, config: render.RenderConfig) -> Tree:

@@ -76,7 +76,7 @@ class Election:
 
     def _step_down(self) -> None:
         if self._seat is not None:
-            log.info("leads no more", election=self._name, replica=self._replica)
+            log.info("no longer leads", election=self._name, replica=self._replica)
         self._seat = None
         self._elected.clear()
         self._lost.set()

@@ -180,7 +180,7 @@ async def test_a_change_that_is_not_acted_on_yet_is_not_success():
     await world.reconcile()
     (status,) = world.writer.statuses
     assert status["state"] == "pending"
-    assert "its change is not yet acted on" in status["conditions"][0]["message"]
+    assert "its controller has not acted on the latest change yet" in status["conditions"][0]["message"]
 
 
 async def test_a_graph_that_cannot_be_rendered_is_failed_until_it_or_the_cluster_changes():

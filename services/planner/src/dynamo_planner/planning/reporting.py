@@ -102,7 +102,7 @@ AT_RISK = "PromiseAtRisk"
 """Planning works, but its limits do not permit the promised share of requests."""
 
 _NUMBERS = re.compile(r"\d+(\.\d+)?")
-_AGAIN = "the same is asked for again within minutes, another plan at once"
+_AGAIN = "the planner sends the same plan again within minutes, and another plan at once"
 
 TROUBLES = {
     REFUSED: events.SCALER_REFUSED,

@@ -155,7 +155,7 @@ def _state(part: Generation) -> WorkloadReadiness:
     if part.failure is not None and not state.reason:
         return WorkloadReadiness(False, part.failure.message, part.failure.reason)
     if state.ready and not part.observed:
-        return WorkloadReadiness(False, "its change is not yet acted on")
+        return WorkloadReadiness(False, "its controller has not acted on the latest change yet")
     return state
 
 

@@ -15,7 +15,8 @@ def unreachable(plans: Mapping[Pool, PoolPlan]) -> str:
     missed = [pool.value for pool, plan in plans.items() if not plan.sizer.reachable]
     if not missed:
         return ""
-    return f"no number of {' and '.join(missed)} replicas meets the target, these bear the load: raise it, or use a faster engine"
+    pools = " and ".join(missed)
+    return f"no number of {pools} replicas meets the target, these only bear the load: raise the target, or use a faster engine"
 
 
 def risk(

@@ -96,7 +96,7 @@ class IterationModel:
     def wall(self, *features: float) -> float:
         """Predicted seconds of an iteration. Call it only if `ready`."""
         if not self.ready or self._line is None:
-            raise RuntimeError("the model of an engine was asked before it had learnt enough")
+            raise RuntimeError("the model of an engine has too few observations for a prediction")
         coefficients, intercept = self._line
         work = sum(slope * value for slope, value in zip(coefficients, features, strict=True))
         return max(SHORTEST, intercept + work)
