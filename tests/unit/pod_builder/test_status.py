@@ -269,4 +269,7 @@ def test_what_serves_an_earlier_spec_is_not_success():
     assert not is_observed(component)
     status = graph_status(GRAPH, GraphOutcome({"A": [Generation("a", deployment(), observed=False)]}), NOW)
     assert status["state"] == "pending"
-    assert status["conditions"][0]["message"] == "Resources not ready: A: its controller has not acted on the latest change yet"
+    assert (
+        status["conditions"][0]["message"]
+        == "Resources not ready: A: its controller has not acted on the latest change yet"
+    )

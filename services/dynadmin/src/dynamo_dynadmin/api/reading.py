@@ -55,7 +55,9 @@ class CollectionReader:
     def known(self, resource: Resource) -> None:
         """ProblemError until the resource has been read."""
         if not self._hub.is_synced(resource):
-            detail = f"{resource.id} are not available yet: NATS or the watcher is down, or this replica has just started"
+            detail = (
+                f"{resource.id} are not available yet: NATS or the watcher is down, or this replica has just started"
+            )
             raise ProblemError("unavailable", detail, retry_after=2)
 
     async def list_of(self, call: Call, kind: Kind) -> web.StreamResponse:
