@@ -62,7 +62,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
 )
 for command, summary in COMMANDS:
     app.command(short_help=summary)(command)
-app.add_typer(bootstrap, name="bootstrap", help="Commands of the chart: create credentials, try an installation.")
+app.add_typer(bootstrap, name="bootstrap", help="Chart commands: create credentials, try an installation.")
 app.add_typer(plan, name="plan", help="Simulate planning without a cluster.")
 app.add_typer(dgdr, name="dgdr", help="Draw or deploy the profiling result of a request.")
 
