@@ -4,6 +4,7 @@ from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 
+from tests.containers.stand_ins import NATS
 from tests.e2e import graph
 from tests.e2e.configuration import NETWORK, PAUSE_IMAGE
 from tests.e2e.images import MODEL_FOLDER
@@ -41,7 +42,8 @@ def platform_values(runtime_image: str, *, released: bool = False, **more: Any) 
             for name in ("profiler", "planner", "admission")
             if not (released and name in ADDED)
         },
-        "nats": servers,
+        # The released chart names the tag of another NATS, for which no image stands in.
+        "nats": {**servers, "image": {"pullPolicy": "Never", "tag": NATS.rpartition(":")[2]}},
         "etcd": servers,
         **({"config": {"platform": {"graphEnv": LISTENING}}} if NETWORK.family == 6 else {}),
         "tests": {"image": runtime_image, "model": MODEL_FOLDER},
