@@ -189,7 +189,7 @@ def test_shared_memory(memory: KubeObject, size: str | None) -> None:
 
 
 def test_the_engine_is_a_worker_that_stands_alone() -> None:
-    config = replace(TAKING, nats_address="nats://n")
+    config = replace(TAKING, infrastructure=(("NATS_SERVER", "nats://n"),))
     result = variables(main_of(manifest({"env": [{"name": "DYN_SYSTEM_PORT", "value": "1"}]}), config))
     assert result["DYN_SYSTEM_PORT"] == "1"
     assert result["DYN_COMPONENT"] == "worker"

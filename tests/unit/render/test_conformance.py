@@ -21,9 +21,11 @@ PROFILES = ("deployments", "grove")
 #: As `operator-config.yaml` next to the cases says.
 CONFIG = render.RenderConfig(
     discovery_backend="kubernetes",
-    nats_address="nats://dynamo-platform-nats.dynamo-system.svc.cluster.local:4222",
-    etcd_address="dynamo-platform-etcd.dynamo-system.svc.cluster.local:2379",
-    prometheus_endpoint="http://prometheus-kube-prometheus-prometheus.monitoring.svc.cluster.local:9090",
+    infrastructure=(
+        ("NATS_SERVER", "nats://dynamo-platform-nats.dynamo-system.svc.cluster.local:4222"),
+        ("ETCD_ENDPOINTS", "dynamo-platform-etcd.dynamo-system.svc.cluster.local:2379"),
+        ("PROMETHEUS_ENDPOINT", "http://prometheus-kube-prometheus-prometheus.monitoring.svc.cluster.local:9090"),
+    ),
     planner_cluster_role="dynamo-planner",
     epp_cluster_role="dynamo-epp",
     operator_version="1.2.0",

@@ -23,7 +23,12 @@ from .building import (
 )
 
 ADDRESSES = render.RenderConfig(
-    nats_address="nats://n:4222", etcd_address="e:2379", model_express_url="http://m", prometheus_endpoint="http://p"
+    infrastructure=(
+        ("NATS_SERVER", "nats://n:4222"),
+        ("ETCD_ENDPOINTS", "e:2379"),
+        ("MODEL_EXPRESS_URL", "http://m"),
+        ("PROMETHEUS_ENDPOINT", "http://p"),
+    )
 )
 ETCD = render.RenderConfig(discovery_backend="etcd")
 

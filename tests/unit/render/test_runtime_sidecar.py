@@ -17,7 +17,7 @@ ENGINE: dict[str, Any] = {
     "resources": {"limits": {"nvidia.com/gpu": "1"}},
 }
 RUNTIME: dict[str, Any] = {"name": "runtime", "image": "registry/sidecar:1.6.0", "restartPolicy": "Always"}
-INFRASTRUCTURE = replace(CONFIG, nats_address="nats://n:4222", discovery_backend="kubernetes")
+INFRASTRUCTURE = replace(CONFIG, infrastructure=(("NATS_SERVER", "nats://n:4222"),), discovery_backend="kubernetes")
 
 
 def engine(main: KubeObject | None = None, **fields: Any) -> KubeObject:

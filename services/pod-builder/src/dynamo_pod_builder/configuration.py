@@ -29,11 +29,7 @@ def render_config(
     kai = orchestrators.kai_scheduler.enabled is not False and is_served(resources.KAI_QUEUES)
     return RenderConfig(
         discovery_backend=settings.discovery.backend.value,
-        nats_address=settings.infrastructure.nats_address,
-        etcd_address=settings.infrastructure.etcd_address,
-        model_express_url=settings.infrastructure.model_express_url,
-        prometheus_endpoint=settings.infrastructure.prometheus_endpoint,
-        transport_tls=_transport_tls(settings),
+        infrastructure=(*settings.infrastructure.addresses().items(), *_transport_tls(settings)),
         graph_env=tuple(settings.platform.graph_env.items()),
         planner_cluster_role=settings.rbac.planner_cluster_role_name,
         epp_cluster_role=settings.rbac.epp_cluster_role_name,
@@ -79,7 +75,7 @@ def _added(given: AddedResources) -> AddedContainer:
 
 def _transport_tls(settings: Settings) -> tuple[tuple[str, str], ...]:
     given = settings.infrastructure
-    return (
+    variables = (
         (env.NATS_TLS_CA_CERT_PATH, given.nats_tls_ca_path),
         (env.NATS_TLS_CLIENT_CERT_PATH, given.nats_tls_client_cert_path),
         (env.NATS_TLS_CLIENT_KEY_PATH, given.nats_tls_client_key_path),
@@ -91,6 +87,7 @@ def _transport_tls(settings: Settings) -> tuple[tuple[str, str], ...]:
         (env.DYN_TCP_TLS_CLIENT_CA_CERT_PATH, given.tcp_tls_client_ca_path),
         (env.DYN_TCP_TLS_SERVER_NAME, given.tcp_tls_server_name),
     )
+    return tuple((name, value) for name, value in variables if value)
 
 
 def _checkpoints(

@@ -106,13 +106,9 @@ class RenderConfig:
 
     #: `kubernetes` or `etcd`; the annotation nvidia.com/dynamo-discovery-backend overrides it for a graph.
     discovery_backend: str = "kubernetes"
-    #: Addresses that pods get as environment variables, unless empty.
-    nats_address: str = ""
-    etcd_address: str = ""
-    model_express_url: str = ""
-    prometheus_endpoint: str = ""
-    #: TLS variables and values for connections between workloads, and to their NATS, unless empty.
-    transport_tls: tuple[tuple[str, str], ...] = ()
+    #: Names and values of variables with addresses of the infrastructure, and with TLS files for connections between
+    #: workloads and to their NATS.
+    infrastructure: tuple[tuple[str, str], ...] = ()
     #: Names and values of variables that all graphs have, unless a graph overrides them.
     graph_env: tuple[tuple[str, str], ...] = ()
     #: ClusterRoles to which planners and endpoint pickers are bound; "" for Roles in the graph's namespace.

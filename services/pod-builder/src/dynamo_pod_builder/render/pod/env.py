@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from dynamo_shared.api.registry import env
-
 from dynamo_pod_builder.render.config import RenderConfig
 
 EnvVar = dict[str, Any]
@@ -69,11 +67,4 @@ def without_vars(variables: Iterable[EnvVar], *names: str) -> list[EnvVar]:
 @lru_cache(maxsize=64)
 def standard(config: RenderConfig) -> tuple[EnvVar, ...]:
     """Addresses of the infrastructure that the installation names."""
-    addresses = (
-        (env.NATS_SERVER, config.nats_address),
-        (env.ETCD_ENDPOINTS, config.etcd_address),
-        (env.MODEL_EXPRESS_URL, config.model_express_url),
-        (env.PROMETHEUS_ENDPOINT, config.prometheus_endpoint),
-        *config.transport_tls,
-    )
-    return tuple(var(name, address) for name, address in addresses if address)
+    return tuple(var(name, value) for name, value in config.infrastructure)

@@ -84,14 +84,8 @@ def _labels(request: ProfilingRequest) -> dict[str, str]:
 
 def _profiler(obj: KubeObject, request: ProfilingRequest, infrastructure: Infrastructure, image: str) -> KubeObject:
     secret = {"secretKeyRef": {"name": names.TOKEN_SECRET, "key": names.TOKEN_KEY, "optional": True}}
-    addresses = {
-        env.NATS_SERVER: infrastructure.nats_address,
-        env.ETCD_ENDPOINTS: infrastructure.etcd_address,
-        env.MODEL_EXPRESS_URL: infrastructure.model_express_url,
-        env.PROMETHEUS_ENDPOINT: infrastructure.prometheus_endpoint,
-    }
     variables = [
-        *({"name": name, "value": address} for name, address in addresses.items() if address),
+        *({"name": name, "value": address} for name, address in infrastructure.addresses().items()),
         {"name": env.DGDR_NAME, "value": request.name},
         {"name": env.DGDR_NAMESPACE, "value": request.namespace},
         {"name": env.DGDR_UID, "value": obj["metadata"]["uid"]},
