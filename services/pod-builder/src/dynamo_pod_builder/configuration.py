@@ -7,7 +7,7 @@ from dynamo_shared.api import resources
 from dynamo_shared.api.registry import env
 from dynamo_shared.api.registry.env import DYN_OPERATOR_ALLOW_GMS_SNAPSHOT
 from dynamo_shared.api.resources import Resource
-from dynamo_shared.runtime import Settings
+from dynamo_shared.runtime import Settings, workload_env
 from dynamo_shared.runtime.settings.platform import AddedResources
 
 from dynamo_pod_builder.render import CheckpointDefaults, GatewayDefaults, IngressDefaults, Mesh, RenderConfig
@@ -29,7 +29,7 @@ def render_config(
     kai = orchestrators.kai_scheduler.enabled is not False and is_served(resources.KAI_QUEUES)
     return RenderConfig(
         discovery_backend=settings.discovery.backend.value,
-        infrastructure=(*settings.infrastructure.addresses().items(), *_transport_tls(settings)),
+        infrastructure=(*workload_env.addresses(settings.infrastructure).items(), *_transport_tls(settings)),
         graph_env=tuple(settings.platform.graph_env.items()),
         planner_cluster_role=settings.rbac.planner_cluster_role_name,
         epp_cluster_role=settings.rbac.epp_cluster_role_name,

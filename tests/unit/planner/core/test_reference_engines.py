@@ -78,7 +78,7 @@ class TestPrefill:
         for index in range(samples):
             engine.learn(prefill_iteration(100 * (index + 1), 0.1))
         assert not engine.ready
-        with pytest.raises(RuntimeError, match="learnt enough"):
+        with pytest.raises(RuntimeError, match="too few observations"):
             engine.model.wall(1)
 
     def test_more_work_that_takes_less_time_is_not_believed(self):

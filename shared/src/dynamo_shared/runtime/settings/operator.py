@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 from pydantic.alias_generators import to_camel
 
-from dynamo_shared.api.registry import env, ports
+from dynamo_shared.api.registry import ports
 from dynamo_shared.runtime.settings.addresses import LISTENS_ON
 from dynamo_shared.runtime.settings.base import Duration, PortNumber, Section
 from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
@@ -168,17 +168,6 @@ class Infrastructure(Section):
     nats_tls_client_key_path: str = Field(
         "", alias="natsTLSClientKeyPath", description="NATS_TLS_CLIENT_KEY_PATH of workloads."
     )
-
-    def addresses(self) -> dict[str, str]:
-        """Variables that give workloads the configured addresses, by name."""
-        variables = {
-            env.NATS_SERVER: self.nats_address,
-            env.ETCD_ENDPOINTS: self.etcd_address,
-            env.MODEL_EXPRESS_URL: self.model_express_url,
-            env.PROMETHEUS_ENDPOINT: self.prometheus_endpoint,
-        }
-        return {name: address for name, address in variables.items() if address}
-
     tcp_tls_cert_path: str = Field("", alias="tcpTLSCertPath", description="DYN_TCP_TLS_CERT_PATH of workloads.")
     tcp_tls_key_path: str = Field("", alias="tcpTLSKeyPath", description="DYN_TCP_TLS_KEY_PATH of workloads.")
     tcp_tls_ca_path: str = Field("", alias="tcpTLSCAPath", description="DYN_TCP_TLS_CA_CERT_PATH of workloads.")

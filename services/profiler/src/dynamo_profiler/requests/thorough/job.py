@@ -9,6 +9,7 @@ from dynamo_shared.api.registry import OPERATOR, env, labels
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.request_parts import parts_of
 from dynamo_shared.api.resources import JOBS
+from dynamo_shared.runtime import workload_env
 from dynamo_shared.runtime.settings.operator import Infrastructure
 
 from dynamo_profiler.profiling.results import ProfilingRequest
@@ -85,7 +86,7 @@ def _labels(request: ProfilingRequest) -> dict[str, str]:
 def _profiler(obj: KubeObject, request: ProfilingRequest, infrastructure: Infrastructure, image: str) -> KubeObject:
     secret = {"secretKeyRef": {"name": names.TOKEN_SECRET, "key": names.TOKEN_KEY, "optional": True}}
     variables = [
-        *({"name": name, "value": address} for name, address in infrastructure.addresses().items()),
+        *({"name": name, "value": address} for name, address in workload_env.addresses(infrastructure).items()),
         {"name": env.DGDR_NAME, "value": request.name},
         {"name": env.DGDR_NAMESPACE, "value": request.namespace},
         {"name": env.DGDR_UID, "value": obj["metadata"]["uid"]},
