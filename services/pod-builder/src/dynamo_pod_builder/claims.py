@@ -26,8 +26,6 @@ from dynamo_pod_builder.render.config import NO_CLAIMS, RoleClaims
 
 #: Gets an object of a namespace; None if it does not exist.
 Get = Callable[[Resource, ObjectKey], KubeObject | None]
-#: The resources that pods name.
-_NAMED = (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
 
 
 def claimed(get: Get, namespace: str, component: KubeObject) -> RoleClaims:
@@ -62,7 +60,7 @@ def _lookups(get: Get, namespace: str) -> tuple[Lookup, Lookup]:
 def index(cache: ObjectCache) -> None:
     """Index graphs and component deployments by the claims, and the claim templates, that their pods name."""
     for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
-        for named in _NAMED:
+        for named in device_claims.NAMED_BY:
             cache.add_index(resource, named.id, partial(device_claims.keys_named, named))
 
 
@@ -74,7 +72,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
             for key in cache.keys_by_index(resource, change.resource.id, str(change.key)):
                 yield Task.of(resource, key)
 
-    return tuple(TaskRoute(each, to=users, when=_asks_for_others) for each in _NAMED)
+    return tuple(TaskRoute(each, to=users, when=_asks_for_others) for each in device_claims.NAMED_BY)
 
 
 def _asks_for_others(change: CacheChange) -> bool:

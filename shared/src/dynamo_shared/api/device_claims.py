@@ -22,7 +22,7 @@ from dynamo_shared.api.role_templates import all_templates
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 
 #: The field by which pods name an object of each resource.
-_NAMED_BY = {RESOURCE_CLAIM_TEMPLATES: "resourceClaimTemplateName", RESOURCE_CLAIMS: "resourceClaimName"}
+NAMED_BY = {RESOURCE_CLAIM_TEMPLATES: "resourceClaimTemplateName", RESOURCE_CLAIMS: "resourceClaimName"}
 #: An object of the pods' namespace by its name; None if absent.
 Lookup = Callable[[str], Mapping[str, Any] | None]
 
@@ -96,7 +96,7 @@ def keys_named(resource: Resource, obj: KubeObject) -> list[str]:
         for component in map(mapping, (spec, *items(spec.get("components"))))
         for template in all_templates(component)
         for claim in map(mapping, items(mapping(template.get("spec")).get("resourceClaims")))
-        if (name := text(claim.get(_NAMED_BY[resource])))
+        if (name := text(claim.get(NAMED_BY[resource])))
     ]
 
 

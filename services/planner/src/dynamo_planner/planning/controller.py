@@ -11,7 +11,7 @@ import structlog
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import PLANNING
-from dynamo_shared.api.device_claims import KnownClaims, keys_named, of_claim
+from dynamo_shared.api.device_claims import NAMED_BY, KnownClaims, keys_named, of_claim
 from dynamo_shared.api.gpus import ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.planner_names import profile_data_name
@@ -99,7 +99,7 @@ class Plans(Controller):
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS, RESOURCE_CLAIMS)
         gathering.index(self.cache)
         self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, PLANNED_BY, _planned_by)
-        for named in (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS):
+        for named in NAMED_BY:
             self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, named.id, partial(_claiming_by, named))
         self._metrics = metrics
         self._listener = listener

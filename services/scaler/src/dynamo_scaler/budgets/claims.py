@@ -7,7 +7,6 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     PODS,
-    RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     ObjectKey,
     Resource,
@@ -19,7 +18,7 @@ from dynamo_scaler.adapters import pods
 
 def index(cache: ObjectCache) -> None:
     """Keep graphs, and pods with claims of their own, findable by what they claim by."""
-    for resource in (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS):
+    for resource in device_claims.NAMED_BY:
         cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, resource.id, partial(device_claims.keys_named, resource))
     cache.add_index(PODS, RESOURCE_CLAIMS.id, _made_for)
 
