@@ -48,8 +48,8 @@ async def test_what_a_budget_refused_is_not_gone_through_each_second() -> None:
     """There may be thousands of them, and nothing is done about them but to forget them."""
     desk = Desk(SIX).having("a", Prefill=3, Decode=3)
     await refused(desk, desk.ask("a", Decode=5))
-    assert (desk.view.has_intents(), len(desk.view.with_intents())) == (True, 1)
-    assert desk.view.with_intents(held=True) == []
+    assert (desk.view.has_intents(), len(desk.view.keys_with_intents())) == (True, 1)
+    assert desk.view.keys_with_intents(held=True) == []
     desk.clock[0] += SIX.intent_lifetime
     await desk.resuming.check(held=True)
     assert desk.intents("a").keys() == {"Decode"}

@@ -40,8 +40,8 @@ class Turns(Generic[K]):
         """Whether `pop` would return a key: whether a lane that is not parked has keys."""
         return bool(self._order)
 
-    def add(self, key: K, at: float) -> None:
-        """Add a key that waits since `at`. It must not already be waiting."""
+    def add(self, key: K, at: float = 0.0) -> None:
+        """Add a key that waits since `at`, if `pop` shall say since when. It must not already be waiting."""
         lane = self._lane(key)
         keys = self._keys.get(lane)
         if keys is None:

@@ -97,7 +97,7 @@ class EventRecorder:
         self._enqueue(series)
 
     def _enqueue(self, series: Series) -> None:
-        self._waiting.add(series, self._clock())
+        self._waiting.add(series)
         self._queue.put_nowait(None)
         series.queued = True
         if len(self._waiting) > CAPACITY:

@@ -88,13 +88,8 @@ class ClusterView:
         """Whether a graph has intents."""
         return bool(self.cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _INTENTS))
 
-    def with_intents(self, *, held: bool = False) -> list[KubeObject]:
-        """Graphs with intents; with intents that are held, if so. There may be thousands that a budget refused."""
-        graphs = map(self.graph, self.keys_with_intents(held=held))
-        return [each for each in graphs if each is not None]
-
     def keys_with_intents(self, *, held: bool = False) -> list[ObjectKey]:
-        """Keys of the same, and of such that are being deleted."""
+        """Keys of graphs with intents, or only with held intents. A budget may have refused thousands of them."""
         return list(self.cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _HELD if held else _INTENTS))
 
     def pools(self, graph: KubeObject) -> list[DesiredPool]:
@@ -169,7 +164,7 @@ class ClusterView:
         turns: Turns[ObjectKey] = Turns(lambda key: key.namespace)
         for key in self.keys_with_intents():
             if self.serves(key):
-                turns.add(key, 0.0)
+                turns.add(key)
         while turns.available and len(open_intents) < PARTNERS:
             key, _ = turns.pop()
             graph = self.graph(key)

@@ -88,7 +88,7 @@ class HeldScalings:
         trouble: KubeError | None = None
         for key in self.scaling.view.keys_with_intents(held=held):
             if key not in self._waiting:
-                self._waiting.add(key, 0.0)
+                self._waiting.add(key)
         until = time.monotonic() + PASS
         while self._waiting.available:
             key, _ = self._waiting.pop()
