@@ -1,6 +1,7 @@
 """JSON that a tenant stored or that a pod answered: bounded in size, depth, values and the size of numbers."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -18,41 +19,27 @@ class InvalidJson(ValueError):
 
 
 def decode(text: str | bytes, limits: ReadLimits = MANIFEST) -> Any:
-    """The value of a text. InvalidJson where it is not JSON, or more than `limits` allow."""
-    if len(text) > limits.characters:
-        raise InvalidJson(f"longer than {limits.characters} characters")
-    try:
+    """The value of a text. InvalidJson if it is not JSON, or exceeds `limits`."""
+    with _reading(text, limits):
         # Decoding is linear in the bytes, and takes 10 ms for each million.
         value = msgspec.json.decode(text)
         check_bounds(value, limits)
-    except RecursionError as error:
-        raise InvalidJson(f"nested more than {limits.depth} levels deep") from error
-    except InvalidManifest as error:
-        raise InvalidJson(error.errors[0].message) from error
-    except (msgspec.DecodeError, ValueError) as error:
-        # A message of msgspec's names a place in the text, and no part of it.
-        raise InvalidJson(str(error)[:200]) from error
-    return value
+        return value
 
 
 def decode_as(text: str, type_: type[T], limits: ReadLimits = SETTINGS) -> T:
-    """The value of a text as a msgspec type, which bounds it. InvalidJson where it is not such a value, or too long.
+    """The value of a text as a msgspec type, which bounds it. InvalidJson if it is not such a value, or too long.
 
-    What the type does not have is passed over as fast as it is read: thousands of such texts may be read at once.
+    The decoder skips fields that the type does not have, without building their values: a service may read thousands
+    of such texts at once.
     """
-    if len(text) > limits.characters:
-        raise InvalidJson(f"longer than {limits.characters} characters")
-    try:
+    with _reading(text, limits):
         value: T = _decoder(cast("Any", type_)).decode(text)
-    except RecursionError as error:
-        raise InvalidJson(f"nested more than {limits.depth} levels deep") from error
-    except (msgspec.DecodeError, ValueError) as error:
-        raise InvalidJson(str(error)[:200]) from error
-    return value
+        return value
 
 
 def annotated(obj: KubeObject, name: str, type_: type[T]) -> T:
-    """The value of an annotation as a msgspec type; an empty one where there is none, or it is not such a value."""
+    """The value of an annotation as a msgspec type; an empty value if the annotation is absent or does not fit."""
     try:
         return decode_as(obj["metadata"].get("annotations", {}).get(name) or "{}", type_)
     except InvalidJson:
@@ -62,3 +49,18 @@ def annotated(obj: KubeObject, name: str, type_: type[T]) -> T:
 @cache
 def _decoder(type_: Hashable) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(type_)
+
+
+@contextmanager
+def _reading(text: str | bytes, limits: ReadLimits) -> Iterator[None]:
+    if len(text) > limits.characters:
+        raise InvalidJson(f"longer than {limits.characters} characters")
+    try:
+        yield
+    except RecursionError as error:
+        raise InvalidJson(f"nested more than {limits.depth} levels deep") from error
+    except InvalidManifest as error:
+        raise InvalidJson(error.errors[0].message) from error
+    except (msgspec.DecodeError, ValueError) as error:
+        # A message of msgspec's names a place in the text, and no part of it.
+        raise InvalidJson(str(error)[:200]) from error
