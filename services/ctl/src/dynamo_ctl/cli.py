@@ -131,7 +131,8 @@ def _failed(error: Exception) -> int:
         message = str(error.format_message()).replace("Value error, ", "")
         # Without arguments, typer raises an error that stands for the help.
         is_help = type(error).__name__ == "NoArgsIsHelpError"
-        line = message if is_help else f"{where}: {message.rstrip('.')}; see {where} --help".replace("?; see", "? See")
+        see = " See" if message.endswith("?") else "; see"
+        line = message if is_help else f"{where}: {message.rstrip('.')}{see} {where} --help"
         typer.echo(line, err=not is_help)
         return ExitCode.USAGE
     from dynamo_ctl.printing import echo_error  # noqa: PLC0415 - a command that succeeds may not need it

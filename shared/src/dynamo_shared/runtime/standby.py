@@ -191,10 +191,10 @@ class KubeClaim(Ownership):
         metadata = dict(observed["metadata"]) if observed is not None else {}
         metadata.pop("managedFields", None)
         # The Lease outlives its release; uninstalling finds it by this label.
-        marked = {**(metadata.get("labels") or {}), labels.APP_PART_OF: PLATFORM}
+        labelled = {**(metadata.get("labels") or {}), labels.APP_PART_OF: PLATFORM}
         return {
             **LEASES.type_meta,
-            "metadata": {**metadata, "name": self._key.name, "namespace": self._key.namespace, "labels": marked},
+            "metadata": {**metadata, "name": self._key.name, "namespace": self._key.namespace, "labels": labelled},
             "spec": {
                 "holderIdentity": holder,
                 "leaseDurationSeconds": max(1, round(self._ttl)) if holder else 1,
