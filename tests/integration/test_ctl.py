@@ -155,7 +155,7 @@ async def test_up_runs_everything_until_it_is_interrupted(tmp_path: Path) -> Non
         assert (code, '"chat" not found' in err) == (ExitCode.FAILED, True), err
         code, _, err = await called("up", "--local", cwd=tmp_path)
         assert code == ExitCode.FAILED
-        assert "a platform runs here already" in err
+        assert "a platform already runs in this folder" in err
         up.send_signal(signal.SIGINT)
         code, _, err = await finished(up)
     assert code == ExitCode.OK, err

@@ -79,7 +79,7 @@ async def test_scale(run: Run, kube: KubeClient, namespace: str) -> None:
     assert await replicas() == [2, 3]
     ambiguous = "dynamoctl: worker: 2 components have this type; name one of one, two\n"
     assert await run("scale", "chat", "worker=4") == (1, "", ambiguous)
-    refused = "dynamoctl: --reason, --generation: not taken with --server; leave it out\n"
+    refused = "dynamoctl: --reason, --generation: not allowed with --server\n"
     assert await run("scale", "chat", "one=4", "--reason", "r", "--generation", "3") == (2, "", refused)
     assert await replicas() == [2, 3]
 
@@ -95,9 +95,9 @@ async def test_events(run: Run, kube: KubeClient, namespace: str) -> None:
     )  # fmt: skip
     code, shown, _ = await run("events", "--name", "chat", "-o", "json", "--since", "1h")
     assert (code, [json.loads(line)["reason"] for line in shown.splitlines()]) == (0, ["First", "Second"])
-    assert (await run("events"))[::2] == (2, "dynamoctl: with --server name an object: --kind dgd --name NAME\n")
+    assert (await run("events"))[::2] == (2, "dynamoctl: --server requires an object: --kind dgd --name NAME\n")
     assert (await run("events", "--name", "chat", "--kind", "pod"))[::2] == (
-        2, "dynamoctl: --kind pod: with --server one of dgd, dcd, dgdr\n"
+        2, "dynamoctl: --kind pod: with --server, use one of dgd, dcd, dgdr\n"
     )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ async def test_another_graph_is_left_alone(
     mine = graph("qwen-dgd", "mine")
     mine["metadata"]["namespace"] = namespace
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, mine)
-    with pytest.raises(CtlError, match="was not made for this request"):
+    with pytest.raises(CtlError, match="was not created for this request"):
         await points.apply(cluster, request_of_two, namespace, None, str, dry_run=False)
     assert await workers(kube, namespace) == ["mine"]
 

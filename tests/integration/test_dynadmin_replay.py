@@ -127,7 +127,7 @@ async def test_what_was_decided_is_replayed_with_another_price(
     steps = [(each["requestsPerSecond"], round(each["seconds"])) for each in answer.json["traffic"]]
     assert steps[:2] == [(2, 120), (30, 120)]
     assert answer.json["profile"] == "the planner's profile"
-    assert any("60 s to serve: no start of a pod is known" in each for each in answer.json["notes"])
+    assert any("60 s to serve: no pod start was observed" in each for each in answer.json["notes"])
 
     trace = [{"requestsPerSecond": 4, "seconds": 120, "isl": 500, "osl": 50}]
     sent = await api("POST", path, {"trace": trace, "startupSeconds": 5})
@@ -163,7 +163,7 @@ async def test_a_replay_reads_with_the_rights_of_its_caller(api: Api, kube: Kube
     base, body = f"/api/v1/namespaces/{namespace}/deployments", {"trace": [{"requestsPerSecond": 1, "seconds": 60}]}
     unplanned = await api("POST", f"{base}/unplanned/replay", body)
     assert unplanned.status == 409
-    assert "not planned by the planner service" in unplanned.json["detail"]
+    assert "the planner service does not plan this graph" in unplanned.json["detail"]
     assert (await api("POST", f"{base}/none/replay", body)).status == 404
     without = await account(kube, namespace, "without", EVERYTHING)
     refused = await api("POST", f"{base}/shop/replay", body, token=without)

@@ -60,36 +60,39 @@ WRONG: list[tuple[list[str], str]] = [
     (["get", "pods/a"], "dynamoctl: pods: get shows dgd, dcd or all; kubectl get shows other kinds"),
     (["get", "dgd/a", "b"], "dynamoctl: dgd/a: write KIND NAME or KIND/NAME"),
     (["get", "dgd/"], "dynamoctl: dgd/: write KIND NAME or KIND/NAME"),
-    (["events", "--kind", "pods"], "dynamoctl: --kind pods: no event is about this kind; there are "),
-    (["events", "--type", "red"], "dynamoctl: --type red: no such event; there are "),
+    (["events", "--kind", "pods"], "dynamoctl: --kind pods: this kind has no events; use one of "),
+    (["events", "--type", "red"], "dynamoctl: --type red: unknown event; use one of "),
     (["render"], "dynamoctl render: Missing argument"),
     (
         ["run", "scheduler"],
-        "dynamoctl: no service is called scheduler; there are all, admission, watcher, pod-builder",
+        "dynamoctl: unknown services: scheduler; use some of all, admission, watcher, pod-builder",
     ),
-    (["run", "all"], "dynamoctl: admission: where does the API server find it?"),
-    (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local brings its own cluster"),
+    (["run", "all"], "dynamoctl: admission: the API server needs an address to call"),
+    (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local starts its own cluster"),
     (
         ["scale", "llama", "Decode=many"],
         "dynamoctl: Decode=many: write COMPONENT=N, such as Decode=3; N has 9 digits at most",
     ),
     (["logs", "pods/a"], "'pods/a' is not a graph: write NAME or dgd/NAME"),
     (["chat", "dgd/"], "'dgd/' is not a graph: write NAME or dgd/NAME"),
-    (["chat", "llama", " "], "MESSAGE: it is empty; write a message, or leave it out to type several"),
-    (["render", "-n", "Bad_", "f"], "'Bad_' is not a valid name of a namespace, which has up to 63"),
+    (["chat", "llama", " "], "MESSAGE: must not be empty; write a message, or omit it to type several"),
+    (["render", "-n", "Bad_", "f"], "'Bad_' is not a valid name of a namespace: use up to 63"),
     (["chat", "llama", "-n", "-a"], "'-a' is not a valid name of a namespace"),
     (["get", "-n", "a.b"], "'a.b' is not a valid name of a namespace"),
     (["events", "-n", "Team"], "'Team' is not a valid name of a namespace"),
     (["workers", "-n", "a.b"], "'a.b' is not a valid name of a namespace"),
     (["bootstrap", "webhooks", "-n", "A"], "'A' is not a valid name of a namespace"),
-    (["crds", "--wait", "3"], "--wait is for --install: add it, or leave it out"),
+    (["crds", "--wait", "3"], "--wait requires --install: add --install, or remove --wait"),
     (["scale", "llama", "Decode=1", "-n", "A"], "'A' is not a valid name of a namespace"),
-    (["get", "--server", "http://platform.test"], "a token goes to other machines over https alone"),
-    (["events", "--server", "https://p.test", "--type", "ready"], "--type: not taken with --server; leave it out"),
-    (["get", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server; leave it out"),
-    (["dgdr", "plot", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
-    (["dgdr", "plot", "q", "--file", "f.pdf"], "'f.pdf' is not an image or page, whose name ends in .png or .html"),
-    (["dgdr", "apply", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
+    (["get", "--server", "http://platform.test"], "tokens are sent to other machines only over https"),
+    (["events", "--server", "https://p.test", "--type", "ready"], "--type: not allowed with --server"),
+    (["get", "--server", "https://p.test", "--context", "b"], "--context: not allowed with --server"),
+    (["dgdr", "plot", "q", "--server", "https://p.test", "--context", "b"], "--context: not allowed with --server"),
+    (
+        ["dgdr", "plot", "q", "--file", "f.pdf"],
+        "'f.pdf' is not the name of an image or page: use a name that ends in .png or .html",
+    ),
+    (["dgdr", "apply", "q", "--server", "https://p.test", "--context", "b"], "--context: not allowed with --server"),
     (
         ["deploy"],
         "dynamoctl: missing: NAME, --model MODEL, --backend NAME (or --ttft MS); or give an intent with -f FILE",
@@ -104,16 +107,16 @@ WRONG: list[tuple[list[str], str]] = [
 NO_SERVER: list[tuple[list[str], str]] = [
     (
         ["chat", "llama", "hello"],
-        "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this",
+        "dynamoctl: no server given: use --server https://HOST or $DYNAMO_SERVER_URL, or run this",
     ),
     (["logs", "llama"], "where dynamoctl up or demo runs\n"),
     (
         ["deploy", "llama", "--model", "m", "--backend", "vllm"],
-        "where dynamoctl up or demo runs; --dry-run client needs none\n",
+        "where dynamoctl up or demo runs; --dry-run client needs no server\n",
     ),
-    (["events"], "dynamoctl: no NATS server known: give --nats URL or --config FILE, or call this"),
-    (["scale", "llama", "Decode=1"], "dynamoctl: no NATS server known"),
-    (["get"], "or run in a pod with a service account; or call this where dynamoctl up or demo runs\n"),
+    (["events"], "dynamoctl: no NATS server given: use --nats URL or --config FILE, or run this"),
+    (["scale", "llama", "Decode=1"], "dynamoctl: no NATS server given"),
+    (["get"], "or run in a pod with a service account; or run this where dynamoctl up or demo runs\n"),
 ]
 
 
@@ -188,15 +191,19 @@ def test_debug_shows_where(monkeypatch: pytest.MonkeyPatch) -> None:
         (CtlError("no", ExitCode.NOT_READY), ExitCode.NOT_READY, "no"),
         (ConfigError("no cluster: give --kubeconfig"), ExitCode.UNREACHABLE, "no cluster: give --kubeconfig"),
         (BusUnavailableError("no answer"), ExitCode.UNREACHABLE, "no answer"),
-        (EtcdUnavailableError("late"), ExitCode.UNREACHABLE, "etcd does not answer: late; is it running"),
-        (Unavailable(0, "ConnectionFailed", "refused"), ExitCode.UNREACHABLE, "is it running, and --kubeconfig right?"),
+        (EtcdUnavailableError("late"), ExitCode.UNREACHABLE, "etcd does not answer: late; check that it is running"),
+        (
+            Unavailable(0, "ConnectionFailed", "refused"),
+            ExitCode.UNREACHABLE,
+            "check that it is running, and --kubeconfig",
+        ),
         (Forbidden(403, "Forbidden", "not you"), ExitCode.FAILED, "the cluster refuses"),
         (Invalid(422, "Invalid", "bad"), ExitCode.FAILED, "422 Invalid: bad"),
         (InvalidSettings("f.yaml", ["a: wrong", "b: wrong"]), ExitCode.FAILED, "f.yaml: a: wrong\nf.yaml: b: wrong"),
         (
             OSError(98, "error while attempting to bind on address ('0.0.0.0', 8081)"),
             ExitCode.FAILED,
-            "('0.0.0.0', 8081): end the process that has this port, or configure another one",
+            "('0.0.0.0', 8081): stop the process that uses this port, or configure another port",
         ),
         (PermissionError(13, "Permission denied", "/proc/x"), ExitCode.FAILED, "/proc/x: Permission denied"),
         (ZeroDivisionError("division\nby zero"), ExitCode.INTERNAL, "ZeroDivisionError: division by zero; --debug"),
@@ -213,7 +220,7 @@ def test_every_error_has_a_code_and_says_what_to_do(error: Exception, code: Exit
 def test_without_the_planner_its_commands_say_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "find_spec", lambda name: None if name == "dynamo_planner" else object())
     assert "planner" not in [each.name for each in services.make()]
-    with pytest.raises(CtlError, match="not installed here: dynamo-planner"):
+    with pytest.raises(CtlError, match="not installed: dynamo-planner"):
         services.make(["planner"])
     code, text = explain(ModuleNotFoundError("No module", name="dynamo_planner.replay"))
     assert (code, "dynamo-ctl[planner]" in text) == (ExitCode.FAILED, True)
@@ -283,7 +290,7 @@ def test_without_the_local_cluster_a_command_that_starts_one_says_how_to_have_it
     refused = called()
     assert refused.returncode == ExitCode.FAILED
     assert refused.stderr == (
-        "dynamoctl: this needs the local servers, which are not installed here: pip install dynamo-ctl[devcluster]\n"
+        "dynamoctl: this command needs the local servers, which are not installed: pip install dynamo-ctl[devcluster]\n"
     )
     assert f"Usage: dynamoctl {command}" in called("--help").stdout
 

@@ -76,7 +76,7 @@ def test_a_configuration_with_its_password_files(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_said() -> None:
     unknown = CliRunner().invoke(app, ["nats-config", "--users", "root"])
-    assert "no user is called root; there are watcher," in str(unknown.exception)
+    assert "unknown users root; use some of watcher," in str(unknown.exception)
     assert "write CERT,KEY" in str(CliRunner().invoke(app, ["nats-config", "--tls", "x"]).exception)
 
 

@@ -24,7 +24,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_it_is_waited_for(attempts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert await definitions.install_definitions(wait=60) == ["definition"]
     assert len(attempts) == 3
-    said = "dynamoctl: the cluster does not answer: nothing listens; asking again\n"
+    said = "dynamoctl: the cluster does not answer: nothing listens; retrying\n"
     assert capsys.readouterr().err == said
 
 

@@ -150,7 +150,7 @@ async def test_the_tree_goes_without_nothing_else(resource: Resource) -> None:
 def test_manifests_are_those_given_else_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "vllm-agg.yaml" in {file.name for file in find_manifests([])}
-    with pytest.raises(CtlError, match=r"holds no \.yaml"):
+    with pytest.raises(CtlError, match=r"has no \.yaml"):
         find_manifests([tmp_path])
     (tmp_path / "examples").mkdir()
     (tmp_path / "examples" / "mine.yaml").touch()
@@ -176,7 +176,7 @@ async def test_files_of_something_else_are_not_deleted(tmp_path: Path) -> None:
     """`--dir .` next to a folder called demo deleted what was in it."""
     (state := tmp_path / run.CLUSTER).mkdir()
     (state / "mine.py").write_text("mine")
-    with pytest.raises(CtlError, match=r"demo has files that are not of a demonstration; move them"):
+    with pytest.raises(CtlError, match=r"demo has files that dynamoctl demo did not create; move them"):
         await run.demo([], tmp_path, 1.0, Console(file=io.StringIO()), leave=True)
     assert [each.name for each in state.iterdir()] == ["mine.py"]
 

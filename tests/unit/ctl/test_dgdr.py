@@ -66,7 +66,7 @@ def test_a_selected_graph_that_is_not_of_the_front_is_its_first():
 def test_without_figures_there_is_a_table_still():
     only = Drawn("m", points_of([], {"name": "a"}, {"backend": "vllm", "gpus": 4}))
     lines = terminal(only, 78)
-    assert "no figures are known" in lines[2]
+    assert "no figures are available" in lines[2]
     assert lines[-1].split()[:2] == ["1*", "vllm"]
 
 
@@ -118,7 +118,7 @@ def test_a_graph_does_not_become_one_with_other_components() -> None:
             {"phase": "Failed", "conditions": [{"type": "Succeeded", "status": "False", "message": "no GPU fits"}]},
             "request qwen failed: no GPU fits",
         ),
-        ({"phase": "Failed"}, "request qwen failed: kubectl describe dgdr qwen says why"),
+        ({"phase": "Failed"}, "request qwen failed: see kubectl describe dgdr qwen"),
     ],
 )
 def test_without_a_result_users_read_why(status: dict[str, Any], message: str) -> None:
@@ -167,8 +167,8 @@ class Cluster(MemoryKube):
         ("u-1", 2, False, "q-dgd changed in namespace ns", "sglang"),
         ("u-1", 2, True, "backendFramework: sglang", "trtllm"),
         (None, 1, True, "backendFramework: vllm", None),
-        ("u-0", None, False, "exists, and was not made for this request", "trtllm"),
-        (None, 3, False, "--point 3: there are 2; see dynamoctl dgdr plot q", None),
+        ("u-0", None, False, "exists, and was not created for this request", "trtllm"),
+        (None, 3, False, "--point 3: the result has 2 points; see dynamoctl dgdr plot q", None),
     ],
 )
 async def test_a_point_becomes_the_graph_of_its_request(

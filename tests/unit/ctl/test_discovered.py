@@ -69,7 +69,7 @@ async def test_only_those_of_a_namespace_or_graph_and_for_programs() -> None:
 
 
 async def test_what_no_one_publishes_is_said_so() -> None:
-    with pytest.raises(CtlError, match="does model-discovery run"):
+    with pytest.raises(CtlError, match="check that model-discovery runs"):
         await lines("workers", DiscoveredQuery(), await bus(marked=False), "local")
     with pytest.raises(CtlError, match="never run"):
         await lines("workers", DiscoveredQuery(), MemoryBus(), "local")

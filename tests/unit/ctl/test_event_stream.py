@@ -58,14 +58,14 @@ def test_filters_become_subjects(query: EventQuery, expected: list[str]) -> None
 
 
 def test_an_unknown_type_names_the_known_ones() -> None:
-    with pytest.raises(CtlError, match=r"there are .*ready") as caught:
+    with pytest.raises(CtlError, match=r"use one of .*ready") as caught:
         filters(EventQuery(types=["raedy"]), "local")
     assert caught.value.code == ExitCode.USAGE
 
 
 @pytest.mark.parametrize("kind", ["pod", "wrong"])
 def test_a_kind_without_events_names_those_that_have_some(kind: str) -> None:
-    with pytest.raises(CtlError, match=rf"^--kind {kind}: .* there are .*dcd, dckpt, dgd, dgdr, dgdsa, dm") as caught:
+    with pytest.raises(CtlError, match=rf"^--kind {kind}: .* use one of .*dcd, dckpt, dgd, dgdr, dgdsa, dm") as caught:
         filters(EventQuery(kind=kind), "local")
     assert caught.value.code == ExitCode.USAGE
 
@@ -87,7 +87,7 @@ def test_other_durations_are_refused(text: str) -> None:
 
 
 def test_without_any_server_it_says_what_to_give() -> None:
-    with pytest.raises(CtlError, match="give --nats URL or --config FILE") as caught:
+    with pytest.raises(CtlError, match="use --nats URL or --config FILE") as caught:
         nats_server(None, None, None)
     assert caught.value.code == ExitCode.UNREACHABLE
 

@@ -138,8 +138,9 @@ def test_kinds_and_versions_that_are_not_here(tmp_path: Path, checked: Checked) 
     code, lines, _ = checked("--files-only", file)
     assert code == ExitCode.FAILED
     assert lines == [
-        f"{file}: DynamoGraphPowerBudget: this platform has no such kind: leave its objects to the operator, or out",
-        f"{file}: DynamoGraphDeploymentRequest: this platform has no version v1beta2 of it: write one of v1alpha1, v1beta1",
+        f"{file}: DynamoGraphPowerBudget: this platform does not have this kind: leave its objects to the operator, "
+        "or remove them",
+        f"{file}: DynamoGraphDeploymentRequest: this platform does not have version v1beta2: use one of v1alpha1, v1beta1",
     ]
 
 
@@ -147,8 +148,8 @@ def test_kinds_and_versions_that_are_not_here(tmp_path: Path, checked: Checked) 
     ("arguments", "reason"),
     [
         (["--check", "--install"], "exclude each other"),
-        (["--check", "--files-only"], "needs a file"),
-        (["graph.yaml"], "files are for --check"),
+        (["--check", "--files-only"], "requires a file"),
+        (["graph.yaml"], "require --check"),
     ],
 )
 def test_wrong_command_lines(arguments: list[str], reason: str, dynamoctl: Dynamoctl) -> None:
@@ -162,7 +163,7 @@ def test_wrong_command_lines(arguments: list[str], reason: str, dynamoctl: Dynam
     [
         ("a: [", "is not valid YAML"),
         ("", "it is empty; name files with manifests"),
-        ("replicas: 1", "not a manifest: that is an object with apiVersion and kind; leave it out"),
+        ("replicas: 1", "not a manifest, which is an object with apiVersion and kind; remove it"),
         ("{apiVersion: nvidia.com/v1beta1}", "not a manifest"),
         ("{apiVersion: v1, kind: ConfigMap}\n---\njust words", "document 2: not a manifest"),
     ],
@@ -264,7 +265,7 @@ def test_an_operator_that_does_not_answer(cluster: Any, checked: Checked) -> Non
     cluster({BETA: KubeError(500, "InternalError", "conversion webhook failed"), ALPHA: []})
     code, _, error = checked()
     assert code == ExitCode.UNREACHABLE
-    assert "check before you stop it" in error
+    assert "before you stop the operator" in error
 
 
 def test_files_and_the_cluster_are_checked_together(cluster: Any, tmp_path: Path, checked: Checked) -> None:

@@ -41,9 +41,9 @@ def test_a_value_that_is_not_understood_is_a_wrong_command_line(work: Callable[[
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "one object is expected: a PlannerConfig"),
+        ("", "must have exactly one object: a PlannerConfig"),
         ("a:\n\tb: 1", "is not valid YAML: line 2, column 1: "),
-        ("{apiVersion: v1, kind: ConfigMap}", "this is a manifest of kind ConfigMap, and a PlannerConfig is expected"),
+        ("{apiVersion: v1, kind: ConfigMap}", "is a manifest of kind ConfigMap, not a PlannerConfig"),
     ],
 )
 def test_a_file_that_is_not_a_configuration_is_refused(text: str, said: str, tmp_path: Path) -> None:
@@ -65,4 +65,4 @@ def test_power_that_is_not_replayed_is_said(tmp_path: Path) -> None:
     file.write_text("{mode: disagg, enable_power_awareness: true, total_gpu_power_limit: 5200}")
     said: list[str] = []
     simulation._config(file, said.append)
-    assert said == [f"{file}: total_gpu_power_limit: not replayed; what GPUs may draw is written in the graph alone"]
+    assert said == [f"{file}: total_gpu_power_limit: not replayed; only the graph has the power limits of GPUs"]

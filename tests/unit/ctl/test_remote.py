@@ -67,7 +67,7 @@ async def served(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ("ask", "kind"),
     [
         (lambda api: api.request("GET", "/namespaces"), "JSON"),
-        (lambda api: anext(api.follow("/x")), "stream of events"),
+        (lambda api: anext(api.follow("/x")), "a stream of events"),
     ],
 )
 async def test_a_page_in_place_of_an_answer_is_reported(ask: Any, kind: str) -> None:
@@ -75,14 +75,14 @@ async def test_a_page_in_place_of_an_answer_is_reported(ask: Any, kind: str) -> 
     with pytest.raises(CtlError) as refused:
         await ask(api_of(Answering(b"<html>log in</html>")))
     assert refused.value.code == ExitCode.UNREACHABLE
-    assert str(refused.value) == f"https://p.test answers no {kind}: is it the platform's REST API?"
+    assert str(refused.value) == f"https://p.test does not answer with {kind}: check that it is the platform's REST API"
 
 
 @pytest.mark.parametrize(
     ("status", "said"),
     [
         (201, "DynamoGraphDeployment qwen created in namespace team"),
-        (200, "DynamoGraphDeployment qwen was created by request k1 before, and is not changed, in namespace team"),
+        (200, "DynamoGraphDeployment qwen exists unchanged (created before by request k1) in namespace team"),
     ],
 )
 async def test_a_deployment_that_was_made_before_is_not_said_to_be_created(status: int, said: str) -> None:
@@ -105,7 +105,7 @@ async def test_a_key_of_a_request_that_no_header_takes_is_named(key: str) -> Non
             api_of(Answering(b"")), "team", {}, print, remark=print, dry_run="", as_json=False, key=key
         )
     assert refused.value.code == ExitCode.USAGE
-    assert str(refused.value) == "--request: 1 to 128 printable ASCII characters without blanks are expected"
+    assert str(refused.value) == "--request: use 1 to 128 printable ASCII characters without blanks"
 
 
 async def test_a_stream_that_breaks_is_opened_again_where_it_was(
@@ -275,7 +275,7 @@ async def test_without_a_token_it_is_a_token_that_is_missing(monkeypatch: pytest
         async with Remote.open("http://127.0.0.1:9", None, None):
             pass
     assert refused.value.code == ExitCode.USAGE
-    assert str(refused.value).startswith("no token for the API: set $DYNAMO_TOKEN, or --token-file")
+    assert str(refused.value).startswith("no token for the API: set $DYNAMO_TOKEN or --token-file")
 
 
 @pytest.mark.parametrize("server", ["http://[::1", "http://localhost:99999", "localhost:8082", "http://a@127.0.0.1"])
@@ -294,7 +294,7 @@ async def test_a_file_without_a_token_is_named(content: bytes, tmp_path: Path) -
     with pytest.raises(CtlError) as refused:
         async with Remote.open("http://127.0.0.1:9", file, None):
             pass
-    assert str(refused.value) == f"{file}: no bearer token, which is one line of ASCII characters"
+    assert str(refused.value) == f"{file}: is not a bearer token, which is one line of ASCII characters"
 
 
 async def test_the_patch_for_the_repository_is_shown_where_another_tool_manages_an_object() -> None:
@@ -315,8 +315,7 @@ def test_a_manifest_in_place_of_an_intent_is_named(tmp_path: Path) -> None:
     )
     with pytest.raises(CtlError) as refused:
         deployment.intent_of(file, {})
-    assert (
-        "this is a manifest of kind DynamoGraphDeployment, and an intent (docs/dynadmin.md) is expected; kubectl apply -f "
-        in str(refused.value)
+    assert "is a manifest of kind DynamoGraphDeployment, not an intent (docs/dynadmin.md); kubectl apply -f " in str(
+        refused.value
     )
     assert f"kubectl apply -f {file}" in str(refused.value)

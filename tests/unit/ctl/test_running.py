@@ -20,11 +20,14 @@ def test_a_running_platform_is_detected_from_a_subfolder(tmp_path: Path) -> None
     below.mkdir(parents=True)
     with claimed(folder):
         assert find(below) is None
-        with pytest.raises(CtlError, match="a platform runs here already; stop it first"), claimed(folder):
+        with pytest.raises(CtlError, match="a platform already runs in this folder; stop it first"), claimed(folder):
             pass
         with announced(folder, HERE):
             assert find(below) == HERE
-            with pytest.raises(CtlError, match=f"a platform runs here already .process {HERE.pid}.;"), claimed(folder):
+            with (
+                pytest.raises(CtlError, match=f"a platform already runs in this folder .process {HERE.pid}.;"),
+                claimed(folder),
+            ):
                 pass
         assert find(below) is None
     with claimed(folder):

@@ -70,7 +70,7 @@ async def test_without_a_platform_or_an_answer_it_says_so() -> None:
     assert caught.value.code is ExitCode.FAILED
     bus = MemoryBus()
     await bus.declare(streams.STATE, streams.COMMANDS, streams.EVENTS)
-    with pytest.raises(CtlError, match="ask again with --request mine") as caught:
+    with pytest.raises(CtlError, match="repeat it with --request mine") as caught:
         await command.ask(bus, "c", replace(QUERY, timeout=0.05), REPLICAS)
     assert caught.value.code is ExitCode.UNREACHABLE
 

@@ -29,4 +29,4 @@ def test_a_replay_has_a_row_for_each_configuration() -> None:
 
 def test_a_time_without_requests_says_so() -> None:
     answer = replayed(job(0.0), lambda *_: None)
-    assert (answer.outcome, answer.message) == (JobStatus.INFEASIBLE, "no request came in this time")
+    assert (answer.outcome, answer.message) == (JobStatus.INFEASIBLE, "no request arrived in this time")

@@ -67,6 +67,6 @@ async def test_an_answer_counts_and_the_graph_goes(monkeypatch: pytest.MonkeyPat
 async def test_a_graph_that_is_not_of_a_trial_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = Kube(OTHER)
     monkeypatch.setattr(trial, "KubeClient", kube)
-    with pytest.raises(CtlError, match=r"graph dynamo-system/trial is there already.*choose another --name"):
+    with pytest.raises(CtlError, match=r"graph dynamo-system/trial exists.*choose another --name"):
         await trial.carry_out(trial.Trial(KEY, "image", "model", 5.0, webhooks=False), None, None)
     assert kube.writes == []

@@ -33,7 +33,7 @@ async def test_it_does_not_wait_for_a_caller_without_rights_to_get_them(monkeypa
     code, message = explain(refused.value)
     assert code == ExitCode.FAILED
     assert message.startswith("the cluster refuses: ")
-    assert "ask for the permission" in message
+    assert "request the permission" in message
 
 
 async def test_it_waits_for_webhooks_that_do_not_answer_yet(monkeypatch: pytest.MonkeyPatch) -> None:

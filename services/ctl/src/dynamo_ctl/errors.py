@@ -62,11 +62,17 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
         case ConfigError() | BusError():
             return ExitCode.UNREACHABLE, str(error)
         case EtcdUnavailableError():
-            return ExitCode.UNREACHABLE, f"etcd does not answer: {error}; is it running, or the machine busy?"
+            return (
+                ExitCode.UNREACHABLE,
+                f"etcd does not answer: {error}; check that it is running, and the load of the machine",
+            )
         case Unavailable():
-            return ExitCode.UNREACHABLE, f"the cluster does not answer: {error}; is it running, and --kubeconfig right?"
+            return (
+                ExitCode.UNREACHABLE,
+                f"the cluster does not answer: {error}; check that it is running, and --kubeconfig",
+            )
         case Unauthorized() | Forbidden():
-            return ExitCode.FAILED, f"the cluster refuses: {error}; log in again or ask for the permission"
+            return ExitCode.FAILED, f"the cluster refuses: {error}; log in again or request the permission"
         case KubeError():
             return ExitCode.FAILED, str(error)
         case OSError():
@@ -75,7 +81,7 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
             missing, extra = _EXTRAS[name.partition(".")[0]]
             return (
                 ExitCode.FAILED,
-                f"this needs {missing}, which are not installed here: pip install dynamo-ctl[{extra}]",
+                f"this command needs {missing}, which are not installed: pip install dynamo-ctl[{extra}]",
             )
     text = " ".join(str(error).split())
     return ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {text}; --debug shows where"
@@ -84,5 +90,7 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
 def _of_the_system(error: OSError) -> str:
     text = str(error).removeprefix(f"[Errno {error.errno}] ")
     if error.errno == errno.EADDRINUSE:
-        return f"{text}: end the process that has this port, or configure another one (docs/reference/configuration.md)"
+        return (
+            f"{text}: stop the process that uses this port, or configure another port (docs/reference/configuration.md)"
+        )
     return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else text

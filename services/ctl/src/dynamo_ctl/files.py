@@ -33,7 +33,7 @@ def read(file: Path) -> str:
                 content = opened.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise CtlError(
-                f"{title(file)}: has more than {MAX_BYTES >> 20} MiB, which no manifest has; check the file's name"
+                f"{title(file)}: has more than {MAX_BYTES >> 20} MiB, which is too large for a manifest; check the file's name"
             )
         return content.decode("utf-8")
     except OSError as error:
@@ -49,12 +49,10 @@ def document(file: Path, expected: str, otherwise: str = "") -> dict[str, Any]:
     except InvalidManifest as error:
         raise CtlError("\n".join(f"{title(file)}: {each}" for each in error.errors)) from error
     if len(parsed) != 1 or not isinstance(parsed[0], dict):
-        raise CtlError(f"{title(file)}: one object is expected: {expected}")
+        raise CtlError(f"{title(file)}: must have exactly one object: {expected}")
     obj: dict[str, Any] = parsed[0]
     if "apiVersion" in obj and "kind" in obj:
-        raise CtlError(
-            f"{title(file)}: this is a manifest of kind {obj['kind']}, and {expected} is expected{otherwise}"
-        )
+        raise CtlError(f"{title(file)}: is a manifest of kind {obj['kind']}, not {expected}{otherwise}")
     return obj
 
 
@@ -94,7 +92,7 @@ def expand(paths: Iterable[Path]) -> list[Path]:
         if path.is_dir():
             inside = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
             if not inside:
-                raise CtlError(f"{path}: holds no .yaml, .yml or .json file")
+                raise CtlError(f"{path}: has no .yaml, .yml or .json file")
             expanded += inside
         else:
             expanded.append(path)

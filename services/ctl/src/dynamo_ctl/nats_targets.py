@@ -40,7 +40,7 @@ def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Wh
     named = "nats" in settings.platform.model_fields_set
     if url is None and not named and here is None:
         raise CtlError(
-            "no NATS server known: give --nats URL or --config FILE, or call this where dynamoctl up or demo runs",
+            "no NATS server given: use --nats URL or --config FILE, or run this where dynamoctl up or demo runs",
             ExitCode.UNREACHABLE,
         )
     options = nats_options(settings.platform.nats, "dynamoctl")

@@ -88,7 +88,7 @@ class Remote:
         """
         address = _address(server)
         if address.scheme == "http" and address.hostname not in _LOCAL:
-            raise CtlError(f"--server {server}: a token goes to other machines over https alone", ExitCode.USAGE)
+            raise CtlError(f"--server {server}: tokens are sent to other machines only over https", ExitCode.USAGE)
         token = await _token(token_file, kubeconfig)
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
             yield cls(server, token, session, partial(_token, token_file, kubeconfig))
@@ -107,7 +107,7 @@ class Remote:
                 return RemoteAnswer(response.status, json.loads(content) if content else None)
         except ValueError as error:
             raise CtlError(
-                f"{self._url} answers no JSON: is it the platform's REST API?", ExitCode.UNREACHABLE
+                f"{self._url} does not answer with JSON: check that it is the platform's REST API", ExitCode.UNREACHABLE
             ) from error
 
     @asynccontextmanager
@@ -120,7 +120,8 @@ class Remote:
             if response.content_type != _STREAM:
                 # Otherwise `follow` would repeat the request without end.
                 raise CtlError(
-                    f"{self._url} answers no stream of events: is it the platform's REST API?", ExitCode.UNREACHABLE
+                    f"{self._url} does not answer with a stream of events: check that it is the platform's REST API",
+                    ExitCode.UNREACHABLE,
                 )
             yield _events(response)
 
@@ -148,7 +149,7 @@ class Remote:
             except CtlError as error:
                 if not (opened and (_passes(error) or await self._has_newer_token(error))):
                     raise
-                log.warning("interrupted; it is opened again", error=str(error))
+                log.warning("stream interrupted; reconnecting", error=str(error))
             await asyncio.sleep(spread(AGAIN_AFTER))
 
     async def _has_newer_token(self, error: CtlError) -> bool:
@@ -279,12 +280,12 @@ async def _token(file: Path | None, kubeconfig: Path | None) -> str:
     if plausible(token):
         return token
     if token or file is not None:
-        raise CtlError(f"{source}: no bearer token, which is one line of ASCII characters", ExitCode.USAGE)
+        raise CtlError(f"{source}: is not a bearer token, which is one line of ASCII characters", ExitCode.USAGE)
     try:
         credentials = (await config.load(kubeconfig)).credentials
     except ConfigError as error:
         raise CtlError(
-            f"no token for the API: set ${TOKEN}, or --token-file, or use that of a kubeconfig, but {error}",
+            f"no token for the API: set ${TOKEN} or --token-file; the kubeconfig has no token to use: {error}",
             ExitCode.USAGE,
         ) from error
     if credentials.stale():
@@ -293,7 +294,7 @@ async def _token(file: Path | None, kubeconfig: Path | None) -> str:
     if scheme != "Bearer" or not token:
         raise CtlError(
             f"the kubeconfig has no bearer token (certificates are not sent to the API): set ${TOKEN}, or --token-file, "
-            "such as of `kubectl create token NAME`",
+            "for example with the output of `kubectl create token NAME`",
             ExitCode.USAGE,
         )
     return token

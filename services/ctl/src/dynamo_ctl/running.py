@@ -58,7 +58,9 @@ def claimed(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             running = _read(lock)
             which = f" (process {running.pid})" if running is not None else ""
-            raise CtlError(f"a platform runs here already{which}; stop it first, or use another folder") from None
+            raise CtlError(
+                f"a platform already runs in this folder{which}; stop it first, or use another folder"
+            ) from None
         # A process that was killed left this file.
         (folder / NAME).unlink(missing_ok=True)
         yield

@@ -40,13 +40,11 @@ def make(names: Iterable[str] = (ALL,), without: Collection[str] = ()) -> list[S
     unknown = [name for name in asked if name not in SERVICES and name != ALL]
     if unknown:
         known = ", ".join([ALL, *SERVICES])
-        raise CtlError(f"no service is called {', '.join(unknown)}; there are {known}", ExitCode.USAGE)
+        raise CtlError(f"unknown services: {', '.join(unknown)}; use some of {known}", ExitCode.USAGE)
     absent = [name for name in SERVICES if not is_installed(name)]
     if missing := [name for name in asked if name in absent]:
         packages = ", ".join(f"dynamo-{name}" for name in missing)
-        raise CtlError(
-            f"not installed here: {packages}; the image that is built with PARTS=planner has it", ExitCode.USAGE
-        )
+        raise CtlError(f"not installed: {packages}; the image built with PARTS=planner has it", ExitCode.USAGE)
     chosen = [
         name for name in SERVICES if (ALL in asked or name in asked) and name not in without and name not in absent
     ]

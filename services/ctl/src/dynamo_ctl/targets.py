@@ -26,7 +26,7 @@ class ClusterOptions(NamedTuple):
         except ConfigError as error:
             if self.kubeconfig is not None or self.context is not None:
                 raise
-            raise CtlError(f"{error}; or call this where dynamoctl up or demo runs", ExitCode.UNREACHABLE) from error
+            raise CtlError(f"{error}; or run this where dynamoctl up or demo runs", ExitCode.UNREACHABLE) from error
 
 
 def cluster(kubeconfig: Path | None, context: str | None) -> ClusterOptions:
@@ -46,6 +46,6 @@ def asking_again() -> Callable[[KubeError], None]:
         nonlocal said
         if not said:
             said = True
-            echo_error(f"dynamoctl: the cluster does not answer: {error.message}; asking again")
+            echo_error(f"dynamoctl: the cluster does not answer: {error.message}; retrying")
 
     return say

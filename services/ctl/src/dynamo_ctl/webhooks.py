@@ -79,7 +79,7 @@ async def try_out(client: KubeClient) -> None:
         await withdraw(client)
         raise CtlError(
             f"the API server does not reach the webhooks on this machine ({error.message}); set platform.admission.url to "
-            "an https address by which it does, and server.webhook.host to an address that listens there",
+            "an https address that the API server reaches, and server.webhook.host to the address on which to listen",
             ExitCode.UNREACHABLE,
         ) from error
 

@@ -22,7 +22,9 @@ def nats_config(
     ] = None,
     group_readable: Annotated[
         bool,
-        typer.Option("--group-readable", help="Let the group of the files read them. Default: only their owner."),
+        typer.Option(
+            "--group-readable", help="Make the files readable for their group. Default: only for their owner."
+        ),
     ] = False,
     users: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these users. Default: all.")] = None,
     users_only: Annotated[
@@ -57,7 +59,7 @@ def nats_config(
 
     chosen = users.split(",") if users else list(USERS)
     if unknown := [name for name in chosen if name not in USERS]:
-        raise CtlError(f"--users: no user is called {', '.join(unknown)}; there are {', '.join(USERS)}", ExitCode.USAGE)
+        raise CtlError(f"--users: unknown users {', '.join(unknown)}; use some of {', '.join(USERS)}", ExitCode.USAGE)
     certificate, _, rest = (tls or "").partition(",")
     key, _, ca = rest.partition(",")
     if tls and not (certificate and key):

@@ -23,8 +23,8 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 def valid_namespace(name: str | None) -> str | None:
     """Callback of options. Raises BadParameter for an invalid namespace. "" and None pass: the configured namespace."""
     if name and not _NAMESPACE.fullmatch(name):
-        allowed = "up to 63 lower-case letters, digits and '-', and begins and ends with a letter or digit"
-        raise typer.BadParameter(f"{name!r} is not a valid name of a namespace, which has {allowed}")
+        allowed = "up to 63 lower-case letters, digits and '-', with a letter or digit at each end"
+        raise typer.BadParameter(f"{name!r} is not a valid name of a namespace: use {allowed}")
     return name
 
 
@@ -56,7 +56,7 @@ Context = Annotated[
 #: For commands whose answers cover the whole cluster.
 AnyNamespace = Annotated[
     str | None,
-    typer.Option("--namespace", "-n", metavar="NAME", help="Only of this namespace.", callback=valid_namespace),
+    typer.Option("--namespace", "-n", metavar="NAME", help="Only in this namespace.", callback=valid_namespace),
 ]
 #: For commands that read one cluster with the rights of the kubeconfig.
 ContextNamespace = Annotated[
@@ -65,7 +65,7 @@ ContextNamespace = Annotated[
         "--namespace",
         "-n",
         metavar="NAME",
-        help="Namespace. Default: that of the context.",
+        help="Namespace. Default: the context's namespace.",
         callback=valid_namespace,
     ),
 ]
@@ -83,7 +83,7 @@ Nats = Annotated[
     typer.Option(
         "--nats",
         metavar="URL",
-        help="NATS server. Default: that of --config, or of the platform in this folder.",
+        help="NATS server. Default: the server of --config, or of the platform in this folder.",
     ),
 ]
 Cluster = Annotated[

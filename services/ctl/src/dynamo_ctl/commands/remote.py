@@ -30,7 +30,9 @@ TokenFile = Annotated[
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace.", callback=valid_namespace)
 ]
-NO_SERVER = "which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this where dynamoctl up or demo runs"
+NO_SERVER = (
+    "no server given: use --server https://HOST or $DYNAMO_SERVER_URL, or run this where dynamoctl up or demo runs"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +82,4 @@ def refuse_with_server(**options: object) -> None:
 
     if given := [name for name, value in options.items() if value]:
         names = ", ".join(f"--{name}" for name in given)
-        raise CtlError(f"{names}: not taken with --server; leave it out", ExitCode.USAGE)
+        raise CtlError(f"{names}: not allowed with --server", ExitCode.USAGE)

@@ -7,9 +7,9 @@ import typer
 
 from dynamo_ctl.commands.parameters import Config, valid_namespace
 
-NOTE = "# What {source} becomes. Owner references are left out: they need the uid of an owner that exists."
-NOTHING = "{source}: has no DynamoGraphDeployment and no DynamoComponentDeployment, so nothing is rendered of it"
-CONVERT = "; dynamoctl convert makes graphs of its manifests, which are of the kinds before them"
+NOTE = "# Objects of {source}, without owner references: these need the uid of an existing owner."
+NOTHING = "{source}: has no DynamoGraphDeployment and no DynamoComponentDeployment, so there is nothing to render"
+CONVERT = "; dynamoctl convert turns its manifests of earlier kinds into graphs"
 
 
 def render(

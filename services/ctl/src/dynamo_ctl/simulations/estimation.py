@@ -80,7 +80,7 @@ class Estimation:
         name = config_map_of(graph)
         if not name:
             raise NotSimulated(
-                f"this graph is not planned by the planner service: annotation {PLANNER_CONFIG} names no ConfigMap with "
+                f"the planner service does not plan this graph: annotation {PLANNER_CONFIG} does not name a ConfigMap with "
                 "a PlannerConfig"
             )
         return name, profile_data_name(name)

@@ -51,7 +51,7 @@ async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -
         raise NotSimulated(str(error)) from error
     answer = await simulations.computed(job, lambda _, __: None)
     if answer.outcome is not JobStatus.FEASIBLE:
-        raise NotSimulated(f"the replay gave nothing: {answer.message[:500]}")
+        raise NotSimulated(f"the replay has no result: {answer.message[:500]}")
     current, changed = ({**row, "config": _shown(config)} for row, config in zip(answer.points, configs, strict=True))
     return {
         "current": current,
@@ -62,8 +62,8 @@ async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -
             "begins with the replicas that the first decision shows"
             if asked.replicas
             else "begins with the fewest replicas",
-            "the cluster has GPUs enough; engines batch up to 8,192 prompt tokens and 1,024 sequences",
-            "each run is judged by its own times",
+            "the cluster has enough GPUs; engines batch up to 8,192 prompt tokens and 1,024 sequences",
+            "each run is judged by its own SLA",
             *remarks,
         ],
     }
@@ -76,7 +76,7 @@ async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph
     engines = plan.config.aic_interpolation
     missing = (
         "there is no profile of this graph's engines: neither a ConfigMap with prefill_raw_data.json and "
-        "decode_raw_data.json, nor aic_interpolation in its PlannerConfig; a deployment request with a planner makes both"
+        "decode_raw_data.json, nor aic_interpolation in its PlannerConfig; a deployment request with a planner creates both"
     )
     if engines is None:
         raise NotSimulated(missing)
@@ -90,17 +90,17 @@ async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph
     profile = Profile()
     for name, arrays in answer.curves.items():
         profile = profile.joined(from_arrays(arrays, name))
-    return profile, "simulated by AI Configurator, as aic_interpolation says"
+    return profile, "simulated by AI Configurator with the values of aic_interpolation"
 
 
 def _startup(asked: ReplayCase) -> tuple[float, str]:
     if asked.startup is not None:
-        return asked.startup, f"a new replica takes {asked.startup:g} s to serve, as it was sent"
+        return asked.startup, f"a new replica takes {asked.startup:g} s to serve, as requested"
     times = StartupTimes()
     times.learn(asked.pods)
     if times.seconds is not None:
         return times.seconds, f"a new replica takes {times.seconds:g} s to serve, the median of the graph's pods"
-    return STARTUP, f"a new replica takes {STARTUP:g} s to serve: no start of a pod is known"
+    return STARTUP, f"a new replica takes {STARTUP:g} s to serve: no pod start was observed"
 
 
 def _shown(config: Mapping[str, Any]) -> dict[str, Any]:

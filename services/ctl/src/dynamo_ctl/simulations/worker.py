@@ -21,7 +21,7 @@ def replayed(given: dict[str, Any], report: child.Report) -> JobResult:
 
     rows = replay(Replays(**given), report)
     if not rows:
-        return JobResult(outcome=JobStatus.INFEASIBLE, message="no request came in this time")
+        return JobResult(outcome=JobStatus.INFEASIBLE, message="no request arrived in this time")
     return JobResult(outcome=JobStatus.FEASIBLE, points=rows)
 
 

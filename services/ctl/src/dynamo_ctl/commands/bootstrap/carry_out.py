@@ -51,7 +51,7 @@ async def _write(client: KubeClient, namespace: str, desired: NamespaceCredentia
         return "created"
     if not is_created_here(step.observed):
         raise CtlError(
-            f"Secret {step.name} exists, was not created by this command and does not have what is needed: complete it, "
+            f"Secret {step.name} exists, was not created by this command and does not have the required content: complete it, "
             "delete it, or name another Secret"
         )
     # The patch applies only to the version that was read: two runs at once do not overwrite each other.

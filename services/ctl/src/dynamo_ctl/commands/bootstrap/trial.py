@@ -103,7 +103,7 @@ async def _made(kube: KubeClient, trial: Trial) -> str:
         desired["metadata"]["uid"] = there["metadata"]["uid"]
         made = await kube.apply(DYNAMO_GRAPH_DEPLOYMENTS, desired)
     else:
-        raise CtlError(f"graph {trial.key} is there already, and is not of a trial: choose another --name")
+        raise CtlError(f"graph {trial.key} exists and was not created by a trial: choose another --name")
     return str(made["metadata"]["uid"])
 
 

@@ -27,7 +27,7 @@ def chat(
     from dynamo_ctl.commands.chat import conversation  # noqa: PLC0415 - quick help
 
     if message is not None and not message.strip():
-        raise typer.BadParameter("it is empty; write a message, or leave it out to type several", param_hint="MESSAGE")
+        raise typer.BadParameter("must not be empty; write a message, or omit it to type several", param_hint="MESSAGE")
 
     api.run(
         lambda remote: conversation.chat(

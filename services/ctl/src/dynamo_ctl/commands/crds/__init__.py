@@ -45,11 +45,11 @@ def crds(
     if install and check:
         raise typer.BadParameter("--install and --check exclude each other: check first, then install")
     if wait and not install:
-        raise typer.BadParameter("--wait is for --install: add it, or leave it out")
+        raise typer.BadParameter("--wait requires --install: add --install, or remove --wait")
     if (files or files_only) and not check:
-        raise typer.BadParameter("files are for --check: add it, or leave them out")
+        raise typer.BadParameter("FILE and --files-only require --check: add --check, or remove them")
     if files_only and not files:
-        raise typer.BadParameter("--files-only needs a file: name one, or leave it out to check a cluster")
+        raise typer.BadParameter("--files-only requires a file: name one, or remove --files-only to check a cluster")
     if check:
         _check(files or [], kubeconfig, context, files_only=files_only)
         return

@@ -12,7 +12,7 @@ LATER: dict[str, str] = {
     "dynamoSidecar": "run the Dynamo runtime in main, or in an init container runtime with restartPolicy: Always",
     "gpuMemoryService.extraClientPods": "remove it: only pods of the component use the GPU memory service, as with the operator",
 }
-OTHERS = "nothing here says the same: remove it, or leave this object to the operator"
+OTHERS = "this platform has no equivalent: remove it, or leave this object to the operator"
 
 
 def what_to_do(field: Location, moved: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.files import NotUsable
 from dynamo_ctl.targets import ClusterOptions
 
-_NO_MANIFEST = "not a manifest: that is an object with apiVersion and kind; leave it out"
+_NO_MANIFEST = "not a manifest, which is an object with apiVersion and kind; remove it"
 _KINDS = {definition.kind: definition for definition in DEFINITIONS}
 
 
@@ -84,13 +84,13 @@ def _of_manifest(obj: dict[str, Any]) -> Iterator[str]:
     kind, version = obj["kind"], obj["apiVersion"].partition("/")[2]
     definition = _KINDS.get(kind)
     if definition is None:
-        yield f"{kind}: this platform has no such kind: leave its objects to the operator, or out"
+        yield f"{kind}: this platform does not have this kind: leave its objects to the operator, or remove them"
         return
     known = [each.resource for each in definition.versions]
     resource = next((each for each in known if each.version == version), None)
     if resource is None:
         versions = ", ".join(each.version for each in known)
-        yield f"{kind}: this platform has no version {version} of it: write one of {versions}"
+        yield f"{kind}: this platform does not have version {version}: use one of {versions}"
     else:
         yield from of_object(obj, resource)
 
@@ -112,8 +112,8 @@ async def _all(client: KubeClient, resource: Resource) -> list[KubeObject]:
         return []
     except KubeError as error:
         raise CtlError(
-            f"{resource.plural} cannot be read in {resource.version}: {error}; the operator converts them: check before "
-            "you stop it, with rights to list them in all namespaces",
+            f"{resource.plural} cannot be read in {resource.version}: {error}; the operator converts these objects: run the "
+            "check before you stop the operator, with rights to list the objects in all namespaces",
             ExitCode.UNREACHABLE,
         ) from error
     return [each for each in objects if not _is_controlled(each)]

@@ -68,7 +68,7 @@ def empty(state: Path) -> None:
     is_own = (state / MARKER).exists() or (state / "kubernetes" / "pki").is_dir()
     if state.exists() and not is_own and any(state.iterdir()):
         raise CtlError(
-            f"{state} has files that are not of a demonstration; move them, or name another folder with --dir"
+            f"{state} has files that dynamoctl demo did not create; move them, or name another folder with --dir"
         )
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir()

@@ -60,7 +60,7 @@ def deploy(
         lambda remote: deployment.deploy(
             remote, namespace, sent, echo, remark=echo_error, dry_run=mode, as_json=as_json, key=key
         ),
-        otherwise="; --dry-run client needs none",
+        otherwise="; --dry-run client needs no server",
     )
 
 

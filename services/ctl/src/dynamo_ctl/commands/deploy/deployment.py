@@ -22,7 +22,7 @@ _LONGEST_KEY = 128
 
 def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     """The intent of a file, overridden by options. Raises CtlError if the file has no intent."""
-    hint = f"; kubectl apply -f {file} creates what a manifest describes"
+    hint = f"; kubectl apply -f {file} applies manifests"
     intent = {} if file is None else files.document(file, "an intent (docs/dynadmin.md)", hint)
     return _merged(intent, given)
 
@@ -40,9 +40,7 @@ async def deploy(
 ) -> None:
     """Deploy over the API, or let the API server check it. Prints only the result; `remark` gets warnings."""
     if not (key.isascii() and key.isprintable() and " " not in key and len(key) <= _LONGEST_KEY):
-        raise CtlError(
-            f"--request: 1 to {_LONGEST_KEY} printable ASCII characters without blanks are expected", ExitCode.USAGE
-        )
+        raise CtlError(f"--request: use 1 to {_LONGEST_KEY} printable ASCII characters without blanks", ExitCode.USAGE)
     headers = {"Idempotency_Key": key} if key else {}
     status, answer = await remote.answer("POST", path_of(namespace, "deploy", dryRun=dry_run), sent, **headers)
     if as_json:
@@ -61,7 +59,7 @@ async def deploy(
         out(answer["yaml"].rstrip())
         return
     stored = answer["object"]
-    done = "created" if status == _CREATED else f"was created by request {key} before, and is not changed,"
+    done = "created" if status == _CREATED else f"exists unchanged (created before by request {key})"
     out(f"{stored['kind']} {stored['metadata']['name']} {done} in namespace {namespace}")
 
 

@@ -27,7 +27,7 @@ GpusPerNode = Annotated[
     typer.Option(
         "--gpus-per-node",
         metavar="N",
-        help="GPUs of a node: a larger replica spans several nodes. Default with an objective: as in the cluster.",
+        help="GPUs of a node: a larger replica spans several nodes. Default with an objective: the cluster's value.",
     ),
 ]
 Sku = Annotated[str | None, typer.Option("--gpu", metavar="KIND", help="Kind of GPU, such as h100_sxm.")]

@@ -20,7 +20,9 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="DynamoGraphDeployment
 
 def _drawable(file: Path | None) -> Path | None:
     if file is not None and file.suffix.lower() not in (".png", ".html"):
-        raise typer.BadParameter(f"{str(file)!r} is not an image or page, whose name ends in .png or .html")
+        raise typer.BadParameter(
+            f"{str(file)!r} is not the name of an image or page: use a name that ends in .png or .html"
+        )
     return file
 
 

@@ -30,7 +30,10 @@ def terminal(drawn: Drawn, width: int) -> list[str]:
     if known:
         lines += [*_canvas(known, width), ""]
     else:
-        lines += ["no figures are known: the configuration is chosen by memory alone, or was measured elsewhere", ""]
+        lines += [
+            "no figures are available: the configuration was chosen by GPU memory only, or measured elsewhere",
+            "",
+        ]
     return [*lines, *table(drawn.points)]
 
 
@@ -119,7 +122,7 @@ def _png(drawn: Drawn, file: Path) -> None:
     axes.set(xlabel=_X_TITLE, ylabel=_Y_TITLE, ylim=(0, None))
     axes.set_xlim(left=0)
     axes.grid(visible=True, alpha=0.3)
-    axes.text(0.99, 0.98, "star: selected; round: disagg; square: agg; faint: misses the times", transform=axes.transAxes,
+    axes.text(0.99, 0.98, "star: selected; round: disagg; square: agg; faint: misses the SLA", transform=axes.transAxes,
               ha="right", va="top", fontsize=8)  # fmt: skip
     figure.savefig(file, dpi=120)
 

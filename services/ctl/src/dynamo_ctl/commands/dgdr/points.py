@@ -49,8 +49,8 @@ async def apply(
         existing = await get_if_present(client, DYNAMO_GRAPH_DEPLOYMENTS, key)
         if existing is not None and not is_made_for(existing, request):
             raise CtlError(
-                f"DynamoGraphDeployment {key.name} exists, and was not made for this request: delete it, or name the graph "
-                "otherwise with spec.overrides.dgd.metadata.name in a new request"
+                f"DynamoGraphDeployment {key.name} exists, and was not created for this request: delete it, or choose "
+                "another name with spec.overrides.dgd.metadata.name in a new request"
             )
         if existing is None:
             try:
@@ -80,9 +80,11 @@ async def _planner_words(client: KubeClient, graph: KubeObject, number: int | No
     if config is None:
         return []
     if await get_if_present(client, CONFIG_MAPS, ObjectKey(graph["metadata"]["namespace"], config)) is None:
-        return [f"note: it names the PlannerConfig in ConfigMap {config}, which is not there; nothing scales it"]
+        return [
+            f"note: the graph's PlannerConfig is in ConfigMap {config}, which does not exist: no planner scales the graph"
+        ]
     if number is not None and number > 1:
-        return [f"note: the profile in ConfigMap {config} is that of the selected graph's engines, point 1"]
+        return [f"note: the profile in ConfigMap {config} describes the engines of the selected graph, point 1"]
     return []
 
 
@@ -101,9 +103,7 @@ def _results(request: KubeObject) -> KubeObject:
         name, phase = request["metadata"]["name"], status.get("phase") or "Pending"
         if phase == "Failed":
             failed = find(status.get("conditions") or (), "Succeeded") or {}
-            raise CtlError(
-                f"request {name} failed: {failed.get('message') or f'kubectl describe dgdr {name} says why'}"
-            )
+            raise CtlError(f"request {name} failed: {failed.get('message') or f'see kubectl describe dgdr {name}'}")
         raise CtlError(
             f"request {name} has no result yet; its phase is {phase}; kubectl get dgdr {name} -w shows when it is Ready"
         )
@@ -123,7 +123,7 @@ def _graph(request: KubeObject, number: int | None) -> KubeObject:
     points = _points(request)
     if number > len(points):
         raise CtlError(
-            f"--point {number}: there are {len(points)}; see dynamoctl dgdr plot {request['metadata']['name']}"
+            f"--point {number}: the result has {len(points)} points; see dynamoctl dgdr plot {request['metadata']['name']}"
         )
     config: KubeObject = points[number - 1]["config"]
     return config

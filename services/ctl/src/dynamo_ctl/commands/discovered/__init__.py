@@ -13,7 +13,7 @@ class DiscoveredQuery:
     """Which workers or models to show, and how."""
 
     namespace: AnyNamespace = None
-    graph: Annotated[str | None, typer.Option("--graph", "-g", metavar="NAME", help="Only of this graph.")] = None
+    graph: Annotated[str | None, typer.Option("--graph", "-g", metavar="NAME", help="Only those of this graph.")] = None
     output: Annotated[Output, typer.Option("--output", "-o", help="Output format: for people or for programs.")] = (
         Output.TABLE
     )

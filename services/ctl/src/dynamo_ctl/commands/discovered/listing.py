@@ -36,10 +36,10 @@ async def show(what: str, query: DiscoveredQuery, where: Where, out: Print) -> N
 async def lines(what: str, query: DiscoveredQuery, bus: Bus, cluster: str) -> list[str]:
     """The lines to print. Raises CtlError if model-discovery does not publish these views."""
     if not await stands(bus, STATE):
-        raise CtlError("nothing is published there: the platform has never run with this NATS")
+        raise CtlError("this NATS server has no published objects: the platform has never run with it")
     objects, published = await _read(what, query, bus, cluster)
     if not published and not objects:
-        raise CtlError(f"{what} are not published: does model-discovery run, for cluster {cluster!r}?")
+        raise CtlError(f"{what} are not published: check that model-discovery runs, for cluster {cluster!r}")
     if query.output is not Output.TABLE:
         return [encoded(object_list(objects), query.output)]
     if not objects:

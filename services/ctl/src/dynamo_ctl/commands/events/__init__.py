@@ -63,7 +63,7 @@ def events(
     if api.server:
         refuse_with_server(type=query.types, nats=bus.nats, cluster=bus.cluster)
         if not query.name:
-            raise CtlError("with --server name an object: --kind dgd --name NAME", ExitCode.USAGE)
+            raise CtlError("--server requires an object: --kind dgd --name NAME", ExitCode.USAGE)
         where = query.namespace or "default", query.kind or "dgd", query.name
         api.run(
             lambda remote: by_api.events(remote, *where, echo, since=age, follow=query.follow, as_json=as_json),

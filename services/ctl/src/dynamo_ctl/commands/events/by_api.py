@@ -27,7 +27,7 @@ async def events(
 ) -> None:
     """Print the events of an object and of all objects that it owns, oldest first."""
     if (collection := COLLECTIONS.get(short_name(kind))) is None:
-        raise CtlError(f"--kind {kind}: with --server one of {', '.join(COLLECTIONS)}", ExitCode.USAGE)
+        raise CtlError(f"--kind {kind}: with --server, use one of {', '.join(COLLECTIONS)}", ExitCode.USAGE)
     earliest = datetime.now(UTC) - since if since is not None else None
 
     def show(event: dict[str, Any]) -> None:

@@ -121,7 +121,7 @@ def _kind(name: str) -> str:
     if token in known:
         return token
     names = ", ".join(sorted(map(short_name, known)))
-    raise CtlError(f"--kind {name}: no event is about this kind; there are {names}", ExitCode.USAGE)
+    raise CtlError(f"--kind {name}: this kind has no events; use one of {names}", ExitCode.USAGE)
 
 
 def _event(type_: str, kind: str | None) -> tuple[str | None, str | None]:
@@ -132,4 +132,4 @@ def _event(type_: str, kind: str | None) -> tuple[str | None, str | None]:
             return kind or spec.kind, spec.event
     if type_ in known:
         return kind, type_
-    raise CtlError(f"--type {type_}: no such event; there are {', '.join(known)}", ExitCode.USAGE)
+    raise CtlError(f"--type {type_}: unknown event; use one of {', '.join(known)}", ExitCode.USAGE)

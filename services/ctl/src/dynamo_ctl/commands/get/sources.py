@@ -68,7 +68,7 @@ class OfCluster:
             return []
         except NotServed as error:
             raise CtlError(
-                f"the cluster does not know {resource.kind}; run dynamoctl up, or dynamoctl crds --install",
+                f"the cluster does not serve {resource.kind}; run dynamoctl up, or dynamoctl crds --install",
                 ExitCode.FAILED,
             ) from error
 

@@ -39,7 +39,7 @@ class ReplayRequest:
     trace: Annotated[
         str,
         typer.Option(
-            "--trace", metavar="TRACE", help=f"Mooncake JSONL file, or requests by chance: {TRACES} (requests/s, s)."
+            "--trace", metavar="TRACE", help=f"Mooncake JSONL file, or random requests: {TRACES} (requests/s, s)."
         ),
     ]
     policies: Annotated[
@@ -60,7 +60,7 @@ class ReplayRequest:
     ] = None
     isl: Annotated[int, typer.Option(min=1, metavar="N", help="Input tokens of generated requests.")] = 3000
     osl: Annotated[int, typer.Option(min=1, metavar="N", help="Output tokens of generated requests.")] = 300
-    seed: Annotated[int, typer.Option(metavar="N", help="Of generated requests.")] = 0
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed of generated requests.")] = 0
     max_batched_tokens: Annotated[
         int, typer.Option(min=1, metavar="N", help="Prompt tokens of an iteration (max_num_batched_tokens).")
     ] = 8192

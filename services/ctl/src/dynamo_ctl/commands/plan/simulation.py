@@ -82,7 +82,7 @@ def _headline(asked: ReplayRequest, config: PlannerConfig, outcome: ReplayOutcom
 
 
 def _config(file: Path, remark: Callable[[str], None]) -> PlannerConfig:
-    written = files.document(file, "a PlannerConfig", ": of a ConfigMap, the text of its key planner_config.json")
+    written = files.document(file, "a PlannerConfig", ": in a ConfigMap, the text of its key planner_config.json")
     problems = checking.errors(PlannerConfig, written)
     if problems:
         raise CtlError("\n".join(f"{files.title(file)}: {each.path}: {each.message}" for each in problems))
@@ -90,9 +90,7 @@ def _config(file: Path, remark: Callable[[str], None]) -> PlannerConfig:
         remark(f"{files.title(file)}: {each.path}: {each.message}")
     config = PlannerConfig.model_validate(written)
     if config.power_limit is not None:
-        remark(
-            f"{files.title(file)}: total_gpu_power_limit: not replayed; what GPUs may draw is written in the graph alone"
-        )
+        remark(f"{files.title(file)}: total_gpu_power_limit: not replayed; only the graph has the power limits of GPUs")
     return config
 
 
@@ -157,7 +155,7 @@ def _requests(asked: ReplayRequest) -> tuple[list[TraceRequest], float | None]:
         raise CtlError(f"--trace {asked.trace}: write {form}, with numbers above 0", ExitCode.USAGE) from error
     if not made:
         raise CtlError(
-            f"--trace {asked.trace}: has no request; higher rates or a longer --duration give some", ExitCode.USAGE
+            f"--trace {asked.trace}: has no requests; use higher rates or a longer --duration", ExitCode.USAGE
         )
     return made, asked.duration or (None if kind == "ladder" else GENERATED_SECONDS)
 

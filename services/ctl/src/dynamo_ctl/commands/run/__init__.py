@@ -17,7 +17,7 @@ def run(
         list[str],
         typer.Argument(
             metavar="all|NAME",
-            help=f"Services: {', '.join(services.SERVICES)}; `all` runs every one in this process.",
+            help=f"Services: {', '.join(services.SERVICES)}; `all` runs all of them in this process.",
             autocompletion=_names,
         ),
     ],

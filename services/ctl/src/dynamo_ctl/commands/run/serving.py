@@ -18,8 +18,8 @@ async def serve(chosen: Sequence[Service], settings: Settings) -> None:
     """
     if not webhooks.named(settings) and any(service.name == services.ADMISSION for service in chosen):
         raise CtlError(
-            "admission: where does the API server find it? Set server.webhook.serviceName to its Service, or "
-            "platform.admission.url; to run without it, name the services to run",
+            "admission: the API server needs an address to call: set server.webhook.serviceName to the Service, or "
+            "platform.admission.url; to run without admission, name the services to run",
             ExitCode.USAGE,
         )
     async with running(chosen, settings) as platform:

@@ -59,18 +59,22 @@ async def ask(
     request = query.request or uuid.uuid4().hex
     try:
         if not await stands(bus, STATE):
-            raise CtlError("the platform has never run at this NATS server; --nats or --config may name another")
+            raise CtlError(
+                "the platform has never run with this NATS server; choose another one with --nats or --config"
+            )
         return await CommandSender(bus, cluster).ask(
             "scaler", "scale", query.namespace, data, request=request, timeout=query.timeout
         )
     except TimeoutError:
         raise CtlError(
-            f"no answer within {query.timeout:g} s: is the scaler running, and the cluster called {cluster}? "
-            f"The command stays; ask again with --request {request}, and it is not done twice",
+            f"no answer within {query.timeout:g} s: check that the scaler runs, and that the cluster is {cluster}. "
+            f"The command stays queued; repeat it with --request {request}: it runs only once",
             ExitCode.UNREACHABLE,
         ) from None
     except BusUnavailableError as error:
-        raise CtlError(f"NATS went away: {error}; ask again with --request {request}", ExitCode.UNREACHABLE) from error
+        raise CtlError(
+            f"NATS no longer answers: {error}; repeat the command with --request {request}", ExitCode.UNREACHABLE
+        ) from error
 
 
 def _user() -> str:

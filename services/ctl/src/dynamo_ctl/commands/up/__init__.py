@@ -25,7 +25,7 @@ def up(
     in one process. In this folder and the folders below it, `dynamoctl get` and `dynamoctl events` find this platform.
     """
     if local and (kubeconfig or context):
-        raise CtlError("--local brings its own cluster: leave --kubeconfig and --context out", ExitCode.USAGE)
+        raise CtlError("--local starts its own cluster: remove --kubeconfig and --context", ExitCode.USAGE)
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.up import platform, servers  # noqa: PLC0415
     from dynamo_ctl.printing import console  # noqa: PLC0415

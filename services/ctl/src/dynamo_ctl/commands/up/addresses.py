@@ -4,7 +4,7 @@ from dynamo_shared.runtime import Settings
 
 from dynamo_ctl.webhooks import LOOPBACK
 
-NO_ADMISSION = "is not run: this cluster cannot call this machine; platform.admission.url would say how"
+NO_ADMISSION = "is not running: set platform.admission.url to an address of this machine that the cluster can call"
 
 
 def where_it_answers(settings: Settings, cluster: str, health_port: int, metrics_port: int) -> list[tuple[str, str]]:
