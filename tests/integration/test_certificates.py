@@ -118,9 +118,9 @@ async def test_what_the_reference_made_goes_on_being_used(kube: KubeClient, name
 @pytest.mark.parametrize(
     ("metadata", "data", "message"),
     [
-        ({"annotations": {"cert-manager.io/certificate-name": "webhook"}}, {}, "is filled by cert-manager: set server"),
-        ({}, {"tls.crt": b"user's", "tls.key": b"user's"}, "holds a certificate that was not made here"),
-        ({}, {"ca.crt": b"user's"}, "holds a certificate that was not made here"),
+        ({"annotations": {"cert-manager.io/certificate-name": "webhook"}}, {}, "cert-manager writes .*: set server"),
+        ({}, {"tls.crt": b"user's", "tls.key": b"user's"}, "has a certificate that this service did not create"),
+        ({}, {"ca.crt": b"user's"}, "has a certificate that this service did not create"),
     ],
 )
 async def test_a_secret_of_another_owner_is_left_alone(

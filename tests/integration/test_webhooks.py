@@ -140,7 +140,7 @@ async def test_what_someone_removes_or_changes_is_set_right(plane, kube):
                 return await repaired()
             return False
 
-        await eventually(read, "registration set right")
+        await eventually(read, "registration repaired")
         assert await figure(admission, "dynamo_admission_registration_repairs_total") == 3
 
 

@@ -179,7 +179,7 @@ def test_what_is_not_there_yet_is_waited_for_or_not(there):
     assert (immediate.refusal, immediate.patch, immediate.skipped) == (None, (), True)
     waiting = answer(of_job(checkpoint_startup_policy="WaitForCheckpoint"), *there)
     assert waiting.refusal is not None
-    assert waiting.refusal.message.startswith("waits for its checkpoint: ")
+    assert waiting.refusal.message.startswith("the pod waits for its checkpoint: ")
 
 
 UNUSABLE = {
@@ -203,7 +203,7 @@ def test_what_is_in_the_way_of_a_restore_stops_only_pods_that_wait():
     immediate = answer(of_job(profiled), job(), snapshot(owner=OWNER))
     assert (immediate.refusal, immediate.patch, immediate.skipped) == (None, (), True)
     (warning,) = immediate.warnings
-    assert warning.startswith("starts without its checkpoint: container main has another seccompProfile")
+    assert warning.startswith("the pod starts without its checkpoint: container main has another seccompProfile")
     waiting = answer(of_job(profiled, checkpoint_startup_policy="WaitForCheckpoint"), job(), snapshot(owner=OWNER))
     assert waiting.refusal is not None
 
@@ -280,26 +280,26 @@ def without(about: KubeObject, label: str) -> KubeObject:
 
 SHELL = {"name": "main", "command": ["/bin/sh", "-c"], "args": ["python3 -m dynamo.vllm"]}
 REFUSED = {
-    "another pod": (without(of_job(), "nvidia.com/dynamo-component"), "not those of a pod of a component"),
-    "no source": (pod(restore_source_kind="SnapshotJob"), "not those of a pod of a component"),
+    "another pod": (without(of_job(), "nvidia.com/dynamo-component"), "do not match a pod of a component"),
+    "no source": (pod(restore_source_kind="SnapshotJob"), "do not match a pod of a component"),
     "kind": (pod(checkpoint_name="snap", restore_source_kind="Secret"), "neither SnapshotJob nor PodSnapshot"),
-    "recreated": (named(restore_snapshot_uid="old"), "is not the one that the pod's template was made for"),
+    "recreated": (named(restore_snapshot_uid="old"), "is not the one for which the pod's template was created"),
     "other content": (named(restore_snapshot_content="old"), "is bound to another PodSnapshotContent"),
     "path": (
         pod(checkpoint_name="../podsnapshots/snap", restore_source_kind="PodSnapshot"),
-        "is not the name of an object",
+        "is not a valid object name",
     ),
     "hash": (named(restore_snapshot_compatibility_hash="1" * 64), "differs from this component's"),
-    "shell": (named(SHELL), "container main must start its engine by python3 -m dynamo.<engine>"),
-    "targets": (named(restore_target_containers="main,main"), "must name its containers, each once"),
-    "no target": (named(restore_target_containers="gone"), "it has no container gone to restore"),
+    "shell": (named(SHELL), "container main must start its engine with python3 -m dynamo.<engine>"),
+    "targets": (named(restore_target_containers="main,main"), "must name containers of the pod, each once"),
+    "no target": (named(restore_target_containers="gone"), "the pod has no container gone to restore"),
     "mount": (
         named({"name": "main", **VLLM, "volumeMounts": [{"name": "x", "mountPath": "/snapshot-control"}]}),
-        "a mount at /snapshot-control of container main is in the way",
+        "a mount at /snapshot-control of container main conflicts",
     ),
     "variable": (
         named({"name": "main", **VLLM, "env": [{"name": "SNAPSHOT_RESTORE_STANDBY", "value": "0"}]}),
-        "variable SNAPSHOT_RESTORE_STANDBY of container main is in the way",
+        "variable SNAPSHOT_RESTORE_STANDBY of container main conflicts",
     ),
     "seccomp": (
         named({"name": "main", **VLLM, "securityContext": {"seccompProfile": {"type": "Unconfined"}}}),
@@ -319,7 +319,7 @@ def test_what_cannot_be_restored_is_refused(about, message):
     ("there", "message"),
     [
         ((snapshot(ready=False),), "PodSnapshot snap is not ready"),
-        ((), "PodSnapshot snap is not the one that the pod's template was made for"),
+        ((), "PodSnapshot snap is not the one for which the pod's template was created"),
         ((snapshot(owner=OWNER, checkpoint_deletion_policy="Retain"),), "retained, and is for no other graph"),
         ((snapshot(snapshot_compatibility_version="v1"),), "has no annotation"),
         ((snapshot(snapshot_gms_mode="IntraPod"),), "GPU memory service"),
@@ -362,7 +362,7 @@ def test_what_a_job_names_is_asked_for_by_names_alone(name):
     named_so = {**job(), "status": {**job()["status"], "podSnapshotName": name}}
     verdict = answer(of_job(checkpoint_startup_policy="WaitForCheckpoint"), named_so, snapshot(owner=OWNER))
     assert verdict.refusal is not None
-    assert "the PodSnapshot of SnapshotJob job is gone" in verdict.refusal.message
+    assert "the PodSnapshot of SnapshotJob job no longer exists" in verdict.refusal.message
 
 
 def test_the_name_of_a_captured_container_is_one():

@@ -114,7 +114,7 @@ def test_what_was_wrong_before_may_stay_and_is_warned_of():
     assert ask(new, old).refusal is None
     warning, *_ = ask(new, old, Webhook.VALIDATE).warnings
     assert warning.startswith("spec.backendFramework: 'vlm' is not allowed")
-    assert warning.endswith("(as it was stored before)")
+    assert warning.endswith("(in the stored object)")
 
 
 def test_what_is_wrong_again_is_refused_alone():
@@ -162,7 +162,7 @@ def test_what_was_wrong_before_may_move_within_its_list():
     pod["containers"].insert(0, {"name": "new", "image": "other:1"})
     pod["tolerations"].insert(0, {"operator": "Exists"})
     assert ask(new, old).refusal is None
-    assert sum("as it was stored before" in each for each in ask(new, old, Webhook.VALIDATE).warnings) == 2
+    assert sum("in the stored object" in each for each in ask(new, old, Webhook.VALIDATE).warnings) == 2
 
     pod["containers"][0].pop("image")
     assert refused(ask(new, old)).startswith("spec.components[0].podTemplate.spec.containers[0].image: required")
@@ -264,14 +264,14 @@ def keeping(version: str, kept: Any) -> dict[str, Any]:
         (
             "v1beta1",
             {"fields": [[["spec", "services", "Other"], {"replicas": "many"}], [["spec", "pvcs"], "none"]]},
-            'metadata.annotations["nvidia.com/preserved-fields"]: makes an object of v1alpha1 that is not valid: '
-            "spec.pvcs: must be a list, not 'none'; leave the annotation out",
+            'metadata.annotations["nvidia.com/preserved-fields"]: gives an invalid v1alpha1 object: '
+            "spec.pvcs: must be a list, not 'none'; remove the annotation",
         ),
         (
             "v1alpha1",
             {"components": {"Frontend": [[["experimental"], "x"]]}},
-            'metadata.annotations["nvidia.com/preserved-fields"]: makes an object of v1beta1 that is not valid: '
-            "spec.components[0].experimental: must be an object, not 'x'; leave the annotation out",
+            'metadata.annotations["nvidia.com/preserved-fields"]: gives an invalid v1beta1 object: '
+            "spec.components[0].experimental: must be an object, not 'x'; remove the annotation",
         ),
     ],
 )
@@ -298,7 +298,7 @@ def test_what_the_operator_kept_for_the_other_version_is_valid_there() -> None:
     crafted = graph("v1beta1")
     text = json.dumps({"version": 1, "spec": {"services": {"Frontend": {"ingress": "none"}}}})
     crafted["metadata"]["annotations"] = {"nvidia.com/dgd-spec": text}
-    said = 'metadata.annotations["nvidia.com/dgd-spec"]: makes an object of v1alpha1 that is not valid: spec.services.Frontend'
+    said = 'metadata.annotations["nvidia.com/dgd-spec"]: gives an invalid v1alpha1 object: spec.services.Frontend'
     assert said in refused(ask(crafted))
     assert ask({**crafted, "metadata": {**crafted["metadata"], "labels": {"a": "b"}}}, crafted).refusal is None
 

@@ -118,7 +118,7 @@ def test_credentials_of_a_registry_with_tls_go_nowhere_without(monkeypatch: pyte
 
     monkeypatch.setattr(fetch, "_get", get)
     source = ArchiveSource("oci://registry.test", "a", "1", "user", "secret")
-    with pytest.raises(FetchError, match="no realm for tokens with https://: Bearer realm="):
+    with pytest.raises(FetchError, match="does not name a realm for tokens with https://: Bearer realm="):
         find(source, LIMIT, 60.0)
     assert len(asked) == 1
 

@@ -56,7 +56,7 @@ def test_a_build_that_says_no_valid_digest_failed_and_is_not_made_again(digest: 
         (
             ended("build", "digest=\nERROR: failed to resolve source metadata for docker.io/x", 1),
             "PullFailed",
-            "cannot pull what the Dockerfile begins FROM",
+            "cannot pull the FROM image of the Dockerfile",
         ),
         (
             ended("build", "digest=\n[rootlesskit:parent] error: failed to start the child", 1),

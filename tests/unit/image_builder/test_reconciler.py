@@ -130,7 +130,7 @@ async def test_a_request_becomes_a_job_and_then_has_its_image() -> None:
     assert stage.store.asked == 1
     assert stage.announced.lines == [
         f"Normal ImageBuilding Build: Job {build().job} in namespace dynamo-builds builds the image",
-        f"Normal ImageReady Build: the image is pushed, as {DIGEST}",
+        f"Normal ImageReady Build: the image is pushed as {DIGEST}",
     ]
     assert stage.announced.events == ["building", "ready"]
     assert [fact.identity for fact in stage.announced.facts] == ["Building", "Built"]
@@ -247,11 +247,15 @@ async def test_an_archive_that_cannot_be_had_is_asked_for_again(refusal: FetchEr
 @pytest.mark.parametrize(
     ("refusal", "expected", "words"),
     [
-        (NotFound(404, "NotFound", "namespaces"), "NoBuildNamespace", "there is no namespace dynamo-builds"),
+        (
+            NotFound(404, "NotFound", "namespaces"),
+            "NoBuildNamespace",
+            "the namespace of builds, dynamo-builds, does not exist",
+        ),
         (
             NamespaceTerminating(403, "Forbidden", "terminated"),
             "NoBuildNamespace",
-            "there is no namespace dynamo-builds",
+            "the namespace of builds, dynamo-builds, does not exist",
         ),
         (Forbidden(403, "Forbidden", "exceeded quota"), "RefusedByApiServer", "exceeded quota"),
         (WebhookUnavailable(500, "", "failed calling webhook"), "WebhookUnavailable", "failed calling webhook"),

@@ -22,8 +22,8 @@ def address_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> A
         raise InvalidSettings(
             "settings",
             [
-                "the admission service needs server.webhook.serviceName, the Service by which the API server calls it; "
-                "without one, platform.admission.url"
+                "the admission service needs server.webhook.serviceName, the Service that the API server calls; without a "
+                "Service, set platform.admission.url"
             ],
         )
     return Address(namespace_of(settings, environ), service, admission.service_port, admission.url)

@@ -186,10 +186,10 @@ class _Admission:
                 state.world = await facts.read(state.world, self._kube, self._context.settings, datetime.now(UTC))
                 state.checker = await schemas.checker()
             except KubeError as error:
-                log.warning("facts of the cluster not refreshed", error=str(error))
+                log.warning("cannot refresh the facts of the cluster", error=str(error))
             except Exception:
                 # Known facts stay valid: refusing every write would be worse than slightly outdated facts.
-                log.exception("facts of the cluster not refreshed")
+                log.exception("cannot refresh the facts of the cluster")
 
     async def _find_adapters(self, request: AdmissionRequest) -> Mapping[str, int] | None:
         try:

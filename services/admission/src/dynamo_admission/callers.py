@@ -45,7 +45,7 @@ class Callers:
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         if not certificate:
-            return "a client certificate of the API server is needed"
+            return "the API server's client certificate is required"
         if self._names and not self._names & common_names(certificate):
             return "the client certificate's common name is not one of platform.admission.clientNames"
         return ""

@@ -40,29 +40,29 @@ class AdmissionMetrics(ServiceMetrics):
         )
         self.denials = self._counter(
             "dynamo_operator_webhook_denials",
-            "Refused admission requests, by the reason that clients read.",
+            "Refused admission requests, by reason.",
             ["resource_type", "operation", "reason"],
         )
         self._conversions = self._counter(
             "dynamo_admission_conversions",
-            "Objects that were converted, by the desired version; result is converted or failed.",
+            "Converted objects, by desired version; result is converted or failed.",
             ["resource_type", "version", "result"],
         )
         self.conversion_seconds = self._histogram(
             "dynamo_admission_conversion_duration_seconds",
-            "Seconds that one ConversionReview takes, however many objects it has.",
+            "Seconds for one ConversionReview with all its objects.",
             buckets=SECONDS,
         )
-        self.in_flight = self._gauge("dynamo_admission_requests_in_flight", "Requests that are being read or answered.")
+        self.in_flight = self._gauge("dynamo_admission_requests_in_flight", "Requests in progress.")
         self.turned_away = self._counter(
             "dynamo_admission_requests_turned_away",
-            "Requests without a verdict: busy (the client retries), caller (without the client certificate "
-            "that is asked for), junk, size, slow, or error.",
+            "Requests without a verdict: busy (the client retries), caller (without the required client "
+            "certificate), junk, size, slow, or error.",
             ["reason"],
         )
         self.certificate_ends = self._gauge(
             "dynamo_admission_certificate_expiry_timestamp_seconds",
-            "End of the served certificate, as a Unix time.",
+            "Expiry of the served certificate, as a Unix time.",
         )
         self.repairs = self._counter(
             "dynamo_admission_registration_repairs",
@@ -70,7 +70,7 @@ class AdmissionMetrics(ServiceMetrics):
             ["object"],
         )
         self.self_tests = self._counter(
-            "dynamo_admission_self_tests", "Self tests, by result: passed or failed.", ["result"]
+            "dynamo_admission_self_tests", "Self-tests, by result: passed or failed.", ["result"]
         )
         self._request = cache(self._requests.labels)
         self._second = cache(self._seconds.labels)

@@ -72,7 +72,7 @@ class Registrar:
                 continue
             if last is not None and version != last.version:
                 log.warning(
-                    "registration set right", object=f"{resource.kind} {name}", was="changed" if observed else "gone"
+                    "registration repaired", object=f"{resource.kind} {name}", was="changed" if observed else "gone"
                 )
                 self._metrics.repairs.labels(name).inc()
             await self._write(resource, desired, registration)
@@ -86,7 +86,7 @@ class Registrar:
             return
         if resource == CUSTOM_RESOURCE_DEFINITIONS:
             if observed is None:
-                raise NotInstalled(f"{name} is not installed; `dynamoctl crds --install` does it")
+                raise NotInstalled(f"{name} is not installed; run `dynamoctl crds --install`")
             if _is_left(resource, observed, registration):
                 self._note(resource, observed, desired, registration)
                 return

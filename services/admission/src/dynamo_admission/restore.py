@@ -78,7 +78,7 @@ class PodRestorer:
         if own.get(annotations.RESTORE_CANDIDATE) != "true":
             return SKIPPED
         if not own.get(annotations.RESTORE_SOURCE) or not all(stamped.get(label) for label in _STAMPED):
-            return _refusal("its annotations and labels are not those of a pod of a component")
+            return _refusal("its annotations and labels do not match a pod of a component")
         try:
             snapshot = await self._snapshot(own, ObjectKey(request.namespace, own[annotations.RESTORE_SOURCE]))
             return ReviewVerdict(patch=jsonpatch.difference(pod, restored(pod, snapshot, self.profile)))
@@ -86,17 +86,17 @@ class PodRestorer:
             if _is_immediate(own):
                 return SKIPPED
             why = str(error) if isinstance(error, _Unavailable) else "the API server does not answer"
-            return _refusal(f"waits for its checkpoint: {why}")
+            return _refusal(f"the pod waits for its checkpoint: {why}")
         except _Refused as error:
             why = shortened(str(error), LONGEST_LINE)
-            log.warning("a pod is not restored", namespace=request.namespace, pod=request.name, because=why)
+            log.warning("pod not restored", namespace=request.namespace, pod=request.name, because=why)
             if _is_immediate(own):
-                return replace(SKIPPED, warnings=bounded([f"starts without its checkpoint: {why}"]))
+                return replace(SKIPPED, warnings=bounded([f"the pod starts without its checkpoint: {why}"]))
             return _refusal(why)
 
     async def _snapshot(self, own: Mapping[str, str], key: ObjectKey) -> KubeObject:
         if wrong_object_name(key.name):
-            raise _Refused(f"annotation {annotations.RESTORE_SOURCE} is not the name of an object")
+            raise _Refused(f"annotation {annotations.RESTORE_SOURCE} is not a valid object name")
         kind = own.get(annotations.RESTORE_SOURCE_KIND)
         if kind == SNAPSHOT_JOBS.kind:
             return await self._of_job(own, key)
@@ -108,7 +108,7 @@ class PodRestorer:
         """The PodSnapshot of a SnapshotJob."""
         job = await self.find(SNAPSHOT_JOBS, key)
         if job is None or objects.uid(job) != own.get(annotations.RESTORE_JOB_UID):
-            raise _Unavailable(f"SnapshotJob {key.name} is gone")
+            raise _Unavailable(f"SnapshotJob {key.name} no longer exists")
         owner = snapshots.owner_uid(job)
         if not owner:
             raise _Refused(f"SnapshotJob {key.name} was not created for a graph")
@@ -117,7 +117,7 @@ class PodRestorer:
         name = snapshots.snapshot_name(job)
         snapshot = await self.find(POD_SNAPSHOTS, ObjectKey(key.namespace, name)) if name else None
         if snapshot is None or not snapshots.is_taken_by(job, snapshot):
-            raise _Unavailable(f"the PodSnapshot of SnapshotJob {key.name} is gone")
+            raise _Unavailable(f"the PodSnapshot of SnapshotJob {key.name} no longer exists")
         return _usable(snapshot, own, owner)
 
     async def _pinned(self, own: Mapping[str, str], key: ObjectKey) -> KubeObject:
@@ -126,11 +126,11 @@ class PodRestorer:
         # Every client that reaches the port can ask about every namespace: reveal nothing about a PodSnapshot to a
         # client that does not know its uid.
         if snapshot is None or objects.uid(snapshot) != own.get(annotations.RESTORE_SNAPSHOT_UID):
-            raise _Refused(f"PodSnapshot {key.name} is not the one that the pod's template was made for")
+            raise _Refused(f"PodSnapshot {key.name} is not the one for which the pod's template was created")
         usable = _usable(snapshot, own)
         if snapshots.content_of(usable) != own.get(annotations.RESTORE_SNAPSHOT_CONTENT):
             raise _Refused(
-                f"PodSnapshot {key.name} is bound to another PodSnapshotContent than that of the pod's template"
+                f"PodSnapshot {key.name} is bound to another PodSnapshotContent than the pod's template names"
             )
         return usable
 
@@ -167,10 +167,10 @@ def restored(pod: KubeObject, snapshot: KubeObject, profile: str) -> KubeObject:
     own, spec = _texts(pod["metadata"]["annotations"]), mapping(pod.get("spec"))
     targets = [name.strip() for name in own.get(annotations.RESTORE_TARGETS, "").split(",")]
     if not all(targets) or len(set(targets)) < len(targets):
-        raise _Refused(f"annotation {annotations.RESTORE_TARGETS} must name its containers, each once")
+        raise _Refused(f"annotation {annotations.RESTORE_TARGETS} must name containers of the pod, each once")
     containers = [mapping(each) for each in items(spec.get("containers"))]
     if lacking := sorted(set(targets) - {text(each.get("name")) for each in containers}):
-        raise _Refused(f"it has no container {lacking[0]} to restore")
+        raise _Refused(f"the pod has no container {lacking[0]} to restore")
     source = snapshots.captured_container(snapshot)
     mapped = "" if targets == [source] else ",".join(sorted(f"{source}={each}" for each in targets))
     for name, value in (
@@ -178,7 +178,7 @@ def restored(pod: KubeObject, snapshot: KubeObject, profile: str) -> KubeObject:
         (annotations.RESTORE_CONTAINER_MAP, mapped),
     ):
         if own.get(name, value) != value:
-            raise _Refused(f"annotation {name} is {own[name]!r} already: leave it out")
+            raise _Refused(f"annotation {name} is already {own[name]!r}: remove it")
         if value:
             own[name] = value
     for name in snapshots.OF_CANDIDATES:
@@ -197,7 +197,7 @@ def restored(pod: KubeObject, snapshot: KubeObject, profile: str) -> KubeObject:
 def _restored(given: KubeObject, profile: str) -> KubeObject:
     container, name = dict(given), given["name"]
     if not snapshots.can_be_restored([*items(container.get("command")), *items(container.get("args"))]):
-        raise _Refused(f"container {name} must start its engine by python3 -m dynamo.<engine>, without a shell")
+        raise _Refused(f"container {name} must start its engine with python3 -m dynamo.<engine>, without a shell")
     mount = {"name": snapshots.CONTROL_VOLUME, "mountPath": snapshots.CONTROL_PATH, "subPath": name}
     what = f"a mount at {snapshots.CONTROL_PATH} of container {name}"
     container["volumeMounts"] = _with(items(container.get("volumeMounts")), mount, "mountPath", what)
@@ -212,7 +212,7 @@ def _restored(given: KubeObject, profile: str) -> KubeObject:
         context = mapping(container.get("securityContext"))
         profiled = {"type": "Localhost", "localhostProfile": profile}
         if (context.get("seccompProfile") or profiled) != profiled:
-            raise _Refused(f"container {name} has another seccompProfile than {profile}: leave it out")
+            raise _Refused(f"container {name} has another seccompProfile than {profile}: remove it")
         container["securityContext"] = {**context, "seccompProfile": profiled}
     probes = (mapping(container.get(each)) for each in ("startupProbe", "livenessProbe", "readinessProbe"))
     asked = {key: value for key, value in next(filter(None, probes), _RESTORED).items() if key != "initialDelaySeconds"}
@@ -228,7 +228,7 @@ def _with(present: list[Any], added: KubeObject, key: str, what: str) -> list[An
     if not taken:
         return [*present, added]
     if taken != [added]:
-        raise _Refused(f"{what} is in the way of its restore: leave it out")
+        raise _Refused(f"{what} conflicts with the restore: remove it")
     return present
 
 

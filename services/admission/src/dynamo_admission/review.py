@@ -111,7 +111,7 @@ def review(
         )
     obj, old = request.object, request.old_object if request.operation == UPDATE else None
     if not isinstance(obj, dict) or not (old is None or isinstance(old, dict)):
-        return ReviewVerdict(_junk("request.object must be an object, and request.oldObject, too, in an update"))
+        return ReviewVerdict(_junk("request.object must be an object, and in an update request.oldObject, too"))
     if request.operation == UPDATE and is_being_deleted(obj):
         return SKIPPED
     facts = replace(world.facts, user=request.user_info.username, adapter_replicas=adapters)
@@ -138,7 +138,7 @@ def review(
     if errors and old is not None:
         before = [*_findings(old, None, facts, checker)[0], *_hidden(old, None, checker)]
         errors, kept = introduced(errors, checked, before, old)
-        warnings = [*(f"{error} (as it was stored before)" for error in kept), *warnings]
+        warnings = [*(f"{error} (in the stored object)" for error in kept), *warnings]
     if errors:
         return ReviewVerdict(ReviewStatus("Failure", refusal_text(errors), "Invalid", 422))
     if webhook is Webhook.MUTATE:
@@ -196,7 +196,7 @@ def scale_advice(request: AdmissionRequest) -> ReviewVerdict:
         "spec.replicas: a graph has several components and is not scaled as a whole; scale the adapter of a component: "
         f"kubectl scale dgdsa {graph}-COMPONENT -n {namespace} --replicas={_replicas(request.object)}; "
         f"`kubectl get dgdsa -n {namespace} -l {labels.GRAPH_DEPLOYMENT_NAME}={graph}` lists them; "
-        "a component gets one by `scalingAdapter: {}`, and without one its replicas are set in the graph's spec"
+        "`scalingAdapter: {}` creates one for a component; without one, set the component's replicas in the graph's spec"
     )
     return ReviewVerdict(ReviewStatus("Failure", message, "Invalid", 422))
 
@@ -229,7 +229,7 @@ def _hidden(obj: KubeObject, old: KubeObject | None, checker: Checker) -> list[F
     path = path_of(("metadata", "annotations", name))
     version = other.partition("/")[2]
     return [
-        FieldError(path, f"makes an object of {version} that is not valid: {error}; leave the annotation out")
+        FieldError(path, f"gives an invalid {version} object: {error}; remove the annotation")
         for error in errors
         if error not in expected
     ]

@@ -18,11 +18,11 @@ RIGHTS = (
     Right(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("list",)),
     Right(resources.LEASES, ("list",)),
     *(
-        Right(each, ("get",), unused="a kind of Snapshot's operator that few clusters have")
+        Right(each, ("get",), unused="few clusters have this kind of Snapshot's operator")
         for each in (resources.SNAPSHOT_JOBS, resources.POD_SNAPSHOTS)
     ),
     *(
-        Right(each, ("list",), place=RightScope.CLUSTER, unused="a kind of Grove that few clusters have")
+        Right(each, ("list",), place=RightScope.CLUSTER, unused="few clusters have this kind of Grove")
         for each in (CLUSTER_TOPOLOGY_BINDINGS, CLUSTER_TOPOLOGIES)
     ),
     *(

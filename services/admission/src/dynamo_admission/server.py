@@ -66,7 +66,7 @@ TLS_BUFFER = 32 << 10
 _RESTORE_PATH = path_of(Webhook.RESTORE)
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 _UID = re.compile(rb'"uid"\s*:\s*"([^"\\]{1,64})"')
-_TOO_DEEP = "nested too deeply to be checked; Kubernetes objects have some dozens of levels, not hundreds"
+_TOO_DEEP = "nested too deeply to check; Kubernetes objects have dozens of levels, not hundreds"
 
 log = structlog.get_logger("dynamo.admission")
 
@@ -154,7 +154,9 @@ class ReviewServer:
                 return self._turn_away("caller", 403, refusal)
             body = await self._body(request)
             if webhook is Webhook.RESTORE and len(body) > MAX_POD:
-                return self._turn_away("size", 413, f"a pod of more than {MAX_POD} bytes starts from no checkpoint")
+                return self._turn_away(
+                    "size", 413, f"a pod of more than {MAX_POD} bytes cannot start from a checkpoint"
+                )
             return await self._admit(webhook, body)
 
         return handle
@@ -164,7 +166,7 @@ class ReviewServer:
             async with asyncio.timeout(READ_WITHIN):
                 return await request.read()
         except web.RequestPayloadError as error:
-            raise BadReview("the body is not encoded as its headers say") from error
+            raise BadReview("the body's encoding does not match its headers") from error
         except web.HTTPRequestEntityTooLarge:
             self._metrics.turned_away.labels("size").inc()
             raise

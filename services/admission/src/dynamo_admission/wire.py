@@ -161,5 +161,5 @@ def _read(decoder: msgspec.json.Decoder[Any], body: bytes, api: str, kind: str) 
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadReview(f"not JSON: {error}") from error
     if (review.api_version, review.kind) != (api, kind):
-        raise BadReview(f"a {kind} of {api} is expected, not {review.kind} of {review.api_version}")
+        raise BadReview(f"expected {kind} of {api}, not {review.kind} of {review.api_version}")
     return review

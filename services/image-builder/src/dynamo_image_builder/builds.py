@@ -38,8 +38,8 @@ def parse_tag(text: str) -> BentoTag:
     name, _, version = text.partition(":")
     if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
         raise InvalidTag(
-            f"spec.bentoTag: {text[:200]!r} is not a tag: write name:version, as in frontend:jh2o6dqzpsgfued4; each has 1 to 63 "
-            "letters, digits and inner -_., a name no capitals"
+            f"spec.bentoTag: {text[:200]!r} is not a tag: write name:version, such as frontend:jh2o6dqzpsgfued4; name and "
+            "version have 1 to 63 letters, digits and, not at the ends, -_.; the name has no capitals"
         )
     return BentoTag(name, version)
 

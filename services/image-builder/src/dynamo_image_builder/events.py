@@ -11,7 +11,7 @@ from dynamo_shared.wire.specifications.image import ImageData
 from dynamo_image_builder.status import BuildProgress, status_of
 
 BUILDING = EventReason("ImageBuilding", "A Job builds the image of a DynamoNimRequest.", action="Build")
-READY = EventReason("ImageReady", "The image of a DynamoNimRequest is pushed; or it was before.", action="Build")
+READY = EventReason("ImageReady", "The image of a DynamoNimRequest is in the registry.", action="Build")
 OBSTACLE = EventReason("", "A DynamoNimRequest waits or failed.", "Warning", "Build", "Ready")
 
 #: Reason of the conditions -> reason of the Event; all others are obstacles.

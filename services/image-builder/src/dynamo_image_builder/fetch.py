@@ -113,7 +113,8 @@ def download(source: ArchiveSource, digest: str, limit: int, file: Path, within:
     if archive.digest != digest:
         raise FetchError(
             "ArchiveChanged",
-            f"the archive of {source.tag} is {archive.digest} now, and was {digest}: create the request again to build it",
+            f"the archive of {source.tag} changed from {digest} to {archive.digest}: create the request again to build the "
+            "new archive",
         )
 
 
@@ -172,7 +173,9 @@ def _workspace() -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        message = f"the disk of the build's pod has no room for the archive ({error.strerror}): free space on its node"
+        message = (
+            f"the disk of the build's pod has no space for the archive ({error.strerror}): free space on the pod's node"
+        )
         raise FetchError("WorkspaceFull", message) from error
 
 
@@ -221,7 +224,7 @@ def _download_again(source: ArchiveSource, digest: str, limit: int, file: Path, 
         except FetchError as error:
             if not error.temporary:
                 raise
-            sys.stderr.write(f"{error.reason}: {error.message}; trying again in {PAUSE:.0f} s\n")
+            sys.stderr.write(f"{error.reason}: {error.message}; retrying in {PAUSE:.0f} s\n")
         time.sleep(PAUSE)
     return download(source, digest, limit, file, within)
 
@@ -340,7 +343,9 @@ def _token(challenge: str, authorization: str, schemes: tuple[str, ...]) -> str:
     parts = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
     realm = parts.pop("realm", "")
     if not realm.startswith(schemes):
-        raise ValueError(f"the registry names no realm for tokens with {' or '.join(schemes)}: {challenge[:200]}")
+        raise ValueError(
+            f"the registry does not name a realm for tokens with {' or '.join(schemes)}: {challenge[:200]}"
+        )
     query = urllib.parse.urlencode({key: parts[key] for key in ("service", "scope") if key in parts})
     with _get(f"{realm}{'&' if '?' in realm else '?'}{query}", authorization, "application/json") as response:
         answer = _document(response)

@@ -11,6 +11,6 @@ class BuildMetrics(ServiceMetrics):
         super().__init__(registry)
         self.answers = self._counter(
             "dynamo_image_builder_answers",
-            "Requests for images that were answered, by namespace and result: built, cached or failed.",
+            "Answered requests for images, by namespace and result: built, cached or failed.",
             ["namespace", "result"],
         )

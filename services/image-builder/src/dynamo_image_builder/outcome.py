@@ -38,7 +38,7 @@ _ADVICE: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r"(?i)failed to resolve source metadata|failed to do request|pull access denied"),
         "PullFailed",
-        "the build's pod cannot pull what the Dockerfile begins FROM: check the network and the image's name",
+        "the build's pod cannot pull the FROM image of the Dockerfile: check the network and the image's name",
     ),
     (
         re.compile(r"(?i)newuidmap|failed to start the child|rootlesskit"),
@@ -85,14 +85,14 @@ def _complete(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject
     ended = condition.get("lastTransitionTime", "")
     if not digest and said is not None:
         # A repeated build would give the same result.
-        message = (
-            "BuildKit ended and named no digest: set platform.imageBuilder.buildkit.image to a release that names it"
-        )
+        message = "BuildKit ended without a digest: set platform.imageBuilder.buildkit.image to a release that reports the digest"
         return ObservedBuild(False, "BuildFailed", message, log=log, duration=_duration(job, ended), ended_at=ended)
     if not digest:
-        message = "the build ended, but its pod is gone and no digest is known: it is built again"
+        message = (
+            "the build ended, but its pod was deleted before its digest was read: the platform builds the image again"
+        )
         return ObservedBuild(False, "ResultLost", message, log=log, ended_at=ended)
-    message = f"the image is pushed, as {digest}"
+    message = f"the image is pushed as {digest}"
     return ObservedBuild(True, "Built", message, digest, log, _duration(job, ended), ended)
 
 
@@ -118,8 +118,8 @@ def _under_way(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Ob
                 return ObservedBuild(None, waiting["reason"], f"container {container} waits: {_short(waiting)}")
     if not pods and age(job, now) > POD_WITHIN:
         message = (
-            f"Job {name} has no pod: `kubectl describe job {name} --namespace {namespace}` says why; rootless builds need Pod "
-            "Security privileged in that namespace"
+            f"Job {name} has no pod: `kubectl describe job {name} --namespace {namespace}` shows the reason; rootless builds "
+            "need Pod Security privileged in that namespace"
         )
         return ObservedBuild(None, "NoPod", message)
     return ObservedBuild(None, "Building", f"Job {name} in namespace {namespace} builds the image")
@@ -200,7 +200,7 @@ def _states(pod: KubeObject, state: str) -> Iterator[tuple[str, KubeObject]]:
 
 
 def _short(said: KubeObject) -> str:
-    return quoted(": ".join(filter(None, (said.get("reason"), said.get("message")))) or "no reason is given")
+    return quoted(": ".join(filter(None, (said.get("reason"), said.get("message")))) or "no reason reported")
 
 
 def _duration(job: KubeObject, ended: str) -> int | None:

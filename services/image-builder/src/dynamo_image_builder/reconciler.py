@@ -61,7 +61,7 @@ REPLACE = 1.0
 _NO_REGISTRY = BuildProgress(
     BuildPhase.FAILED,
     "NoRegistry",
-    "nothing says where images are pushed: set platform.imageBuilder.registry.server in the operator configuration",
+    "no registry is configured: set platform.imageBuilder.registry.server in the operator configuration",
 )
 
 
@@ -131,13 +131,19 @@ class NimRequestReconciler:
             return Result(REPLACE) if stored is None else await self._follow(request, build, stored, began=False)
         except (NotFound, NamespaceTerminating):
             namespace = self.settings.namespace
-            message = f"there is no namespace {namespace} to build in: create it; rootless builds need Pod Security privileged"
+            message = (
+                f"the namespace of builds, {namespace}, does not exist: create it; rootless builds need Pod Security "
+                "privileged"
+            )
             return await self._report(request, BuildProgress(BuildPhase.FAILED, "NoBuildNamespace", message), RETRY)
         except (Invalid, Forbidden) as error:
-            message = f"the API server refuses the build's Job: {error}; correct platform.imageBuilder, its rights or the quota"
+            message = (
+                f"the API server refuses the build's Job: {error}; correct platform.imageBuilder, the rights of the "
+                "image-builder, or the quota"
+            )
             return await self._report(request, BuildProgress(BuildPhase.FAILED, "RefusedByApiServer", message), RETRY)
         except WebhookUnavailable as error:
-            message = f"the build's Job cannot be created: {error}; mend the webhook that the message names"
+            message = f"the build's Job cannot be created: {error}; repair the webhook that the message names"
             return await self._report(request, BuildProgress(BuildPhase.PENDING, "WebhookUnavailable", message), RETRY)
         self.cache.put(JOBS, job)
         return await self._follow(request, build, job, began=True)
@@ -148,7 +154,7 @@ class NimRequestReconciler:
             return Result(REPLACE)
         if objects.labels(job).get(labels.IMAGE_BUILD) != build.id:
             name, namespace = objects.name(job), objects.namespace(job)
-            message = f"Job {name} in namespace {namespace} is not of this platform: delete it"
+            message = f"Job {name} in namespace {namespace} is not managed by this platform: delete it"
             return await self._report(request, BuildProgress(BuildPhase.FAILED, "NameTaken", message), RETRY)
         observed = observe(job, await self._pods(job), self.now())
         if observed.done is None:
@@ -232,4 +238,4 @@ class NimRequestReconciler:
 
 
 def _there(digest: str) -> str:
-    return f"the image of this archive was there already, as {digest}: nothing was built"
+    return f"the registry already had the image of this archive as {digest}: nothing was built"

@@ -15,7 +15,7 @@ RIGHTS = (
         JOBS,
         ("delete",),
         place=RightScope.BUILDS,
-        unused="a build whose result is lost, or failed before the request, runs again",
+        unused="deletes a build to repeat it: its result was lost, or it failed before the request",
     ),
     Right(PODS, ("list",), place=RightScope.BUILDS),
 )

@@ -121,14 +121,14 @@ BAD: dict[str, tuple[Change, str]] = {
     "no certificate": (lambda f, _: (f / "tls.crt").unlink(), r"tls\.crt is missing: mount a Secret"),
     "no key": (lambda f, _: (f / "tls.key").unlink(), r"tls\.key is missing"),
     "a folder": (folder_for_key, r"tls\.key cannot be read: Is a dir"),
-    "no PEM": (lambda f, _: (f / "tls.crt").write_text("hello"), r"tls\.crt holds no certificate in PEM form"),
+    "no PEM": (lambda f, _: (f / "tls.crt").write_text("hello"), r"tls\.crt has no certificate in PEM format"),
     "half a certificate": (
         lambda f, _: (f / "tls.crt").write_bytes((f / "tls.crt").read_bytes()[:300]),
-        r"tls\.crt holds no certificate in PEM form",
+        r"tls\.crt has no certificate in PEM format",
     ),
     "half a key": (
         lambda f, _: (f / "tls.key").write_bytes((f / "tls.key").read_bytes()[:80]),
-        r"tls\.key holds no private key in PEM form",
+        r"tls\.key has no private key in PEM format",
     ),
     "another key": (
         lambda f, a: (f / "tls.key").write_bytes(a.pair()[1]),
@@ -136,7 +136,7 @@ BAD: dict[str, tuple[Change, str]] = {
     ),
     "an encrypted key": (
         lambda f, _: (f / "tls.key").write_bytes(encrypted((f / "tls.key").read_bytes())),
-        r"tls\.key is encrypted; it must be given without a password",
+        r"tls\.key is encrypted; provide the key without a password",
     ),
     "it has ended": (
         lambda f, a: write(f, *a.pair(at=time.time() - 10 * DAY, validity=DAY)),
@@ -152,13 +152,13 @@ BAD: dict[str, tuple[Change, str]] = {
     ),
     "no authority": (
         lambda f, _: (f / "ca.crt").unlink(),
-        r"ca\.crt is missing, and .*tls\.crt does not hold the authority of its certificate",
+        r"ca\.crt is missing, and .*tls\.crt does not contain the authority of its certificate",
     ),
     "another authority": (
         lambda f, _: (f / "ca.crt").write_bytes(Authority().pem),
         r"no authority in .*ca\.crt issued the certificate in .*tls\.crt",
     ),
-    "a broken authority": (lambda f, _: (f / "ca.crt").write_text("?"), r"ca\.crt holds no certificate"),
+    "a broken authority": (lambda f, _: (f / "ca.crt").write_text("?"), r"ca\.crt has no certificate"),
 }  # fmt: skip
 
 

@@ -82,7 +82,7 @@ class Certificates(ABC):
             except Exception as error:  # also errors of `changed`, which belong to its owner
                 pause = backoff.next()
                 until = datetime.datetime.fromtimestamp(self.expires, datetime.UTC).isoformat()
-                log.warning("certificates not checked", error=f"{type(error).__name__}: {error}", ends=until)
+                log.warning("cannot check the certificates", error=f"{type(error).__name__}: {error}", ends=until)
             # Jitter, because replicas may start at the same time.
             await asyncio.sleep(spread(pause, least=0.8))
 

@@ -27,7 +27,7 @@ class ClientAuthorities:
             self.pem, self._trouble = _read(self._file), ""
         except Unusable as error:
             if str(error) != self._trouble:
-                log.warning("new authorities of clients are not used", error=str(error))
+                log.warning("cannot use the new client authorities", error=str(error))
             self._trouble = str(error)
         return self.pem != before
 

@@ -59,7 +59,7 @@ def _authorities(
     roots = tuple(each for each in chain if pki.signed_by(each, each))
     if not (roots and pki.trusted(chain, roots)):
         raise Unusable(
-            f"{authorities_file} is missing, and {chain_file} does not hold the authority of its certificate: "
+            f"{authorities_file} is missing, and {chain_file} does not contain the authority of its certificate: "
             "the API server cannot know which authority to trust; add ca.crt"
         )
     return roots

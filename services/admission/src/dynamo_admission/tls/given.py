@@ -56,7 +56,7 @@ class GivenCertificates(Certificates):
             given = self._read()
         except Unusable as error:
             if str(error) != self._trouble:
-                log.warning("new certificate files are not used", error=str(error), ends=self.expires)
+                log.warning("cannot use the new certificate files", error=str(error), ends=self.expires)
             self._trouble = str(error)
             return shown
         self._trouble = ""

@@ -36,7 +36,7 @@ def certificates_of(pem: bytes, what: str) -> tuple[x509.Certificate, ...]:
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise Unusable(f"{what} holds no certificate in PEM form: {error}") from error
+        raise Unusable(f"{what} has no certificate in PEM format: {error}") from error
 
 
 def key_of(pem: bytes, what: str) -> PrivateKeyTypes:
@@ -44,9 +44,9 @@ def key_of(pem: bytes, what: str) -> PrivateKeyTypes:
     try:
         return serialization.load_pem_private_key(pem, password=None)
     except TypeError as error:
-        raise Unusable(f"{what} is encrypted; it must be given without a password") from error
+        raise Unusable(f"{what} is encrypted; provide the key without a password") from error
     except (ValueError, UnsupportedAlgorithm):
-        raise Unusable(f"{what} holds no private key in PEM form") from None
+        raise Unusable(f"{what} has no private key in PEM format") from None
 
 
 def signing_key_of(pem: bytes, what: str) -> Signer:

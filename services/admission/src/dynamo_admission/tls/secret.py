@@ -110,7 +110,7 @@ def _pair(
         if not pki.belong_together(read[owner], load(data.get(key, b""), key)):
             raise Unusable(f"{key} is not the key of {certificates}")
     except Unusable as error:
-        log.warning("part of the Secret is not usable and will be replaced", secret=where, error=str(error))
+        log.warning("part of the Secret is not usable and is replaced", secret=where, error=str(error))
         return read, b""
     return read, data[key]
 
@@ -119,13 +119,13 @@ def _require_replaceable(what: str, metadata: dict[str, Any], data: dict[str, An
     """Unusable if a write would destroy content of another owner."""
     if _CERT_MANAGERS in (metadata.get("annotations") or {}):
         raise Unusable(
-            f"{what} is filled by cert-manager: set server.webhook.certProvisionMode to cert-manager, "
+            f"cert-manager writes {what}: set server.webhook.certProvisionMode to cert-manager, "
             "or server.webhook.secretName to another name"
         )
     made_here = (metadata.get("labels") or {}).get(labels.APP_MANAGED_BY) == OPERATOR or AUTHORITY_KEY in data
     if not made_here and any(data.get(name) for name in (SERVING, SERVING_KEY, AUTHORITIES)):
         raise Unusable(
-            f"{what} holds a certificate that was not made here: set server.webhook.certProvisionMode to manual and "
+            f"{what} has a certificate that this service did not create: set server.webhook.certProvisionMode to manual and "
             "mount it, set server.webhook.secretName to another name, or delete the Secret"
         )
 
